@@ -1,0 +1,69 @@
+# Everything a contributor runs. A clone needs Python 3.11 or newer, git and make; the rest is installed into .venv.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench drill docs pins clean
+
+# Paths stay relative, so a clone whose path contains a space works.
+PY := .venv/bin/python
+SOURCES := $(wildcard src tests examples bench)
+
+# What is heavy and shared by all clones (Node, provider servers, a browser) belongs here, not in .venv.
+export SEGUE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/segue
+
+PIP := $(PY) -m pip --disable-pip-version-check -qq
+PINNED := $(PIP) install --require-hashes --only-binary :all:
+COMPILE := .venv/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+	--custom-compile-command 'make pins' $(if $(UPGRADE),--upgrade)
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+run: .venv/installed ## try Segue
+	@test -d src/segue/cli || { echo "Segue has no command line yet: there is nothing to run." >&2; exit 1; }
+	@$(PY) -m segue
+
+test: check ## static checks, then every test
+	@$(PY) -m pytest -n auto
+
+check: .venv/installed ## ruff, mypy and import-linter
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --check --quiet .
+	@$(PY) -m mypy $(SOURCES)
+	@.venv/bin/lint-imports
+
+bench: .venv/installed ## speed, as ratios measured in one run
+	@test -d bench || { echo "There is no bench/ yet." >&2; exit 1; }
+	@$(PY) -m bench
+
+drill: .venv/installed ## faults: kills, power cuts, frozen replicas
+	@test -d tests/drills || { echo "There is no tests/drills/ yet." >&2; exit 1; }
+	@$(PY) -m tests.drills
+
+docs: .venv/installed ## run what the documentation shows
+	@test -d tests/docs || { echo "There is no tests/docs/ yet." >&2; exit 1; }
+	@$(PY) -m pytest tests/docs
+
+pins: .venv/installed ## write requirements/*.txt anew (UPGRADE=1 takes the newest versions)
+	@$(PINNED) -r requirements/pins.txt
+	@$(COMPILE) pyproject.toml --extra postgres -o requirements/run.txt
+	@$(COMPILE) pyproject.toml --extra postgres --group build --group test --group check \
+		-c requirements/run.txt -o requirements/test.txt
+	@$(COMPILE) --group pins -o requirements/pins.txt
+
+clean: ## remove the environment and what tools left behind
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The pins go in first, by hash; then Segue itself, editable, built by the pinned backend: nothing unpinned is fetched.
+.venv/installed: .venv/pinned pyproject.toml
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/pinned: requirements/test.txt
+	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
+		"$$python" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+		echo "Installing the pinned requirements into .venv ($$("$$python" --version))"; \
+		"$$python" -m venv .venv && $(PINNED) -r requirements/test.txt && touch $@; exit; \
+	done; \
+	echo "Segue needs Python 3.11 or newer with venv and ensurepip (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1
