@@ -30,7 +30,7 @@ check: .venv/installed ## ruff, mypy and import-linter
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy $(SOURCES)
-	@.venv/bin/lint-imports
+	@.venv/bin/lint-imports --no-logo
 
 bench: .venv/installed ## speed, as ratios measured in one run
 	@test -d bench || { echo "There is no bench/ yet." >&2; exit 1; }

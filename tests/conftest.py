@@ -1,0 +1,66 @@
+"""What every test may ask for: a database of its own on a real PostgreSQL server."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
+
+POSTGRES_HOME = pytest.StashKey[Path]()
+RUN = pytest.StashKey[contextlib.ExitStack]()
+
+
+class Worker(Protocol):
+    """A worker of pytest-xdist, as the process that starts it sees it."""
+
+    config: pytest.Config
+    workerinput: dict[str, str]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    run = config.stash[RUN] = contextlib.ExitStack()
+    workerinput: dict[str, str] | None = getattr(config, "workerinput", None)
+    if workerinput is None:
+        config.stash[POSTGRES_HOME] = run.enter_context(folder())
+    else:
+        config.stash[POSTGRES_HOME] = Path(workerinput["postgres_home"])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[RUN].close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Worker) -> None:
+    node.workerinput["postgres_home"] = str(node.config.stash[POSTGRES_HOME])
+
+
+@pytest.fixture(scope="session")
+def postgres(pytestconfig: pytest.Config) -> Postgres:
+    """The server that the whole run shares."""
+    try:
+        return ensure(pytestconfig.stash[POSTGRES_HOME])
+    except PostgresUnavailable as reason:
+        pytest.skip(f"no PostgreSQL: {reason}")
+
+
+@pytest.fixture
+def postgres_dsn(postgres: Postgres) -> Iterator[str]:
+    """An empty database, owned by an ordinary role."""
+    database = postgres.create_database()
+    yield postgres.dsn(database)
+    postgres.drop_database(database)
+
+
+@pytest.fixture
+def durable_postgres() -> Iterator[Postgres]:
+    """A server of the test's own that syncs its commits and may be stopped and started."""
+    with folder() as home:
+        try:
+            server = ensure(home, Durability.FULL)
+        except PostgresUnavailable as reason:
+            pytest.skip(f"no PostgreSQL: {reason}")
+        yield server
