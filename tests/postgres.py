@@ -134,11 +134,13 @@ def folder() -> Iterator[Path]:
     """A folder for one server, which is stopped and removed with it on leaving, or by its keeper if we are killed."""
     home = Path(tempfile.mkdtemp(prefix="segue-postgres-"))
     with (home / "kept").open("w") as kept:
-        with (home / "alive").open("w") as alive:
-            fcntl.flock(alive, fcntl.LOCK_EX)
-            yield home
-        fcntl.flock(kept, fcntl.LOCK_EX)  # the keeper, if there is one, is done
-    shutil.rmtree(home, ignore_errors=True)
+        try:
+            with (home / "alive").open("w") as alive:
+                fcntl.flock(alive, fcntl.LOCK_EX)
+                yield home
+        finally:
+            fcntl.flock(kept, fcntl.LOCK_EX)  # the keeper, if there is one, is done
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def ensure(home: Path, durability: Durability = Durability.NONE) -> Postgres:
