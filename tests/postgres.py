@@ -163,7 +163,12 @@ def keep(home: Path, durability: Durability) -> None:
     kept, alive = (home / "kept").open("r+"), (home / "alive").open("r+")
     fcntl.flock(kept, fcntl.LOCK_EX)
     server = Postgres(home)
-    server.create(durability)
+    try:
+        server.create(durability)
+    except PostgresUnavailable:
+        if server.running:
+            server.stop()
+        raise
     if os.fork():
         return
     os.setsid()

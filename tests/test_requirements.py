@@ -1,0 +1,34 @@
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUN = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["postgres"]
+GROUPS = PROJECT["dependency-groups"]
+
+
+@pytest.mark.parametrize(
+    ("file", "declared"),
+    [
+        ("run.txt", RUN),
+        ("test.txt", RUN + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
+        ("pins.txt", GROUPS["pins"]),
+    ],
+    ids=["run", "test", "pins"],
+)
+def test_what_is_declared_is_pinned(file: str, declared: list[str]) -> None:
+    pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE))
+    for requirement in map(Requirement, declared):
+        pin = pins.get(canonicalize_name(requirement.name))
+        assert pin, f"{requirement.name} is not in {file}: run `make pins`"
+        assert requirement.specifier.contains(pin), f"{file} has {requirement.name} {pin}: run `make pins`"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "requirements").iterdir()), ids=lambda file: file.name)
+def test_pins_name_no_registry(file: Path) -> None:
+    assert not re.findall(r"://|--\w*index|--find-links", file.read_text())
