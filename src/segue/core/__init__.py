@@ -1,0 +1,1 @@
+"""The heart: pure values and functions, without I/O, clock or randomness."""

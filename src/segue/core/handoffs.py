@@ -1,0 +1,77 @@
+"""The life of a handoff, as one table.
+
+Law: a transition that isn't in TABLE is illegal. DONE, FAILED and CANCELLED have no way out, so a request that ended can
+never complete later.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from segue.core.values import Moment, Value
+from segue.errors import SegueError
+
+
+class State(StrEnum):
+    """Where a handoff stands."""
+
+    REQUESTED = "requested"
+    CLAIMED = "claimed"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Step(StrEnum):
+    """What can happen to a handoff."""
+
+    CLAIM = "claim"
+    """A replica takes it, or takes it over from one that died."""
+    ADVANCE = "advance"
+    """The thread is open, or the first text came: its time starts anew."""
+    COMPLETE = "complete"
+    """The agent's first message was really sent."""
+    FAIL = "fail"
+    """It can't be done, or made no progress in time."""
+    CANCEL = "cancel"
+    """The person who asked thought better of it."""
+
+
+TABLE: dict[tuple[State, Step], State] = {
+    (State.REQUESTED, Step.CLAIM): State.CLAIMED,
+    (State.REQUESTED, Step.FAIL): State.FAILED,
+    (State.REQUESTED, Step.CANCEL): State.CANCELLED,
+    (State.CLAIMED, Step.CLAIM): State.CLAIMED,
+    (State.CLAIMED, Step.ADVANCE): State.CLAIMED,
+    (State.CLAIMED, Step.COMPLETE): State.DONE,
+    (State.CLAIMED, Step.FAIL): State.FAILED,
+    (State.CLAIMED, Step.CANCEL): State.CANCELLED,
+}
+LIVE = frozenset(state for state, _ in TABLE)
+"""The states that aren't final: each has a deadline and a sweeper."""
+
+
+class IllegalStep(SegueError):
+    """A handoff can't take this step from where it stands."""
+
+
+def after(state: State, step: Step) -> State:
+    """The state that a step leads to."""
+    try:
+        return TABLE[state, step]
+    except KeyError:
+        raise IllegalStep(f"A handoff that is {state} can't {step}.") from None
+
+
+class Patience(Value, frozen=True):
+    """How long a handoff may take."""
+
+    progress: float = 60.0
+    """Seconds between two signs of progress."""
+    total: float = 600.0
+    """Seconds in all."""
+
+
+def deadline(requested: Moment, progressed: Moment, patience: Patience) -> Moment:
+    """When a handoff that makes no more progress has failed."""
+    return min(progressed + patience.progress, requested + patience.total)

@@ -1,0 +1,184 @@
+"""Where people talk: addresses, the persons who speak there, and the lanes that a gateway keeps apart.
+
+Law: two lanes are equal exactly when all six of their parts are. A key is the parts, each with `%`, `/`, control characters
+and lone surrogates percent-encoded, joined by `/`; nothing is folded, trimmed or normalised, and `parse` accepts only
+what `key` wrote. So no two lanes share a key, whatever characters a platform's ids contain.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import Enum, StrEnum
+from urllib.parse import unquote_to_bytes
+
+from segue.core.values import Moment, PersonId, Value
+from segue.errors import Invalid
+
+_ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
+_NAME_LENGTH = 64
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+class Kind(StrEnum):
+    """What sort of place an address is."""
+
+    DM = "dm"
+    GROUP = "group"
+    CHANNEL = "channel"
+
+
+class Audience(Enum):
+    """Who can read what is said in a lane."""
+
+    ONE = "one person, and the agent"
+    MANY = "everyone who is in that chat or thread"
+
+
+class Sharing(StrEnum):
+    """Whether the people at an address share one lane or have one each."""
+
+    TOGETHER = "together"
+    """Everyone there speaks to one session."""
+    APART = "apart"
+    """Each person there speaks to a session of their own."""
+
+
+class Address(Value, frozen=True, order=True):
+    """A spot on a platform that a message can be sent to; a part that the platform doesn't have is empty."""
+
+    platform: str
+    account: str
+    space: str = ""
+    """Guild, workspace or homeserver."""
+    chat: str = ""
+    thread: str = ""
+
+    @property
+    def key(self) -> str:
+        """The five parts as one string; `Address.parse` is its inverse."""
+        return _join(self.platform, self.account, self.space, self.chat, self.thread)
+
+    @classmethod
+    def parse(cls, key: str) -> Address:
+        """The address that wrote this key."""
+        return cls(*_split(key, 5, "address"))
+
+    @property
+    def outside(self) -> Address:
+        """The chat that this thread belongs to; the address itself if it is no thread."""
+        return Address(self.platform, self.account, self.space, self.chat)
+
+
+class Lane(Value, frozen=True, order=True):
+    """An address, or one person's share of it: what a binding starts from."""
+
+    address: Address
+    person: str = ""
+    """Whose share it is; empty when the people there share it."""
+
+    @property
+    def key(self) -> str:
+        """The six parts as one string; `Lane.parse` is its inverse."""
+        return f"{self.address.key}/{_escape(self.person)}"
+
+    @classmethod
+    def parse(cls, key: str) -> Lane:
+        """The lane that wrote this key."""
+        *address, person = _split(key, 6, "lane")
+        return cls(Address(*address), person)
+
+
+class Identity(Value, frozen=True, order=True):
+    """How one platform account knows somebody."""
+
+    platform: str
+    account: str
+    user: str
+
+    @property
+    def key(self) -> str:
+        """The three parts as one string; `Identity.parse` is its inverse."""
+        return _join(self.platform, self.account, self.user)
+
+    @classmethod
+    def parse(cls, key: str) -> Identity:
+        """The identity that wrote this key."""
+        return cls(*_split(key, 3, "identity"))
+
+
+class Person(Value, frozen=True):
+    """Who spoke: a stable id. The name is display only."""
+
+    id: PersonId
+    name: str
+    since: Moment
+
+
+class Rules(Value, frozen=True):
+    """The host's settings that say who shares a lane."""
+
+    groups: Sharing = Sharing.APART
+    threads: Sharing = Sharing.TOGETHER
+
+
+class Place(Value, frozen=True):
+    """An address with what is known about it."""
+
+    address: Address
+    kind: Kind = Kind.DM
+    name: str = ""
+    topic: str = ""
+    opened: bool = False
+    """Segue itself opened this thread, so it is shared whatever the settings say."""
+
+    @property
+    def audience(self) -> Audience:
+        """Who can read what is said here."""
+        return Audience.ONE if self.kind is Kind.DM else Audience.MANY
+
+
+def lane_of(place: Place, person: str, rules: Rules) -> Lane:
+    """The lane that this person speaks in at this place.
+
+    A part that is missing falls back to the widest one that is known; platform, account and space are never mixed.
+    """
+    address = place.address
+    if place.kind is Kind.DM:
+        if address.chat:
+            return Lane(address)
+        if person:
+            return Lane(address, person)
+        raise Invalid("chat", "a private message names neither its chat nor its person", "Give at least one of the two.")
+    sharing = rules.threads if address.thread else rules.groups
+    if place.opened or sharing is Sharing.TOGETHER:
+        return Lane(address) if address.chat or address.thread else Lane(address, person)
+    return Lane(address, person)
+
+
+def clean_name(name: str) -> str:
+    """A display name that can't forge anything: NFKC, one line, no control or format characters, at most 64."""
+    flat = "".join(" " if c.isspace() else c for c in unicodedata.normalize("NFKC", name))
+    shown = "".join(c for c in flat if unicodedata.category(c) not in _UNPRINTABLE)
+    return " ".join(shown.split())[:_NAME_LENGTH].rstrip()
+
+
+def _join(*parts: str) -> str:
+    return "/".join(map(_escape, parts))
+
+
+def _escape(part: str) -> str:
+    if _ESCAPED.search(part) is None:
+        return part
+    return _ESCAPED.sub(lambda found: "".join(f"%{b:02X}" for b in found[0].encode("utf-8", "surrogatepass")), part)
+
+
+def _split(key: str, count: int, what: str) -> list[str]:
+    pieces = key.split("/")
+    try:
+        parts = [unquote_to_bytes(piece).decode("utf-8", "surrogatepass") for piece in pieces]
+    except UnicodeError:
+        parts = []
+    if len(parts) != count or _join(*parts) != key:
+        raise Invalid(what, f"{key!r} is not the key of any {what}", f"Copy it whole from `segue {what}s`.")
+    return parts

@@ -1,0 +1,193 @@
+"""What goes in and out: the parts of a message, arrivals as they came, deliveries until they are receipts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from segue.core.lanes import Address, Identity, Place
+from segue.core.values import Moment, Value
+from segue.errors import Invalid
+
+LONGEST_TEXT = 16 * 1024 * 1024
+"""Characters in one text: larger than any platform's message, small enough to hold in memory."""
+
+
+class Text(Value, frozen=True, tag="text"):
+    """Words, in markdown."""
+
+    text: str
+
+
+class File(Value, frozen=True, tag="file"):
+    """Something that isn't text: where it is kept and what it is."""
+
+    name: str
+    media: str
+    """Its media type, such as image/png."""
+    where: str
+    """A path in the data folder, or an address that the platform gave."""
+    size: int = 0
+
+
+class Reasoning(Value, frozen=True, tag="reasoning"):
+    """What a model thought, in its provider's own form, kept verbatim."""
+
+    provider: str
+    raw: Any
+
+
+class ToolCall(Value, frozen=True, tag="call"):
+    """The agent asked for a tool."""
+
+    id: str
+    name: str
+    arguments: Any
+
+
+class ToolResult(Value, frozen=True, tag="result"):
+    """What the tool answered."""
+
+    id: str
+    """The id of the call."""
+    content: Any
+    failed: bool = False
+
+
+class Notice(Value, frozen=True, tag="notice"):
+    """A line that the gateway itself says."""
+
+    text: str
+
+
+class Summary(Value, frozen=True, tag="summary"):
+    """What was said up to and including an entry, in short; the entries themselves stay where they are."""
+
+    text: str
+    session: str
+    n: int
+    """The last entry that the summary stands for."""
+
+
+Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Summary
+Parts = tuple[Part, ...]
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Parts)
+
+
+def encode_parts(parts: Parts) -> str:
+    """Parts as JSON text, fit for either database."""
+    try:
+        text = _encoder.encode(parts).decode()
+    except UnicodeEncodeError as error:
+        raise Invalid("text", "it has a lone surrogate", "Replace it: half of a UTF-16 pair is no character.") from error
+    if len(text) > LONGEST_TEXT:
+        fix = f"Keep it under {LONGEST_TEXT // 1024 // 1024} MB, or send it as a file."
+        raise Invalid("text", f"it has {len(text):,} characters", fix)
+    if "\\u0000" in text:
+        _refuse_nul(msgspec.json.decode(text))
+    return text
+
+
+def decode_parts(text: str) -> Parts:
+    """The parts that `encode_parts` wrote."""
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise Invalid("parts", str(error), "Each part is an object with a type: text, file, reasoning, ...") from error
+
+
+def plain_text(parts: Parts) -> str:
+    """The words of a message, without its tools and thoughts."""
+    return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Summary))
+
+
+def _refuse_nul(value: object) -> None:
+    """Find a real NUL (not the six characters that look like one) anywhere in a decoded value."""
+    if isinstance(value, str) and "\0" in value:
+        raise Invalid("text", "it has a NUL character", "Remove it: databases can't keep one.")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_nul(key)
+            _refuse_nul(item)
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_nul(item)
+
+
+class Speaker(Value, frozen=True):
+    """Who sent an arrival, as the platform tells it."""
+
+    identity: Identity
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    """Other user ids of the same person on this account."""
+
+
+class Arrival(Value, frozen=True):
+    """One message as it came in."""
+
+    place: Place
+    message: str
+    """The platform's own id of the message."""
+    speaker: Speaker
+    parts: Parts
+    at: Moment
+    seen_as: tuple[str, ...] = ()
+    """Keys that tell a redelivery, beside the message id."""
+    quotes: str = ""
+    """The message that it answers."""
+    edits: str = ""
+    """The message that it replaces."""
+    mentions_agent: bool = False
+    chat_aliases: tuple[str, ...] = ()
+    """Other ids of the same chat."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key under which a redelivery of this arrival could come."""
+        return tuple(dict.fromkeys((self.message, *self.seen_as)))
+
+
+class Sending(StrEnum):
+    """How a resend after a crash is kept from doubling, declared by each adapter."""
+
+    KEYED = "A"
+    """The same key gives the same message."""
+    READ_BACK = "B"
+    """Look whether it is there before sending again."""
+    EDIT = "C"
+    """Send a placeholder, keep its id, edit it to the final text."""
+    BLIND = "D"
+    """At least once, marked as perhaps a duplicate; or at most once, if the host says so."""
+
+
+class Delivery(Value, frozen=True):
+    """One outgoing message."""
+
+    id: str
+    address: Address
+    session: str
+    entry: int
+    """The entry that it shows; 0 for a notice that is in no transcript."""
+    text: str
+    key: str
+    """The same for every attempt."""
+    message: str = ""
+    """The platform's id once it was sent, or of the placeholder that it edits."""
+    attempt: int = 0
+    answers: tuple[str, ...] = ()
+    """The platform ids of the arrivals that it answers, the last one last."""
+
+
+class Receipt(Value, frozen=True):
+    """A delivery that was sent: lets a quote find its session."""
+
+    address: Address
+    message: str
+    session: str
+    entry: int
+    at: Moment

@@ -1,0 +1,376 @@
+"""The heart: every way in which a lane comes to speak to another session.
+
+Law: a move is a value, and `plan(move, view)` says which facts change, or raises `Refused` and nothing changes. It does no
+I/O: the store reads the view, locks what the move names, and writes the changes in the same transaction. Every change of a
+binding is recorded under its move, so `take_back` undoes any of them by the record alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum
+from typing import assert_never
+
+from segue.core.lanes import Audience, Lane
+from segue.core.transcripts import Ending, Tip
+from segue.core.values import PersonId, SessionId, Value
+from segue.errors import Refusal, Refused
+
+
+class Why(StrEnum):
+    """Why a binding began or ended."""
+
+    FIRST = "first"
+    """Somebody spoke in a lane that had no session."""
+    NEW = "new"
+    IDLE = "idle"
+    DAILY = "daily"
+    RESUME = "resume"
+    QUOTE = "quote"
+    """Somebody replied to a message of that session, and the host lets quotes switch."""
+    FORK = "fork"
+    HANDOFF = "handoff"
+    SPAWN = "spawn"
+    RELEASE = "release"
+    CLOSE = "close"
+    MERGED = "merged"
+    """Two lanes turned out to be one person's, or one chat's."""
+    UNDO = "undo"
+
+
+class Start(StrEnum):
+    """What a child session begins with."""
+
+    FRESH = "fresh"
+    FORK = "fork"
+    """All that its parent has said so far."""
+
+
+class Consent(Enum):
+    """Whether the session's owner has said yes to more readers."""
+
+    ASKED = "not given: the move is refused if it would let more people read the session"
+    GIVEN = "the owner said yes, or the host named this place a home"
+
+
+class Renew(Value, frozen=True, tag="renew"):
+    """Start a new session in a lane."""
+
+    lane: Lane
+    session: SessionId
+    why: Why = Why.NEW
+
+
+class Resume(Value, frozen=True, tag="resume"):
+    """Speak to a session that is already there."""
+
+    lane: Lane
+    session: SessionId
+    why: Why = Why.RESUME
+    consent: Consent = Consent.ASKED
+
+
+class Fork(Value, frozen=True, tag="fork"):
+    """Go on in a new session that begins where another one stands; copies nothing."""
+
+    lane: Lane
+    source: SessionId
+    session: SessionId
+    at: Tip | None = None
+    """The entry to go on from; None is where the source stands now."""
+    title: str = ""
+    consent: Consent = Consent.ASKED
+
+
+class Handoff(Value, frozen=True, tag="handoff"):
+    """Bind another lane to the session that this lane speaks to; a `Release` of the origin completes it."""
+
+    origin: Lane
+    destination: Lane
+    consent: Consent = Consent.ASKED
+
+
+class Spawn(Value, frozen=True, tag="spawn"):
+    """Start a child session, with a lane of its own or without."""
+
+    parent: SessionId
+    session: SessionId
+    label: str = ""
+    lane: Lane | None = None
+    start: Start = Start.FRESH
+    ending: Ending = Ending.LASTING
+
+
+class Release(Value, frozen=True, tag="release"):
+    """Let a lane speak to nobody."""
+
+    lane: Lane
+    why: Why = Why.RELEASE
+
+
+Move = Renew | Resume | Fork | Handoff | Spawn | Release
+
+
+class Actor(Value, frozen=True):
+    """Who asks for a move."""
+
+    person: PersonId
+    host: bool = False
+
+
+class LaneView(Value, frozen=True):
+    """What a plan needs to know about a lane."""
+
+    bound: SessionId | None = None
+    audience: Audience = Audience.ONE
+    live: int = 0
+    """How many open sessions were begun here."""
+    known: frozenset[SessionId] = frozenset()
+    """Which of the move's sessions this lane has spoken to before."""
+
+
+class SessionView(Value, frozen=True):
+    """What a plan needs to know about a session."""
+
+    id: SessionId
+    owner: PersonId
+    origin: Lane | None = None
+    """The lane that it was begun in."""
+    tip: Tip | None = None
+    closed: bool = False
+    busy: bool = False
+    """A turn of it runs or waits."""
+    moving: bool = False
+    """A handoff of it hasn't settled yet."""
+    depth: int = 0
+    children: int = 0
+    """Its live children."""
+    labels: frozenset[str] = frozenset()
+    """Their labels."""
+
+
+class Limits(Value, frozen=True):
+    """The edges that the host can set."""
+
+    live_per_lane: int = 1000
+    depth: int = 3
+    children: int = 16
+
+
+class View(Value, frozen=True):
+    """The facts that a move touches, as they stand inside its transaction."""
+
+    actor: Actor
+    lanes: Mapping[Lane, LaneView]
+    sessions: Mapping[SessionId, SessionView]
+    limits: Limits = Limits()
+
+
+class Begin(Value, frozen=True):
+    """A new session comes to be."""
+
+    session: SessionId
+    owner: PersonId
+    origin: Lane | None
+    tip: Tip | None = None
+    parent: SessionId | None = None
+    depth: int = 0
+    label: str = ""
+    ending: Ending = Ending.LASTING
+    title: str = ""
+
+
+class Bind(Value, frozen=True):
+    """The lane speaks to this session from now on."""
+
+    lane: Lane
+    session: SessionId
+    why: Why
+
+
+class Unbind(Value, frozen=True):
+    """The lane speaks to nobody from now on."""
+
+    lane: Lane
+    why: Why
+
+
+Change = Begin | Bind | Unbind
+
+
+def plan(move: Move, view: View) -> tuple[Change, ...]:
+    """The facts that change when this move is made, in order."""
+    match move:
+        case Renew():
+            return _renew(move, view)
+        case Resume():
+            return _resume(move, view)
+        case Fork():
+            return _fork(move, view)
+        case Handoff():
+            return _handoff(move, view)
+        case Spawn():
+            return _spawn(move, view)
+        case Release():
+            return _release(move, view)
+        case _:
+            assert_never(move)
+
+
+def lanes_of(move: Move) -> tuple[Lane, ...]:
+    """The lanes that a move touches."""
+    match move:
+        case Renew() | Resume() | Fork() | Release():
+            return (move.lane,)
+        case Handoff():
+            return (move.origin, move.destination)
+        case Spawn():
+            return (move.lane,) if move.lane else ()
+        case _:
+            assert_never(move)
+
+
+def sessions_of(move: Move) -> tuple[SessionId, ...]:
+    """The sessions that a move names and that must exist."""
+    match move:
+        case Renew() | Handoff() | Release():
+            return ()
+        case Resume():
+            return (move.session,)
+        case Fork():
+            return (move.source,)
+        case Spawn():
+            return (move.parent,)
+        case _:
+            assert_never(move)
+
+
+def _renew(move: Renew, view: View) -> tuple[Change, ...]:
+    lane = view.lanes[move.lane]
+    if lane.bound is not None and view.sessions[lane.bound].moving:
+        raise Refused(Refusal.HANDOFF_RUNNING)
+    if lane.live >= view.limits.live_per_lane:
+        raise Refused(Refusal.TOO_MANY_LIVE)
+    return (Begin(move.session, view.actor.person, move.lane), Bind(move.lane, move.session, move.why))
+
+
+def _resume(move: Resume, view: View) -> tuple[Change, ...]:
+    session = _readable(move.session, move.lane, view)
+    lane = view.lanes[move.lane]
+    if lane.bound == session.id:
+        raise Refused(Refusal.ALREADY_THERE)
+    if session.closed:
+        raise Refused(Refusal.CLOSED)
+    if session.moving or (lane.bound is not None and view.sessions[lane.bound].moving):
+        raise Refused(Refusal.HANDOFF_RUNNING)
+    _readers(session, move.lane, move.consent, view)
+    return (Bind(move.lane, session.id, move.why),)
+
+
+def _fork(move: Fork, view: View) -> tuple[Change, ...]:
+    source = _readable(move.source, move.lane, view)
+    _readers(source, move.lane, move.consent, view)
+    lane = view.lanes[move.lane]
+    if lane.bound is not None and view.sessions[lane.bound].moving:
+        raise Refused(Refusal.HANDOFF_RUNNING)
+    if lane.live >= view.limits.live_per_lane:
+        raise Refused(Refusal.TOO_MANY_LIVE)
+    begin = Begin(
+        move.session, view.actor.person, move.lane, tip=move.at or source.tip, parent=source.id, title=move.title
+    )
+    return (begin, Bind(move.lane, move.session, Why.FORK))
+
+
+def _handoff(move: Handoff, view: View) -> tuple[Change, ...]:
+    bound = view.lanes[move.origin].bound
+    if bound is None:
+        raise Refused(Refusal.NOTHING_BOUND)
+    if move.origin == move.destination or view.lanes[move.destination].bound == bound:
+        raise Refused(Refusal.SAME_LANE)
+    session = view.sessions[bound]
+    if not _owns(session, view.actor):
+        raise Refused(Refusal.NOT_ALLOWED)
+    if session.moving:
+        raise Refused(Refusal.HANDOFF_RUNNING)
+    if session.busy:
+        raise Refused(Refusal.BUSY)
+    _readers(session, move.destination, move.consent, view)
+    return (Bind(move.destination, bound, Why.HANDOFF),)
+
+
+def _spawn(move: Spawn, view: View) -> tuple[Change, ...]:
+    parent = view.sessions.get(move.parent)
+    if parent is None or not _owns(parent, view.actor):
+        raise Refused(Refusal.NOT_FOUND)
+    if parent.closed:
+        raise Refused(Refusal.CLOSED)
+    if parent.depth >= view.limits.depth:
+        raise Refused(Refusal.TOO_DEEP)
+    if parent.children >= view.limits.children:
+        raise Refused(Refusal.TOO_MANY_CHILDREN)
+    if move.label and move.label in parent.labels:
+        raise Refused(Refusal.LABEL_TAKEN)
+    begin = Begin(
+        move.session,
+        parent.owner,
+        move.lane,
+        tip=parent.tip if move.start is Start.FORK else None,
+        parent=parent.id,
+        depth=parent.depth + 1,
+        label=move.label,
+        ending=move.ending,
+    )
+    return (begin, Bind(move.lane, move.session, Why.SPAWN)) if move.lane else (begin,)
+
+
+def _release(move: Release, view: View) -> tuple[Change, ...]:
+    if view.lanes[move.lane].bound is None:
+        raise Refused(Refusal.NOTHING_BOUND)
+    return (Unbind(move.lane, move.why),)
+
+
+def _owns(session: SessionView, actor: Actor) -> bool:
+    return session.owner == actor.person
+
+
+def _readable(id: SessionId, lane: Lane, view: View) -> SessionView:
+    """The session, if the actor may bring it to this lane: it is theirs, or it was begun here.
+
+    "Not yours" and "doesn't exist" are one refusal, so that nobody can tell them apart.
+    """
+    session = view.sessions.get(id)
+    if session is None or not (_owns(session, view.actor) or session.origin == lane):
+        raise Refused(Refusal.NOT_FOUND)
+    return session
+
+
+def _readers(session: SessionView, lane: Lane, consent: Consent, view: View) -> None:
+    """Refuse a move that lets more people read the session, unless its owner said yes."""
+    there = view.lanes[lane]
+    if there.audience is Audience.MANY and session.id not in there.known and consent is not Consent.GIVEN:
+        raise Refused(Refusal.NEEDS_YES)
+
+
+class Made(Value, frozen=True):
+    """What a move did to one lane, by the record."""
+
+    lane: Lane
+    before: SessionId | None
+    after: SessionId | None
+
+
+def take_back(made: tuple[Made, ...], view: View) -> tuple[Change, ...]:
+    """Undo a move: every lane that it touched goes back, if it still stands where the move left it."""
+    if not made:
+        raise Refused(Refusal.NOTHING_TO_UNDO)
+    changes: list[Change] = []
+    for step in made:
+        if view.lanes[step.lane].bound != step.after:
+            raise Refused(Refusal.MOVED_SINCE)
+        if step.before is None:
+            changes.append(Unbind(step.lane, Why.UNDO))
+        elif view.sessions[step.before].closed:
+            raise Refused(Refusal.CLOSED)
+        else:
+            changes.append(Bind(step.lane, step.before, Why.UNDO))
+    return tuple(changes)

@@ -1,0 +1,53 @@
+"""Titles: what a person calls a session, and the numbers that tell a lineage apart.
+
+Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow. A title is exact: no wildcards, no folding.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from segue.core.values import Value
+from segue.errors import Invalid
+
+LONGEST = 100
+_NUMBERED = re.compile(r"^(?P<name>.+?) #(?P<number>[1-9][0-9]{0,8})$", re.DOTALL)
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+
+
+class Title(Value, frozen=True, order=True):
+    """A name and its place in the lineage."""
+
+    name: str
+    number: int = 1
+
+    def __str__(self) -> str:
+        return self.name if self.number == 1 else f"{self.name} #{self.number}"
+
+
+def clean(text: str) -> str:
+    """A title as it is kept: NFC, one line, single spaces, nothing invisible."""
+    flat = "".join(" " if c.isspace() else c for c in unicodedata.normalize("NFC", text))
+    return " ".join("".join(c for c in flat if unicodedata.category(c) not in _HIDDEN).split())
+
+
+def new_title(text: str) -> str:
+    """The name that somebody gives a session, checked."""
+    name = clean(text)
+    if not name:
+        raise Invalid("title", "it is empty", "Give at least one visible character.")
+    if len(name) > LONGEST:
+        raise Invalid("title", f"it has {len(name)} characters", f"Keep it to {LONGEST}.")
+    if name.isdecimal():
+        raise Invalid("title", "it is only digits", "Add a word, so that it isn't taken for a line number.")
+    if _NUMBERED.match(name):
+        raise Invalid("title", "it ends in a number sign and a number", "Leave that off: Segue numbers repeated titles itself.")
+    return name
+
+
+def parse(text: str) -> tuple[str, int | None]:
+    """What somebody typed to find a session: a name, and its number if they gave one."""
+    name = clean(text)
+    found = _NUMBERED.match(name)
+    return (found["name"], int(found["number"])) if found else (name, None)

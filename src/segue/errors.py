@@ -1,0 +1,102 @@
+"""Every error that Segue raises on purpose, in one tree.
+
+    SegueError
+    ├── Refused            you asked for something that isn't allowed now; nothing changed
+    ├── Invalid            what you passed in can't be right; the message names the field
+    ├── StoreError         the database can't do it
+    │   ├── StoreCorrupt       the file isn't a sound Segue database
+    │   ├── StoreTooNew        a newer Segue wrote it
+    │   ├── StoreLocked        somebody else holds it for too long
+    │   ├── StoreReadOnly      it can't be written to
+    │   ├── StoreFull          the disk has no room
+    │   ├── StoreUnreachable   the server doesn't answer, or the file can't be opened
+    │   └── OutcomeUnknown     the connection broke during a commit: it may or may not have happened
+    └── Fenced             somebody else holds this session or delivery now: drop the work, write nothing
+
+A message says what happened and what to do next; it never carries a secret.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Refusal(Enum):
+    """Why a move was refused; the value is the sentence a person reads."""
+
+    NOT_FOUND = "No session of yours goes by that. /sessions lists them."
+    ALREADY_THERE = "You are already in that session."
+    NOTHING_BOUND = "No session is open here. Write something to start one, or /resume an old one."
+    CLOSED = "That session is closed. /branch starts a new one from where it ended."
+    BUSY = "A turn is running or waiting in that session. Try again when it has been answered."
+    NEEDS_YES = "More people could read that session here. Its owner can allow it with /yes."
+    TOO_MANY_LIVE = "Too many sessions are open here. Close one with /sessions close N first."
+    TOO_DEEP = "This session is already as deep a child as is allowed. Ask its parent to start the work."
+    TOO_MANY_CHILDREN = "This session has as many live children as is allowed. Close one with sessions_close first."
+    LABEL_TAKEN = "A live child of this session has that label. Choose another, or send to that one."
+    SAME_LANE = "The conversation is already in that place."
+    MOVED_SINCE = "This place has moved on to another session since. Use /resume to go back."
+    NOTHING_TO_UNDO = "There is nothing to take back."
+    NOT_ALLOWED = "You may not do that here."
+    HANDOFF_RUNNING = "This session is being handed off. Wait for it, or cancel it first."
+
+
+class SegueError(Exception):
+    """The root of every error that Segue raises on purpose."""
+
+
+class Refused(SegueError):
+    """A request that isn't allowed now; it changed nothing."""
+
+    def __init__(self, why: Refusal) -> None:
+        super().__init__(why.value)
+        self.why = why
+
+
+class Invalid(SegueError):
+    """A value that can't be right: `field` names it, `fix` says what to do."""
+
+    def __init__(self, field: str, problem: str, fix: str) -> None:
+        super().__init__(f"{field}: {problem}. {fix}")
+        self.field = field
+        self.problem = problem
+        self.fix = fix
+
+
+class StoreError(SegueError):
+    """The database can't do it now; nothing of the change was kept."""
+
+
+class StoreCorrupt(StoreError):
+    """The file isn't a sound Segue database."""
+
+
+class StoreTooNew(StoreError):
+    """A newer Segue wrote this database."""
+
+
+class StoreLocked(StoreError):
+    """Somebody else held the database for longer than we wait."""
+
+
+class StoreReadOnly(StoreError):
+    """The database can't be written to."""
+
+
+class StoreFull(StoreError):
+    """The disk has no room for the change."""
+
+
+class StoreUnreachable(StoreError):
+    """The server doesn't answer, or the file can't be opened."""
+
+
+class OutcomeUnknown(StoreError):
+    """The connection broke during a commit: the change may or may not have happened."""
+
+
+class Fenced(SegueError):
+    """Somebody else holds this now: drop the work, write nothing."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is held by another replica now; this one must drop its work.")
