@@ -5,9 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+import hypothesis
 import pytest
 
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
+
+# The same examples in every run, however slow the machine. `--hypothesis-profile=drill` takes more, new ones each time.
+hypothesis.settings.register_profile(
+    "test",
+    max_examples=200,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile(
+    "drill", hypothesis.settings.get_profile("test"), max_examples=20_000, derandomize=False
+)
+hypothesis.settings.load_profile("test")
 
 POSTGRES_HOME = pytest.StashKey[Path]()
 RUN = pytest.StashKey[contextlib.ExitStack]()
