@@ -16,7 +16,6 @@ Moment = float
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID_BITS = 128
-_ID_LENGTH = 26
 
 
 class Value(msgspec.Struct, frozen=True):
