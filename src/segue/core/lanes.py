@@ -149,11 +149,18 @@ def lane_of(place: Place, person: str, rules: Rules) -> Lane:
             return Lane(address)
         if person:
             return Lane(address, person)
-        raise Invalid("chat", "a private message names neither its chat nor its person", "Give at least one of the two.")
+        raise Invalid(
+            "chat", "a private message names neither its chat nor its person", "Give at least one of the two."
+        )
     sharing = rules.threads if address.thread else rules.groups
     if place.opened or sharing is Sharing.TOGETHER:
         return Lane(address) if address.chat or address.thread else Lane(address, person)
     return Lane(address, person)
+
+
+def account_key(platform: str, account: str) -> str:
+    """A platform account as one string, without collisions."""
+    return _join(platform, account)
 
 
 def clean_name(name: str) -> str:

@@ -83,7 +83,9 @@ def encode_parts(parts: Parts) -> str:
     try:
         text = _encoder.encode(parts).decode()
     except UnicodeEncodeError as error:
-        raise Invalid("text", "it has a lone surrogate", "Replace it: half of a UTF-16 pair is no character.") from error
+        raise Invalid(
+            "text", "it has a lone surrogate", "Replace it: half of a UTF-16 pair is no character."
+        ) from error
     if len(text) > LONGEST_TEXT:
         fix = f"Keep it under {LONGEST_TEXT // 1024 // 1024} MB, or send it as a file."
         raise Invalid("text", f"it has {len(text):,} characters", fix)

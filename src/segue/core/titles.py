@@ -42,7 +42,9 @@ def new_title(text: str) -> str:
     if name.isdecimal():
         raise Invalid("title", "it is only digits", "Add a word, so that it isn't taken for a line number.")
     if _NUMBERED.match(name):
-        raise Invalid("title", "it ends in a number sign and a number", "Leave that off: Segue numbers repeated titles itself.")
+        raise Invalid(
+            "title", "it ends in a number sign and a number", "Leave that off: Segue numbers repeated titles itself."
+        )
     return name
 
 

@@ -1,0 +1,1 @@
+"""What Segue remembers: SQL, the transactions that use it, and the two databases that run them."""

@@ -1,0 +1,96 @@
+-- Where people talk, the sessions there are, and which lane speaks to which session since when.
+
+create table addresses (
+  key {key} primary key,
+  kind text not null check (kind in ('dm', 'group', 'channel')),
+  name text not null,
+  topic text not null,
+  opened_for {key},
+  since {real} not null
+) {strict};
+
+-- Another id of the same chat: both are addresses' keys.
+create table aliases (
+  alias {key} primary key,
+  address {key} not null,
+  since {real} not null,
+  check (alias <> address)
+) {strict};
+
+-- `person` is empty when the people at the address share the lane; never null, so that a key is one lane.
+create table lanes (
+  key {key} primary key,
+  address {key} not null references addresses (key),
+  person {key} not null,
+  since {real} not null
+) {strict};
+create index lanes_at on lanes (address);
+create index lanes_of_person on lanes (person) where person <> '';
+
+-- The hot row: who holds the session, which turn is answered (head), which was accepted last (tail), where it ends (tip).
+create table sessions (
+  id {key} primary key,
+  owner {key} not null references persons (id),
+  began_by {key} not null references persons (id),
+  began {real} not null,
+  used {real} not null,
+  closed {real},
+  origin {key} references lanes (key),
+  parent {key} references sessions (id),
+  depth {int} not null default 0,
+  label text not null default '',
+  ending text not null default 'session' check (ending in ('session', 'run')),
+  tip_session {key},
+  tip {int},
+  length {int} not null default 0,
+  indexed {int} not null default 0,
+  tail {int} not null default 0,
+  head {int} not null default 0,
+  holder {key},
+  epoch {int} not null default 0,
+  due {real} not null default 0,
+  fails {int} not null default 0,
+  check (head <= tail),
+  check (indexed <= length),
+  check ((tip is null) = (tip_session is null)),
+  check (label = '' or parent is not null)
+  {tip_reference}
+) {strict};
+create index sessions_of_owner on sessions (owner, used);
+create index sessions_ready on sessions (due) where holder is null and head < tail;
+create index sessions_held on sessions (holder) where holder is not null;
+create index sessions_unindexed on sessions (id) where indexed < length;
+create index sessions_of_parent on sessions (parent) where parent is not null;
+create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;
+create unique index sessions_label on sessions (parent, label) where label <> '' and closed is null;
+
+create table moves (
+  id {key} primary key,
+  kind text not null,
+  lane {key} references lanes (key),
+  session {key} references sessions (id),
+  by_person {key} not null,
+  at {real} not null,
+  undone {real}
+) {strict};
+create index moves_of_lane on moves (lane, at) where undone is null;
+
+-- History is kept: the row that is open is the binding, the others are how it came to be.
+create table bindings (
+  id {serial},
+  lane {key} not null references lanes (key),
+  session {key} not null references sessions (id),
+  since {real} not null,
+  until {real},
+  why text not null,
+  ended_why text,
+  by_person {key} not null,
+  move {key} not null references moves (id),
+  ended_move {key} references moves (id),
+  check ((until is null) = (ended_move is null))
+) {strict};
+create unique index bindings_one_a_lane on bindings (lane) where until is null;
+create index bindings_of_session on bindings (session, id);
+create index bindings_of_lane on bindings (lane, id);
+create index bindings_of_move on bindings (move);
+create index bindings_ended_by on bindings (ended_move) where ended_move is not null;

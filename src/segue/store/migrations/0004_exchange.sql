@@ -1,0 +1,110 @@
+-- The exchange: what was accepted, the turns that wait or ran, what is to be sent, and the replicas that do it.
+
+create table replicas (
+  id {key} primary key,
+  expires {real} not null
+) {strict};
+
+-- A connection that only one process may hold.
+create table connections (
+  account {key} primary key,
+  holder {key},
+  epoch {int} not null default 0,
+  cursor text not null default ''
+) {strict};
+
+create table seen (
+  id {serial},
+  account {key} not null,
+  key {key} not null,
+  at {real} not null,
+  session {key},
+  turn {int},
+  unique (account, key)
+) {strict};
+
+-- `route` is where the answer goes, fixed when the turn is accepted; `within` is the turn that answered it too.
+create table turns (
+  session {key} not null references sessions (id),
+  seq {int} not null check (seq > 0),
+  kind text not null,
+  call {key},
+  lane {key} references lanes (key),
+  route {key} not null,
+  person {key} not null,
+  name text not null,
+  message {key} not null,
+  quotes {key} not null,
+  parts text not null,
+  accepted {real} not null,
+  trace text not null,
+  outcome text check (outcome in ('answered', 'failed', 'stopped', 'withdrawn')),
+  finished {real},
+  within {int},
+  error text,
+  primary key (session, seq),
+  check ((outcome is null) = (finished is null))
+) {strict};
+create unique index turns_call on turns (call) where call is not null;
+create index turns_message on turns (message) where message <> '';
+create index turns_of_lane on turns (lane, accepted) where lane is not null;
+
+-- Finished tool calls of a turn that runs: a retry sees them.
+create table journal (
+  session {key} not null,
+  turn {int} not null,
+  call {key} not null,
+  n {int} not null,
+  epoch {int} not null,
+  parts text not null,
+  at {real} not null,
+  primary key (session, turn, call),
+  foreign key (session, turn) references turns (session, seq)
+) {strict};
+
+-- What a running turn has said so far, for those who watch from another replica.
+create table partials (
+  session {key} primary key references sessions (id),
+  turn {int} not null,
+  epoch {int} not null,
+  text text not null,
+  at {real} not null
+) {strict};
+
+-- Once sent, the row is a receipt: `message` is the platform's id of it.
+create table deliveries (
+  id {serial},
+  key {key} not null unique,
+  account {key} not null,
+  address {key} not null,
+  session {key} references sessions (id),
+  turn {int} not null,
+  entry {int} not null,
+  text text not null,
+  answers text not null,
+  accepted {real} not null,
+  holder {key},
+  attempts {int} not null default 0,
+  due {real} not null,
+  message {key},
+  sent {real},
+  dead {real},
+  error text,
+  check (sent is null or dead is null)
+) {strict};
+create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;
+create index deliveries_due on deliveries (account, due) where sent is null and dead is null and holder is null;
+create index deliveries_held on deliveries (holder) where holder is not null;
+create index deliveries_receipts on deliveries (message, address) where message is not null;
+create index deliveries_of_turn on deliveries (session, turn);
+create index deliveries_dead on deliveries (dead) where dead is not null;
+
+-- An arrival that couldn't be understood, as it came.
+create table letters (
+  id {serial},
+  account {key} not null,
+  raw text not null,
+  why text not null,
+  at {real} not null,
+  retried {real}
+) {strict};

@@ -1,0 +1,98 @@
+-- Handoffs, homes, questions, codes, the lists that were shown, scheduled work, and Segue's own secrets.
+
+create table handoffs (
+  id {key} primary key,
+  session {key} not null references sessions (id),
+  origin {key} not null references lanes (key),
+  destination {key} not null,
+  lane {key} references lanes (key),
+  move {key} references moves (id),
+  state text not null check (state in ('requested', 'claimed', 'done', 'failed', 'cancelled')),
+  by_person {key} not null references persons (id),
+  requested {real} not null,
+  progressed {real} not null,
+  deadline {real},
+  holder {key},
+  epoch {int} not null default 0,
+  turn {int},
+  tip_session {key},
+  tip {int},
+  settled {real},
+  error text,
+  check ((state in ('requested', 'claimed')) = (settled is null)),
+  check (settled is not null or deadline is not null),
+  check (state <> 'claimed' or (holder is not null and epoch > 0))
+) {strict};
+create unique index handoffs_one_a_session on handoffs (session) where settled is null;
+create index handoffs_live on handoffs (deadline) where settled is null;
+
+create table homes (
+  account {key} primary key,
+  address {key} not null references addresses (key),
+  by_person {key} not null references persons (id),
+  since {real} not null
+) {strict};
+
+-- A question to a person that is open: a permission, who may read, which destination.
+create table questions (
+  id {key} primary key,
+  lane {key} not null references lanes (key),
+  person {key} not null references persons (id),
+  kind text not null,
+  body text not null,
+  asked {real} not null,
+  deadline {real} not null,
+  answer text,
+  answered {real}
+) {strict};
+create index questions_open on questions (lane, person) where answered is null;
+
+-- One-time codes, kept as digests: pairing, linking, signing in.
+create table codes (
+  digest {key} primary key,
+  kind text not null,
+  body text not null,
+  made {real} not null,
+  expires {real} not null,
+  used {real}
+) {strict};
+
+-- The numbered list that a person was shown last in a lane: `/resume 3` opens its line 3.
+create table lists (
+  lane {key} not null,
+  person {key} not null,
+  kind text not null,
+  sessions text not null,
+  at {real} not null,
+  primary key (lane, person, kind)
+) {strict};
+
+create table schedules (
+  id {key} primary key,
+  session {key} not null references sessions (id),
+  owner {key} not null references persons (id),
+  task text not null,
+  line text not null,
+  zone text not null,
+  deliver text not null,
+  since {real} not null,
+  due {real},
+  ended {real},
+  check (ended is not null or due is not null)
+) {strict};
+create index schedules_due on schedules (due) where ended is null;
+
+create table runs (
+  schedule {key} not null references schedules (id),
+  due {real} not null,
+  session {key} references sessions (id),
+  turn {int},
+  missed {real},
+  at {real} not null,
+  primary key (schedule, due)
+) {strict};
+
+create table settings (
+  name {key} primary key,
+  value text not null
+) {strict};

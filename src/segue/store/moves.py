@@ -1,0 +1,228 @@
+"""Moves, made: lock what a move names, show it to the plan, write the changes under the move's id.
+
+Locks are taken in one order, lanes by key and then sessions by id, so that two moves never wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from segue.core.contracts import Transaction
+from segue.core.lanes import Kind, Lane, Place
+from segue.core.moves import (
+    Actor,
+    Begin,
+    Bind,
+    Change,
+    LaneView,
+    Limits,
+    Made,
+    Move,
+    SessionView,
+    Unbind,
+    View,
+    Why,
+    lanes_of,
+    plan,
+    sessions_of,
+    take_back,
+)
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.errors import Invalid, Refusal, Refused
+from segue.store import titles
+from segue.store.rows import tip_of
+from segue.store.statements import q
+
+
+class Moving(Value, frozen=True):
+    """A move that was made: its id, and what it did to each lane."""
+
+    id: str
+    made: tuple[Made, ...]
+    session: SessionId | None
+    """The session that it began or brought."""
+
+
+class Last(Value, frozen=True):
+    """The newest move of a lane that wasn't taken back."""
+
+    id: str
+    kind: str
+    at: Moment
+
+
+def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
+    """Remember a place, and the lane that is all of it or one person's share."""
+    address = place.address.key
+    lane = Lane(place.address, person)
+    yield q.see_address(
+        address=address,
+        kind=place.kind,
+        name=place.name,
+        topic=place.topic,
+        opened_for="" if place.opened else None,
+        at=at,
+    )
+    yield q.see_lane(lane=lane.key, address=address, person=person, at=at)
+    return lane
+
+
+def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
+    """Make a move, or raise `Refused` and change nothing."""
+    lanes = lanes_of(move)
+    view = yield from _view(lanes, sessions_of(move), actor, limits)
+    changes = plan(move, view)
+    kind = type(move).__struct_config__.tag
+    return (yield from _apply(str(kind), lanes[0] if lanes else None, changes, view, id, at))
+
+
+def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
+    """Take a move back, if every lane that it touched still stands where it left it."""
+    rows = yield q.move(move=move)
+    if not rows or rows[0][5] is not None:
+        raise Refused(Refusal.NOTHING_TO_UNDO)
+    made = yield from made_by(move)
+    lanes = [step.lane for step in made]
+    view = yield from _view(lanes, [step.before for step in made if step.before], actor, limits)
+    changes = take_back(made, view)
+    yield q.undo_move(move=move, at=at)
+    return (yield from _apply("undo", lanes[0], changes, view, id, at))
+
+
+def made_by(move: str) -> Transaction[tuple[Made, ...]]:
+    """What a move did to each lane, by the record."""
+    started = yield q.move_started(move=move)
+    ended = yield q.move_ended(move=move)
+    before = {lane: SessionId(session) for lane, session in ended}
+    after = {lane: SessionId(session) for lane, session in started}
+    keys = sorted(before.keys() | after.keys())
+    return tuple(Made(Lane.parse(key), before.get(key), after.get(key)) for key in keys)
+
+
+def last_move(lane: Lane) -> Transaction[Last | None]:
+    """The newest move of a lane that wasn't taken back."""
+    rows = yield q.last_move(lane=lane.key)
+    return Last(rows[0][0], rows[0][1], rows[0][3]) if rows else None
+
+
+def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[None]:
+    """Close a session: it takes no more turns, its lanes let go of it, its transcript stays."""
+    rows = yield q.lanes_bound(session=session)
+    lanes = [Lane.parse(lane) for (lane,) in rows]
+    view = yield from _view(lanes, [session], actor, Limits())
+    found = view.sessions.get(session)
+    if found is None or found.owner != actor.person:
+        raise Refused(Refusal.NOT_FOUND)
+    if found.closed:
+        raise Refused(Refusal.CLOSED)
+    if found.busy:
+        raise Refused(Refusal.BUSY)
+    changes = [Unbind(lane, Why.CLOSE) for lane in lanes if view.lanes[lane].bound == session]
+    if changes:
+        yield from _apply("close", changes[0].lane, changes, view, id, at)
+    yield q.close_session(session=session, at=at)
+
+
+def bind(
+    lane: Lane, session: SessionId | None, why: Why, by: PersonId, move: str, at: Moment
+) -> Transaction[SessionId | None]:
+    """Let a lane speak to a session, or to nobody; returns what it spoke to before."""
+    ended = yield q.end_binding(lane=lane.key, why=why, move=move, at=at)
+    if session is not None:
+        yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=at)
+    return SessionId(ended[0][0]) if ended else None
+
+
+def _view(lanes: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits) -> Transaction[View]:
+    """Lock the lanes, what they speak to and the sessions named, and tell how they stand."""
+    for lane in sorted(lanes, key=lambda lane: lane.key):
+        if not (yield q.lock_lane(lane=lane.key)):
+            raise Invalid(
+                "lane", f"{lane.key!r} has never been seen", "Open it first with `store.lane(place, person)`."
+            )
+    bound: dict[Lane, tuple[SessionId | None, Kind]] = {}
+    for lane in lanes:
+        [row] = yield q.bound(lane=lane.key)
+        bound[lane] = row[0], Kind(row[4])
+    named = list(sessions)
+    wanted = {*named, *(session for session, _ in bound.values() if session is not None)}
+    found: dict[SessionId, SessionView] = {}
+    for id in sorted(wanted):
+        if view := (yield from _session_view(id, limits)):
+            found[id] = view
+    seen: dict[Lane, LaneView] = {}
+    for lane, (session, kind) in bound.items():
+        known = set()
+        for candidate in wanted:
+            if (yield q.been_here(lane=lane.key, session=candidate)):
+                known.add(candidate)
+        [(live,)] = yield q.begun_here(lane=lane.key, most=limits.live_per_lane)
+        audience = Place(lane.address, kind).audience
+        seen[lane] = LaneView(session, audience, live, frozenset(known))
+    return View(actor, seen, found, limits)
+
+
+def _session_view(session: SessionId, limits: Limits) -> Transaction[SessionView | None]:
+    rows = yield q.lock_session(session=session)
+    if not rows:
+        return None
+    id, owner, origin, tip_session, tip, closed, busy, depth = rows[0]
+    moving = yield q.handoff_running(session=session)
+    children = yield q.children(session=session, most=limits.children)
+    return SessionView(
+        id,
+        owner,
+        Lane.parse(origin) if origin is not None else None,
+        tip_of(tip_session, tip),
+        closed=closed is not None,
+        busy=bool(busy),
+        moving=bool(moving),
+        depth=depth,
+        children=len(children),
+        labels=frozenset(label for _, label in children if label),
+    )
+
+
+def _apply(
+    kind: str, lane: Lane | None, changes: Sequence[Change], view: View, id: str, at: Moment
+) -> Transaction[Moving]:
+    actor = view.actor.person
+    made: list[Made] = []
+    session: SessionId | None = None
+    for change in changes:
+        if isinstance(change, Begin):
+            yield from _begin(change, at)
+            session = change.session
+    target = session or next((c.session for c in changes if isinstance(c, Bind)), None)
+    yield q.add_move(move=id, kind=kind, lane=lane.key if lane else None, session=target, by=actor, at=at)
+    for change in changes:
+        match change:
+            case Begin():
+                pass
+            case Bind():
+                before = yield from bind(change.lane, change.session, change.why, actor, id, at)
+                made.append(Made(change.lane, before, change.session))
+            case Unbind():
+                before = yield from bind(change.lane, None, change.why, actor, id, at)
+                made.append(Made(change.lane, before, None))
+            case _:
+                assert_never(change)
+    return Moving(id, tuple(made), target)
+
+
+def _begin(begin: Begin, at: Moment) -> Transaction[None]:
+    yield q.add_session(
+        session=begin.session,
+        owner=begin.owner,
+        origin=begin.origin.key if begin.origin else None,
+        parent=begin.parent,
+        depth=begin.depth,
+        label=begin.label,
+        ending=begin.ending,
+        tip_session=begin.tip.session if begin.tip else None,
+        tip=begin.tip.n if begin.tip else None,
+        at=at,
+    )
+    if begin.title:
+        yield from titles.take(begin.session, begin.owner, begin.title, at)

@@ -1,0 +1,61 @@
+-- name: bound
+-- The session that a lane speaks to, with how it stands.
+select b.session, s.used, s.head, s.tail, a.kind, a.name, a.topic
+from lanes l join addresses a on a.key = l.address
+left join bindings b on b.lane = l.key and b.until is null
+left join sessions s on s.id = b.session
+where l.key = :lane;
+
+-- name: been_here
+-- Whether a lane has ever spoken to a session.
+select 1 from bindings where lane = :lane and session = :session limit 1;
+
+-- name: begun_here
+-- How many open sessions began in a lane, counted no further than asked.
+select count(*) from (select 1 from sessions where origin = :lane and closed is null limit :most) as open_here;
+
+-- name: add_move
+-- The record of a move.
+insert into moves (id, kind, lane, session, by_person, at) values (:move, :kind, :lane, :session, :by, :at);
+
+-- name: end_binding
+-- A lane's binding ends; nothing comes back if it had none.
+update bindings set until = :at, ended_why = :why, ended_move = :move where lane = :lane and until is null
+returning session;
+
+-- name: add_binding
+-- A lane speaks to a session from now on.
+insert into bindings (lane, session, since, why, by_person, move) values (:lane, :session, :at, :why, :by, :move);
+
+-- name: move_started
+-- The bindings that a move began.
+select lane, session from bindings where move = :move order by lane;
+
+-- name: move_ended
+-- The bindings that a move ended.
+select lane, session from bindings where ended_move = :move order by lane;
+
+-- name: last_move
+-- The newest move of a lane that was not taken back.
+select id, kind, by_person, at from moves
+where lane = :lane and undone is null and kind <> 'undo' order by at desc, id desc limit 1;
+
+-- name: move
+-- One move.
+select kind, lane, session, by_person, at, undone from moves where id = :move;
+
+-- name: undo_move
+-- A move was taken back.
+update moves set undone = :at where id = :move;
+
+-- name: lane_history
+-- What a lane has spoken to, newest first.
+select lane, session, since, until, why, ended_why, by_person from bindings where lane = :lane order by id desc limit :count;
+
+-- name: session_history
+-- Where a session has been spoken to, newest first.
+select lane, session, since, until, why, ended_why, by_person from bindings where session = :session order by id desc limit :count;
+
+-- name: lanes_bound
+-- The lanes that speak to a session now, the newest first.
+select lane from bindings where session = :session and until is null order by id desc;

@@ -1,0 +1,52 @@
+-- name: end_of
+-- Where a session ends, held until the transaction does.
+select tip_session, tip, length from sessions where id = :session {for_update};
+
+-- name: add_entry
+-- One more entry.
+insert into entries (session, n, parent_session, parent, role, person, name, parts, at, turn)
+values (:session, :n, :parent_session, :parent, :role, :person, :name, :parts, :at, :turn);
+
+-- name: set_tip
+-- A session ends here from now on.
+update sessions set tip_session = :tip_session, tip = :tip, length = :length, used = :at where id = :session;
+
+-- name: entries_upto
+-- The entries of a session from this one back.
+select session, n, parent_session, parent, role, person, name, parts, at, turn from entries
+where session = :session and n <= :n order by n desc limit :count;
+
+-- name: entry
+-- One entry.
+select session, n, parent_session, parent, role, person, name, parts, at, turn from entries
+where session = :session and n = :n;
+
+-- name: entries_since
+-- All entries of a session from this one on, whichever branch they are on.
+select session, n, parent_session, parent, role, person, name, parts, at, turn from entries
+where session = :session and n > :n order by n limit :count;
+
+-- name: add_tip_move
+-- The record of a tip that moved.
+insert into tips (session, from_session, from_n, to_session, to_n, why, by_person, at)
+values (:session, :from_session, :from_n, :to_session, :to_n, :why, :by, :at);
+
+-- name: tip_moves
+-- How a session's tip has moved, newest first.
+select from_session, from_n, to_session, to_n, why, by_person, at from tips where session = :session
+order by id desc limit :count;
+
+-- name: add_usage
+-- What a turn cost.
+insert into usage (session, turn, model, input, output, reasoning, cache_read, cache_write, cost, at)
+values (:session, :turn, :model, :input, :output, :reasoning, :cache_read, :cache_write, :cost, :at)
+on conflict (session, turn, model) do update set input = usage.input + excluded.input,
+  output = usage.output + excluded.output, reasoning = usage.reasoning + excluded.reasoning,
+  cache_read = usage.cache_read + excluded.cache_read, cache_write = usage.cache_write + excluded.cache_write,
+  cost = coalesce(usage.cost + excluded.cost, usage.cost, excluded.cost), at = excluded.at;
+
+-- name: usage_of
+-- What a session cost, by model.
+select model, cast(sum(input) as bigint), cast(sum(output) as bigint), cast(sum(reasoning) as bigint),
+  cast(sum(cache_read) as bigint), cast(sum(cache_write) as bigint), sum(cost), count(distinct turn)
+from usage where session = :session group by model order by model;

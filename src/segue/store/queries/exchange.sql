@@ -1,0 +1,176 @@
+-- name: see
+-- An arrival's key; nothing comes back if it was seen before.
+insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing returning id;
+
+-- name: seen_as
+-- What an arrival became.
+select session, turn from seen where account = :account and key = :key;
+
+-- name: name_seen
+-- The turn that an arrival became.
+update seen set session = :session, turn = :turn where account = :account and key = :key;
+
+-- name: forget_seen
+-- Keys older than any platform redelivers.
+delete from seen where id in (select id from seen where at < :before order by id limit :count);
+
+-- name: enqueue
+-- A turn more for a session, which an idle session's next holder takes at once.
+update sessions set tail = tail + 1, used = :at,
+  due = case when head = tail then {now} else due end,
+  epoch = epoch + case when holder is null and due <= {now} and cast(:me as text) is not null then 1 else 0 end,
+  holder = case when holder is null and due <= {now} then cast(:me as text) else holder end
+where id = :session and closed is null returning tail, holder, epoch, head;
+
+-- name: add_turn_from
+-- The turn of an arrival, if its lane still speaks to that session.
+insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace)
+select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :at, :trace
+from bindings b where b.lane = :lane and b.until is null and b.session = :session returning seq;
+
+-- name: add_turn
+-- A turn that came from no lane.
+insert into turns (session, seq, kind, call, lane, route, person, name, message, quotes, parts, accepted, trace)
+values (:session, :seq, :kind, :call, :lane, :route, :person, :name, '', '', :parts, :at, :trace)
+on conflict (call) where call is not null do nothing returning seq;
+
+-- name: turn_of_call
+-- The turn that a call made when it was first run.
+select session, seq, outcome from turns where call = :call;
+
+-- name: claim
+-- Take sessions that have turns and no holder.
+update sessions set holder = :me, epoch = epoch + 1
+where id in (select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
+returning id, epoch, head;
+
+-- name: waiting
+-- The turns of a session that wait, in order.
+select seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace from turns
+where session = :session and seq > :head order by seq limit :count;
+
+-- name: hold
+-- Lock a session and see whether this replica still holds it.
+select tip_session, tip, length, head, tail from sessions
+where id = :session and holder = :me and epoch = :epoch {for_update};
+
+-- name: finish
+-- A turn is done: the session moves on, and is let go if nothing waits.
+update sessions set head = :upto, fails = 0, tip_session = :tip_session, tip = :tip, length = :length, used = :at,
+  holder = case when tail > :upto then holder end
+where id = :session and holder = :me and epoch = :epoch and head < :upto returning tail;
+
+-- name: end_turn
+-- What became of a turn.
+update turns set outcome = :outcome, finished = :at, within = :within, error = :error
+where session = :session and seq = :seq and outcome is null returning seq;
+
+-- name: let_go
+-- A holder gives a session back.
+update sessions set holder = null, fails = fails + :failed, due = {now} + :delay
+where id = :session and holder = :me and epoch = :epoch returning fails;
+
+-- name: add_journal
+-- A finished tool call of a running turn.
+insert into journal (session, turn, call, n, epoch, parts, at)
+values (:session, :turn, :call, (select count(*) from journal where session = :session and turn = :turn), :epoch, :parts, :at)
+on conflict (session, turn, call) do nothing;
+
+-- name: journal
+-- The finished tool calls of a turn, in order.
+select call, parts from journal where session = :session and turn = :turn order by n;
+
+-- name: set_partial
+-- What a running turn has said so far.
+insert into partials (session, turn, epoch, text, at) values (:session, :turn, :epoch, :text, :at)
+on conflict (session) do update set turn = excluded.turn, epoch = excluded.epoch, text = excluded.text, at = excluded.at
+where partials.epoch <= excluded.epoch;
+
+-- name: partial
+-- What the running turn of a session has said so far.
+select turn, text, at from partials where session = :session;
+
+-- name: add_delivery
+-- A message to be sent.
+insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due)
+values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :at, {now})
+on conflict (key) do nothing returning id;
+
+-- name: outgoing
+-- Take the oldest unsent delivery of each address, never two of one address at a time.
+update deliveries set holder = :me, attempts = attempts + 1
+where id in (
+  select d.id from deliveries d where d.account = :account and d.sent is null and d.dead is null and d.holder is null
+    and d.due <= {now} and not exists (
+      select 1 from deliveries p where p.address = d.address and p.sent is null and p.dead is null and p.id < d.id)
+  order by d.due limit :count {skip_locked})
+returning id, attempts, key, address, session, turn, entry, text, answers, coalesce(message, '');
+
+-- name: sent
+-- A delivery was sent: it is a receipt now.
+update deliveries set sent = :at, message = :message, holder = null, error = null
+where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
+
+-- name: unsent
+-- A delivery couldn't be sent: again later.
+update deliveries set holder = null, due = {now} + :delay, error = :error
+where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
+
+-- name: give_up
+-- A delivery can't ever be sent: a dead letter.
+update deliveries set dead = :at, holder = null, error = :error
+where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
+
+-- name: retry_delivery
+-- A dead letter is tried again.
+update deliveries set dead = null, due = {now}, error = null where id = :id and dead is not null returning id;
+
+-- name: dead_deliveries
+-- What couldn't be sent.
+select id, address, session, text, error, dead from deliveries where dead is not null order by dead desc limit :count;
+
+-- name: receipt
+-- The delivery behind a message, if Segue sent it.
+select address, message, session, entry, sent from deliveries
+where message = :message and address = :address and session is not null order by id desc limit 1;
+
+-- name: turn_of_message
+-- The turn that a message became.
+select t.session, t.seq from turns t join lanes l on l.key = t.lane where t.message = :message and l.address = :address
+order by t.accepted desc limit 1;
+
+-- name: add_letter
+-- An arrival that couldn't be understood, as it came.
+insert into letters (account, raw, why, at) values (:account, :raw, :why, :at);
+
+-- name: letters
+-- Arrivals that couldn't be understood.
+select id, account, raw, why, at from letters where retried is null order by id desc limit :count;
+
+-- name: join_replicas
+-- A replica comes alive.
+insert into replicas (id, expires) values (:me, {now} + :seconds);
+
+-- name: beat
+-- A replica lives on; nothing comes back if it was given up.
+update replicas set expires = {now} + :seconds where id = :me and expires >= {now} returning expires;
+
+-- name: bury
+-- Replicas whose time is over.
+delete from replicas where expires < {now} returning id;
+
+-- name: leave_replicas
+-- A replica goes.
+delete from replicas where id = :me;
+
+-- name: free_sessions
+-- What a dead replica held is free.
+update sessions set holder = null, due = {now} where holder = :holder;
+
+-- name: free_deliveries
+-- What a dead replica was sending is free.
+update deliveries set holder = null where holder = :holder and sent is null;
+
+-- name: free_connections
+-- The connections of a dead replica are free.
+update connections set holder = null where holder = :holder;

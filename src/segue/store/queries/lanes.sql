@@ -1,0 +1,66 @@
+-- name: address
+-- What is known about an address.
+select kind, name, topic, opened_for from addresses where key = :address;
+
+-- name: see_address
+-- Remember an address and what is known about it now; an opened thread stays one.
+insert into addresses (key, kind, name, topic, opened_for, since)
+values (:address, :kind, :name, :topic, :opened_for, :at)
+on conflict (key) do update set kind = excluded.kind, name = excluded.name, topic = excluded.topic,
+  opened_for = coalesce(addresses.opened_for, excluded.opened_for);
+
+-- name: see_lane
+-- Remember a lane.
+insert into lanes (key, address, person, since) values (:lane, :address, :person, :at) on conflict (key) do nothing;
+
+-- name: alias
+-- The address that another id of the same chat stands for.
+select address from aliases where alias = :alias;
+
+-- name: add_alias
+-- Another id of the same chat.
+insert into aliases (alias, address, since) values (:alias, :address, :at)
+on conflict (alias) do update set address = excluded.address;
+
+-- name: lanes_at
+-- The lanes at an address, with what they speak to and when they last did.
+select l.key, l.person, b.session, coalesce((select max(t.accepted) from turns t where t.lane = l.key), b.since, l.since)
+from lanes l left join bindings b on b.lane = l.key and b.until is null
+where l.address = :address order by l.key;
+
+-- name: threads_in
+-- The threads of a chat: their keys begin with the chat's.
+select key, kind, name, topic, opened_for from addresses where key > :after and key < :before order by key;
+
+-- name: all_lanes
+-- Every lane with the session that it speaks to.
+select l.key, a.kind, a.name, b.session, b.since, b.why
+from lanes l join addresses a on a.key = l.address left join bindings b on b.lane = l.key and b.until is null
+where l.key > :after order by l.key limit :count;
+
+-- name: lock_lane
+-- Hold a lane. What it speaks to is read after this, since only a new statement sees what was waited for.
+select key from lanes where key = :lane {for_update};
+
+-- name: home
+-- The address that an account's owner named for what has nowhere else to go.
+select h.address, a.kind, h.by_person, h.since from homes h join addresses a on a.key = h.address
+where h.account = :account;
+
+-- name: set_home
+-- Name the home of an account.
+insert into homes (account, address, by_person, since) values (:account, :address, :by, :at)
+on conflict (account) do update set address = excluded.address, by_person = excluded.by_person, since = excluded.since;
+
+-- name: homes
+-- Every home.
+select h.account, h.address, a.kind, h.by_person, h.since from homes h join addresses a on a.key = h.address
+order by h.account;
+
+-- name: address_since
+-- Since when an address is known.
+select since from addresses where key = :address;
+
+-- name: repoint_aliases
+-- What stood for one address stands for another now.
+update aliases set address = :address where address = :old and alias <> :address;

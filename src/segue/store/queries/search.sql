@@ -1,0 +1,32 @@
+-- name: unindexed
+-- Sessions with entries that can't be found yet.
+select id, indexed, length, began_by from sessions where indexed < length order by id limit :count;
+
+-- name: entries_to_index
+-- Entries that can't be found yet.
+select seq, n, parts from entries where session = :session and n > :n order by n limit :count;
+
+-- name: add_to_index (sqlite)
+-- Make an entry findable by its words and by whose session it is.
+insert into search (rowid, tokens, owner) values (:seq, :tokens, :owner);
+
+-- name: add_to_index (postgres)
+-- Make an entry findable by its words and by whose session it is.
+insert into search (seq, tokens)
+values (:seq, array_to_tsvector(string_to_array(cast(:tokens as text), ' ') || ('@' || cast(:owner as text))));
+
+-- name: indexed_upto
+-- The index has come this far; nothing comes back if another process was there first.
+update sessions set indexed = :upto where id = :session and indexed = :n returning id;
+
+-- name: search (sqlite)
+-- The newest entries of an owner that have all these words.
+select e.session, e.n, e.parent_session, e.parent, e.role, e.person, e.name, e.parts, e.at, e.turn
+from search f cross join entries e on e.seq = f.rowid cross join sessions s on s.id = e.session
+where f.search match :match and s.owner = :owner order by f.rowid desc limit :count;
+
+-- name: search (postgres)
+-- The newest entries of an owner that have all these words.
+select e.session, e.n, e.parent_session, e.parent, e.role, e.person, e.name, e.parts, e.at, e.turn
+from search f join entries e on e.seq = f.seq join sessions s on s.id = e.session
+where f.tokens @@ cast(cast(:tsquery as text) as tsquery) and s.owner = :owner order by f.seq desc limit :count;

@@ -1,0 +1,70 @@
+-- name: add_session
+-- A new session.
+insert into sessions (id, owner, began_by, began, used, origin, parent, depth, label, ending, tip_session, tip)
+values (:session, :owner, :owner, :at, :at, :origin, :parent, :depth, :label, :ending, :tip_session, :tip);
+
+-- name: session
+-- One session with its title.
+select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+from sessions s left join titles t on t.session = s.id and t.until is null where s.id = :session;
+
+-- name: lock_session
+-- Hold a session and see how a move finds it.
+select id, owner, origin, tip_session, tip, closed, head < tail, depth from sessions where id = :session {for_update};
+
+-- name: handoff_running
+-- Whether a handoff of a session hasn't settled yet.
+select id from handoffs where session = :session and settled is null;
+
+-- name: children
+-- The live children of a session, those with a label first.
+select c.id, c.label from sessions c where c.parent = :session and c.closed is null and c.depth > 0
+order by c.label desc, c.id limit :most;
+
+-- name: sessions_of_owner
+-- The sessions of a person in which anything was said, last used first.
+select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+from sessions s left join titles t on t.session = s.id and t.until is null
+where s.owner = :owner and s.used < :before and s.used >= :since and (s.length > 0 or s.tail > 0)
+order by s.used desc, s.id desc limit :count;
+
+-- name: sessions_of_lane
+-- The open sessions that a lane has spoken to and in which anything was said, in the order in which they came.
+select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+from (select session, min(id) as first from bindings where lane = :lane group by session) as b
+join sessions s on s.id = b.session left join titles t on t.session = s.id and t.until is null
+where s.closed is null and (s.length > 0 or s.tail > 0) order by b.first limit :count;
+
+-- name: close_session
+-- A session takes no more turns; its transcript stays.
+update sessions set closed = :at where id = :session and closed is null returning id;
+
+-- name: reopen_session
+-- A closed session goes on.
+update sessions set closed = null where id = :session;
+
+-- name: keep_list
+-- The list that a person was shown, so that its numbers stay true.
+insert into lists (lane, person, kind, sessions, at) values (:lane, :person, :kind, :sessions, :at)
+on conflict (lane, person, kind) do update set sessions = excluded.sessions, at = excluded.at;
+
+-- name: kept_list
+-- The list that a person was shown last.
+select sessions from lists where lane = :lane and person = :person and kind = :kind;
+
+-- name: add_context
+-- What the agent is told about where it talks.
+insert into contexts (session, section, since) values (:session, :section, :at);
+
+-- name: context
+-- What the agent is told now.
+select section from contexts where session = :session order by id desc limit 1;
+
+-- name: branches
+-- The sessions that were forked or spawned from one.
+select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+from sessions s left join titles t on t.session = s.id and t.until is null where s.parent = :session order by s.began, s.id;
+
+-- name: children_at_work
+-- Whether a turn of a live child runs or waits.
+select 1 from sessions where parent = :session and closed is null and depth > 0 and head < tail limit 1;

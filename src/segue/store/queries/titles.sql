@@ -1,0 +1,34 @@
+-- name: title
+-- What a session is called.
+select name, number, owner from titles where session = :session and until is null;
+
+-- name: last_number
+-- The newest number of a lineage.
+select coalesce(max(number), 0) from titles where owner = :owner and name = :name and until is null;
+
+-- name: end_title
+-- A session gives up its title.
+update titles set until = :at where session = :session and until is null;
+
+-- name: add_title
+-- A session takes a title; nothing comes back if that one was taken meanwhile.
+insert into titles (session, owner, name, number, since) values (:session, :owner, :name, :number, :at)
+on conflict (owner, name, number) where until is null do nothing returning number;
+
+-- name: titled
+-- The session of an owner that goes by a title: the newest of its lineage, or that number.
+select session from titles
+where owner = :owner and name = :name and until is null and (cast(:number as bigint) is null or number = cast(:number as bigint))
+order by number desc limit 1;
+
+-- name: titles_of
+-- The titles of an owner, newest first.
+select name, number, session from titles where owner = :owner and until is null order by id desc limit :count;
+
+-- name: titles_owned
+-- The titles of an owner, the oldest first.
+select session, name, number from titles where owner = :owner and until is null order by id;
+
+-- name: number_before
+-- The number that a title had while another person owned it.
+select number from titles where session = :session and owner = :owner and name = :name order by id desc limit 1;

@@ -1,0 +1,54 @@
+"""Rows of the database as the values of the core."""
+
+from __future__ import annotations
+
+from segue.core.contracts import Row
+from segue.core.lanes import Lane, Person
+from segue.core.messages import decode_parts
+from segue.core.moves import Why
+from segue.core.titles import Title
+from segue.core.transcripts import Author, Entry, Role, Session, Tip
+from segue.core.values import Moment, PersonId, SessionId, Value
+
+
+class Binding(Value, frozen=True):
+    """A fact: this lane speaks to that session, since when, until when, why, by whom."""
+
+    lane: Lane
+    session: SessionId
+    since: Moment
+    until: Moment | None
+    why: Why
+    ended_why: Why | None
+    by: PersonId
+
+
+def tip_of(session: str | None, n: int | None) -> Tip | None:
+    """A tip from its two columns."""
+    return None if session is None or n is None else Tip(SessionId(session), n)
+
+
+def person_of(row: Row) -> Person:
+    """A person from its row."""
+    return Person(row[0], row[1], row[2])
+
+
+def session_of(row: Row) -> Session:
+    """A session from a row of the `session` query."""
+    id, owner, began, used, tip_session, tip, name, number, parent, label, closed, _ = row
+    title = str(Title(name, number)) if name is not None else ""
+    return Session(id, owner, began, used, tip_of(tip_session, tip), title, parent, label, closed)
+
+
+def entry_of(row: Row) -> Entry:
+    """An entry from its row."""
+    session, n, parent_session, parent, role, person, name, parts, at, turn = row
+    author = Author(Role(role), person, name)
+    return Entry(Tip(session, n), tip_of(parent_session, parent), author, decode_parts(parts), at, turn)
+
+
+def binding_of(row: Row) -> Binding:
+    """A binding from its row."""
+    lane, session, since, until, why, ended_why, by = row
+    ended = Why(ended_why) if ended_why is not None else None
+    return Binding(Lane.parse(lane), session, since, until, Why(why), ended, by)

@@ -1,0 +1,97 @@
+"""Sessions as people find them: what a lane speaks to, what a person owns, the lists they were shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.core.contracts import Transaction
+from segue.core.lanes import Lane
+from segue.core.titles import Title
+from segue.core.transcripts import Entry, Session
+from segue.core.values import Moment, PersonId, SessionId
+from segue.errors import Refusal, Refused
+from segue.store import titles
+from segue.store.rows import Binding, binding_of, entry_of, session_of
+from segue.store.statements import q
+
+_EVER = 1e18
+
+
+def bound(lane: Lane) -> Transaction[Session | None]:
+    """The session that a lane speaks to."""
+    rows = yield q.bound(lane=lane.key)
+    if not rows or rows[0][0] is None:
+        return None
+    [row] = yield q.session(session=rows[0][0])
+    return session_of(row)
+
+
+def lanes(session: SessionId) -> Transaction[list[Lane]]:
+    """The lanes that speak to a session now, the newest first."""
+    rows = yield q.lanes_bound(session=session)
+    return [Lane.parse(lane) for (lane,) in rows]
+
+
+def history(of: Lane | SessionId, count: int) -> Transaction[list[Binding]]:
+    """The bindings that a lane or a session has had, newest first."""
+    if isinstance(of, Lane):
+        rows = yield q.lane_history(lane=of.key, count=count)
+    else:
+        rows = yield q.session_history(session=of, count=count)
+    return [binding_of(row) for row in rows]
+
+
+def own(session: SessionId, owner: PersonId) -> Transaction[Session]:
+    """One of a person's own sessions."""
+    rows = yield q.session(session=session)
+    if not rows or rows[0][1] != owner:
+        raise Refused(Refusal.NOT_FOUND)
+    return session_of(rows[0])
+
+
+def owned(owner: PersonId, count: int, before: Moment | None, since: Moment = 0.0) -> Transaction[list[Session]]:
+    """A person's sessions in which anything was said, last used first."""
+    last = _EVER if before is None else before
+    rows = yield q.sessions_of_owner(owner=owner, before=last, since=since, count=count)
+    return [session_of(row) for row in rows]
+
+
+def here(lane: Lane, count: int) -> Transaction[list[Session]]:
+    """The open sessions that a lane has spoken to, in the order in which they came."""
+    rows = yield q.sessions_of_lane(lane=lane.key, count=count)
+    return [session_of(row) for row in rows]
+
+
+def branches(session: SessionId) -> Transaction[list[Session]]:
+    """The sessions that were forked or spawned from one."""
+    rows = yield q.branches(session=session)
+    return [session_of(row) for row in rows]
+
+
+def set_title(session: SessionId, title: str, by: PersonId, at: Moment) -> Transaction[Title]:
+    """Name one of a person's own sessions."""
+    yield from own(session, by)
+    return (yield from titles.entitle(session, title, at))
+
+
+def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[SessionId], at: Moment) -> Transaction[None]:
+    """Remember the list that a person is shown."""
+    text = msgspec.json.encode(ids).decode()
+    yield q.keep_list(lane=lane.key, person=person, kind=kind, sessions=text, at=at)
+
+
+def line(lane: Lane, person: PersonId, kind: str, number: int) -> Transaction[SessionId]:
+    """The session on a line of the list that the person was shown last."""
+    rows = yield q.kept_list(lane=lane.key, person=person, kind=kind)
+    shown = msgspec.json.decode(rows[0][0], type=list[str]) if rows else []
+    if not 1 <= number <= len(shown):
+        raise Refused(Refusal.NOT_FOUND)
+    return SessionId(shown[number - 1])
+
+
+def entries_since(session: SessionId, n: int, count: int) -> Transaction[list[Entry]]:
+    """What a session wrote after its n-th entry, on whichever branch."""
+    rows = yield q.entries_since(session=session, n=n, count=count)
+    return [entry_of(row) for row in rows]
