@@ -7,6 +7,7 @@
     │   ├── StoreCorrupt       the file isn't a sound Segue database
     │   ├── StoreTooNew        a newer Segue wrote it
     │   ├── StoreLocked        somebody else holds it for too long
+    │   ├── StoreConflict      a constraint of the schema says no
     │   ├── StoreReadOnly      it can't be written to
     │   ├── StoreFull          the disk has no room
     │   ├── StoreUnreachable   the server doesn't answer, or the file can't be opened
@@ -77,6 +78,10 @@ class StoreTooNew(StoreError):
 
 class StoreLocked(StoreError):
     """Somebody else held the database for longer than we wait."""
+
+
+class StoreConflict(StoreError):
+    """A constraint of the schema says no."""
 
 
 class StoreReadOnly(StoreError):

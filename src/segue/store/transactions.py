@@ -1,0 +1,50 @@
+"""What both databases agree on about a transaction, whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.core.contracts import Point
+from segue.errors import Invalid, StoreError, StoreLocked, StoreTooNew
+
+ATTEMPTS = 100
+"""How often a transaction runs before we say that it can't get through."""
+
+Steps = list[tuple[int, str]]
+
+
+class Moved(Exception):
+    """The facts changed between two statements of a transaction: roll back and run it again from its start."""
+
+
+def unheeded(_: Point) -> None:
+    """The probe of a process that no drill watches."""
+
+
+def refuse_unsound(arguments: Mapping[str, Any]) -> None:
+    """Refuse text that one of the databases couldn't keep: both say no to the same."""
+    for name, argument in arguments.items():
+        if isinstance(argument, str):
+            if "\0" in argument:
+                raise Invalid(name, "text can't contain the character NUL", "Remove it.")
+            if not argument.isascii():
+                try:
+                    argument.encode()
+                except UnicodeEncodeError:
+                    raise Invalid(name, "text can't contain half of a surrogate pair", "Decode it anew.") from None
+
+
+def never_settled(place: str) -> StoreError:
+    """The error for a transaction that was overtaken each time it ran."""
+    return StoreLocked(f"{place}: others changed the same things {ATTEMPTS} times in a row. Try again.")
+
+
+def pending(steps: Steps, version: int, place: str) -> Steps:
+    """The migrations that a database at this version still needs."""
+    newest = max((number for number, _ in steps), default=0)
+    if version > newest:
+        raise StoreTooNew(
+            f"{place} is at version {version} and this Segue knows versions up to {newest}. Install a newer Segue."
+        )
+    return [step for step in sorted(steps) if step[0] > version]
