@@ -1,8 +1,8 @@
 """Where people talk: addresses, the persons who speak there, and the lanes that a gateway keeps apart.
 
-Law: two lanes are equal exactly when all six of their parts are. A key is the parts, each with `%`, `/`, control characters
-and lone surrogates percent-encoded, joined by `/`; nothing is folded, trimmed or normalised, and `parse` accepts only
-what `key` wrote. So no two lanes share a key, whatever characters a platform's ids contain.
+Law: two lanes are equal exactly when all six of their parts are. A key is the parts, each with `%`, `/`, control
+characters and lone surrogates percent-encoded, joined by `/`; nothing is folded, trimmed or normalised, and `parse`
+accepts only what `key` wrote. So no two lanes share a key, whatever characters a platform's ids contain.
 """
 
 from __future__ import annotations
@@ -165,9 +165,10 @@ def account_key(platform: str, account: str) -> str:
 
 def clean_name(name: str) -> str:
     """A display name that can't forge anything: NFKC, one line, no control or format characters, at most 64."""
-    flat = "".join(" " if c.isspace() else c for c in unicodedata.normalize("NFKC", name))
+    flat = "".join(" " if c.isspace() else c for c in name)
     shown = "".join(c for c in flat if unicodedata.category(c) not in _UNPRINTABLE)
-    return " ".join(shown.split())[:_NAME_LENGTH].rstrip()
+    # Normalised last: a hidden character may have stood between a letter and its accent.
+    return " ".join(unicodedata.normalize("NFKC", shown).split())[:_NAME_LENGTH].rstrip()
 
 
 def _join(*parts: str) -> str:
@@ -187,5 +188,5 @@ def _split(key: str, count: int, what: str) -> list[str]:
     except UnicodeError:
         parts = []
     if len(parts) != count or _join(*parts) != key:
-        raise Invalid(what, f"{key!r} is not the key of any {what}", f"Copy it whole from `segue {what}s`.")
+        raise Invalid(what, f"{key!r} is not the key of any {what}", "Copy it whole, as Segue wrote it.")
     return parts
