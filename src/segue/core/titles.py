@@ -28,8 +28,10 @@ class Title(Value, frozen=True, order=True):
 
 def clean(text: str) -> str:
     """A title as it is kept: NFC, one line, single spaces, nothing invisible."""
-    flat = "".join(" " if c.isspace() else c for c in unicodedata.normalize("NFC", text))
-    return " ".join("".join(c for c in flat if unicodedata.category(c) not in _HIDDEN).split())
+    flat = "".join(" " if c.isspace() else c for c in text)
+    shown = "".join(c for c in flat if unicodedata.category(c) not in _HIDDEN)
+    # Normalised last: a hidden character may have stood between a letter and its accent.
+    return " ".join(unicodedata.normalize("NFC", shown).split())
 
 
 def new_title(text: str) -> str:
