@@ -181,6 +181,8 @@ class Delivery(Value, frozen=True):
     message: str = ""
     """The platform's id once it was sent, or of the placeholder that it edits."""
     attempt: int = 0
+    doubtful: int = 0
+    """Earlier attempts of which nobody knows whether the platform took them."""
     answers: tuple[str, ...] = ()
     """The platform ids of the arrivals that it answers, the last one last."""
 

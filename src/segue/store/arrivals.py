@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import StrEnum
+
 from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_key, lane_of
-from segue.core.messages import Arrival, encode_parts
+from segue.core.messages import Arrival, Notice, encode_parts
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.resets import Due, Policies, due
-from segue.core.transcripts import Tip
+from segue.core.transcripts import Author, Draft, Role, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.errors import Refusal, Refused
-from segue.store import moves, persons, places
+from segue.store import moves, persons, places, transcripts
+from segue.store.persons import Met
 from segue.store.statements import q
 from segue.store.transactions import Moved
+from segue.store.turns import ARRIVAL, Claim, Run, Turn
+
+
+class DmThreads(StrEnum):
+    """How a thread in a private chat begins."""
+
+    FORK = "fork"
+    """With all that the private chat's session has said so far; copies nothing."""
+    FRESH = "fresh"
+    """With nothing."""
 
 
 class Settings(Value, frozen=True):
@@ -21,8 +34,7 @@ class Settings(Value, frozen=True):
     rules: Rules = Rules()
     resets: Policies = Policies()
     limits: Limits = Limits()
-    dm_threads: Sharing | None = None
-    """None: a thread in a DM begins as a fork of the DM's session. APART: it begins fresh."""
+    dm_threads: DmThreads = DmThreads.FORK
 
 
 class Fresh(Value, frozen=True):
@@ -32,10 +44,17 @@ class Fresh(Value, frozen=True):
     session: SessionId
     move: str
     merges: tuple[str, ...]
+    """One for the chat, then one for each alias of the person."""
 
 
 class Duplicate(Value, frozen=True):
     """The same message came before; it is safe to acknowledge."""
+
+
+class Handled(Value, frozen=True):
+    """An arrival that became no turn: a command, an edit, or one that was refused."""
+
+    why: str
 
 
 class Queued(Value, frozen=True):
@@ -44,18 +63,32 @@ class Queued(Value, frozen=True):
     session: SessionId
     turn: int
     lane: Lane
-    person: Person
-    new_person: bool
-    reset: Due | None
-    holder: str | None
-    epoch: int
-    head: int
+    met: Met
+    reset: Due | None = None
+    run: Run | None = None
+    """What is to be run now, if the session was idle and is held by this replica since."""
+
+
+Gate = Callable[[Arrival, Met, Lane], Transaction[Handled | None]]
+"""Looks at an arrival before its session is: it may be refused, or be a command."""
+
+
+def open_gate(_arrival: Arrival, _met: Met, _lane: Lane) -> Transaction[Handled | None]:
+    """Let everything pass."""
+    yield from ()
+    return None
 
 
 def accept(
-    arrival: Arrival, settings: Settings, fresh: Fresh, me: str | None, trace: str, at: Moment
-) -> Transaction[Queued | Duplicate]:
-    """Take one message in, exactly once: who is it, which lane, which session, and the turn it waits in.
+    arrival: Arrival,
+    settings: Settings,
+    fresh: Fresh,
+    me: str | None,
+    trace: str,
+    at: Moment,
+    gate: Gate = open_gate,
+) -> Transaction[Queued | Handled | Duplicate]:
+    """Take one message in, exactly once: who is it, may they, which lane, which session, and the turn it waits in.
 
     If the session is idle and `me` is given, that replica holds it when this returns.
     """
@@ -66,16 +99,21 @@ def accept(
     if not new:
         return Duplicate()
     met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], at)
-    lane, session, reset = yield from _find(arrival, settings, fresh, met.person, at)
-    turn, holder, epoch, head = yield from _queue(arrival, session, lane, met.person, me, trace, at)
-    yield q.name_seen(account=account, key=arrival.message, session=session, turn=turn)
-    return Queued(session, turn, lane, met.person, met.new, reset, holder, epoch, head)
+    lane, place, row = yield from _locate(arrival, settings, fresh, met.person, at)
+    if handled := (yield from gate(arrival, met, lane)):
+        return handled
+    if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, at))):
+        return edited
+    session, reset = yield from _session(arrival, lane, place, row, settings, fresh, met.person, at)
+    queued = yield from _queue(arrival, session, lane, met, reset, me, trace, at)
+    yield q.name_seen(account=account, key=arrival.message, session=session, turn=queued.turn)
+    return queued
 
 
-def _find(
+def _locate(
     arrival: Arrival, settings: Settings, fresh: Fresh, person: Person, at: Moment
-) -> Transaction[tuple[Lane, SessionId, Due | None]]:
-    """The lane of an arrival and the session that it speaks to; a new one if it had none or a reset is due."""
+) -> Transaction[tuple[Lane, Place, Row | None]]:
+    """The lane and the place of an arrival, under the ids first known for them, and what the lane speaks to."""
     place = arrival.place
     lane, row = yield from _look(place, settings, person)
     if row is None or row[0] is None or arrival.chat_aliases:
@@ -84,17 +122,7 @@ def _find(
         lane, row = yield from _look(place, settings, person)
     if row is None or (Kind(row[4]), row[5], row[6]) != (place.kind, place.name, place.topic):
         yield from moves.see(place, lane.person, at)
-    if row is None or row[0] is None:
-        session = yield from _open(lane, place, arrival, settings, fresh, person, at)
-        return lane, session, None
-    session, used, head, tail = row[:4]
-    policy = settings.resets.of(lane, place.kind)
-    over = due(policy, used, at) if head == tail else None
-    if over is None or (yield q.children_at_work(session=session)):
-        return lane, SessionId(session), None
-    move = Renew(lane, fresh.session, Why(over.value))
-    made = yield from moves.make(move, Actor(person.id), settings.limits, fresh.move, at)
-    return lane, made.session or fresh.session, over
+    return lane, place, row
 
 
 def _look(place: Place, settings: Settings, person: Person) -> Transaction[tuple[Lane, Row | None]]:
@@ -105,27 +133,52 @@ def _look(place: Place, settings: Settings, person: Person) -> Transaction[tuple
     return lane, rows[0] if rows else None
 
 
-def _open(
-    lane: Lane, place: Place, arrival: Arrival, settings: Settings, fresh: Fresh, person: Person, at: Moment
-) -> Transaction[SessionId]:
-    """The first session of a lane: a fork of the DM's if this is a thread in a DM, else a new one."""
+def _session(
+    arrival: Arrival,
+    lane: Lane,
+    place: Place,
+    row: Row | None,
+    settings: Settings,
+    fresh: Fresh,
+    person: Person,
+    at: Moment,
+) -> Transaction[tuple[SessionId, Due | None]]:
+    """The session that a lane speaks to; a new one if it had none or a reset is due."""
     actor = Actor(person.id)
-    move: Renew | Fork = Renew(lane, fresh.session, Why.FIRST)
-    if place.kind is Kind.DM and place.address.thread and settings.dm_threads is None:
+    if row is None or row[0] is None:
+        yield from _unmoved(lane, None)
+        move = yield from _first(lane, place, arrival, settings, fresh, person)
+        yield from moves.make(move, actor, settings.limits, fresh.move, at)
+        return fresh.session, None
+    session, used, head, tail = row[:4]
+    over = due(settings.resets.of(lane, place.kind), used, at) if head == tail else None
+    if over is None or (yield q.children_at_work(session=session)):
+        return SessionId(session), None
+    yield from _unmoved(lane, row)
+    yield from moves.make(Renew(lane, fresh.session, Why(over.value)), actor, settings.limits, fresh.move, at)
+    return fresh.session, over
+
+
+def _unmoved(lane: Lane, row: Row | None) -> Transaction[None]:
+    """Lock a lane that is to get a new session, unless a neighbour was first."""
+    yield q.lock_lane(lane=lane.key)
+    [now] = yield q.bound(lane=lane.key)
+    if tuple(now[:4]) != (tuple(row[:4]) if row else (None, None, None, None)):
+        raise Moved
+
+
+def _first(
+    lane: Lane, place: Place, arrival: Arrival, settings: Settings, fresh: Fresh, person: Person
+) -> Transaction[Renew | Fork]:
+    """How a lane begins: as a fork of the private chat's session if this is a thread there, else anew."""
+    if place.kind is Kind.DM and place.address.thread and settings.dm_threads is DmThreads.FORK:
         outside = lane_of(Place(place.address.outside, Kind.DM), person.id, settings.rules)
         rows = yield q.bound(lane=outside.key)
         history = yield q.lane_history(lane=lane.key, count=1)
         if rows and rows[0][0] is not None and not history:
             root = yield from _shown(arrival, place)
-            move = Fork(lane, SessionId(rows[0][0]), fresh.session, at=root, consent=Consent.GIVEN)
-    try:
-        made = yield from moves.make(move, actor, settings.limits, fresh.move, at)
-    except Refused as refused:
-        # A neighbour was first with this lane: look again.
-        if refused.why is Refusal.ALREADY_THERE:
-            raise Moved from refused
-        raise
-    return made.session or fresh.session
+            return Fork(lane, SessionId(rows[0][0]), fresh.session, at=root, consent=Consent.GIVEN)
+    return Renew(lane, fresh.session, Why.FIRST)
 
 
 def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
@@ -137,28 +190,67 @@ def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
     return None
 
 
+def _edit(arrival: Arrival, place: Place, person: Person, at: Moment) -> Transaction[Handled | None]:
+    """An edit: it replaces text that still waits; later it is an entry of its own. None if the message isn't known."""
+    rows = yield q.turn_of_message(message=arrival.edits, address=place.address.key, person=person.id)
+    if not rows:
+        return None
+    session, seq = SessionId(rows[0][0]), rows[0][1]
+    yield q.lock_session(session=session)
+    if (yield q.replace_waiting(session=session, seq=seq, parts=encode_parts(arrival.parts))):
+        return Handled("edited")
+    author = Author(Role.PERSON, person.id, person.name)
+    parts = (Notice("edits what they said before:"), *arrival.parts)
+    yield from transcripts.append(session, [Draft(author, parts)], at)
+    return Handled("edited later")
+
+
 def _queue(
-    arrival: Arrival, session: SessionId, lane: Lane, person: Person, me: str | None, trace: str, at: Moment
-) -> Transaction[tuple[int, str | None, int, int]]:
+    arrival: Arrival,
+    session: SessionId,
+    lane: Lane,
+    met: Met,
+    reset: Due | None,
+    me: str | None,
+    trace: str,
+    at: Moment,
+) -> Transaction[Queued]:
     rows = yield q.enqueue(session=session, me=me, at=at)
     if not rows:
         raise Moved
-    turn, holder, epoch, head = rows[0]
+    seq, holder, epoch, head = rows[0]
+    person, parts = met.person, encode_parts(arrival.parts)
     # The session is locked now: if the lane still speaks to it, this message belongs here.
     added = yield q.add_turn_from(
         session=session,
-        seq=turn,
-        kind="arrival",
+        seq=seq,
+        kind=ARRIVAL,
         lane=lane.key,
         route=lane.address.key,
         person=person.id,
         name=person.name,
         message=arrival.message,
         quotes=arrival.quotes,
-        parts=encode_parts(arrival.parts),
+        parts=parts,
         at=at,
         trace=trace,
     )
     if not added:
         raise Moved
-    return turn, holder, epoch, head
+    if me is None or holder != me or head + 1 != seq:
+        return Queued(session, seq, lane, met, reset)
+    turn = Turn(
+        session,
+        seq,
+        ARRIVAL,
+        lane.key,
+        lane.address.key,
+        person.id,
+        person.name,
+        arrival.message,
+        arrival.quotes,
+        arrival.parts,
+        at,
+        trace,
+    )
+    return Queued(session, seq, lane, met, reset, Run(Claim(session, me, epoch), (turn,)))

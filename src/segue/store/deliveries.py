@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import msgspec
 
 from segue.core.contracts import Transaction
@@ -10,8 +12,16 @@ from segue.core.messages import Delivery, Receipt
 from segue.core.values import Moment, Value
 from segue.errors import Fenced
 from segue.store.statements import q
+from segue.store.turns import Claim, delivery_key
 
 _answers = msgspec.json.Decoder(tuple[str, ...])
+
+
+class Attempt(Enum):
+    """What is known of an attempt that didn't succeed."""
+
+    REFUSED = "the platform did not take the message"
+    UNSURE = "nobody knows whether the platform took it"
 
 
 class Outgoing(Value, frozen=True):
@@ -26,7 +36,7 @@ def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[li
     """Take the oldest unsent delivery of each address of an account."""
     rows = yield q.outgoing(me=me, account=account_key(platform, account), count=count)
     taken = []
-    for id, attempt, key, address, session, _, entry, text, answers, message in rows:
+    for id, attempt, key, address, session, entry, text, answers, message, doubtful in rows:
         delivery = Delivery(
             str(id),
             Address.parse(address),
@@ -36,6 +46,7 @@ def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[li
             key,
             message,
             attempt,
+            doubtful,
             _answers.decode(answers),
         )
         taken.append(Outgoing(id, me, delivery))
@@ -48,10 +59,46 @@ def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
         raise Fenced(f"delivery {held.id}")
 
 
-def unsent(held: Outgoing, delay: float, error: str) -> Transaction[None]:
+def unsent(held: Outgoing, outcome: Attempt, delay: float, error: str) -> Transaction[None]:
     """It couldn't be sent now: again after a delay."""
-    if not (yield q.unsent(id=held.id, me=held.me, attempt=held.delivery.attempt, delay=delay, error=error)):
+    certain = 1 if outcome is Attempt.REFUSED else 0
+    rows = yield q.unsent(
+        id=held.id, me=held.me, attempt=held.delivery.attempt, delay=delay, error=error, certain=certain
+    )
+    if not rows:
         raise Fenced(f"delivery {held.id}")
+
+
+def open_stream(
+    held: Claim, turn: int, address: Address, answers: tuple[str, ...], at: Moment
+) -> Transaction[Delivery | None]:
+    """A message that a running turn streams into; None while older messages wait to be sent there."""
+    if not (yield q.hold(session=held.session, me=held.me, epoch=held.epoch)):
+        raise Fenced(f"session {held.session}")
+    key = delivery_key(held.session, turn, 0)
+    if (yield q.unsent_at(address=address.key, key=key)):
+        return None
+    rows = yield q.open_stream(
+        key=key,
+        account=account_key(address.platform, address.account),
+        address=address.key,
+        session=held.session,
+        turn=turn,
+        answers=msgspec.json.encode(answers).decode(),
+        me=held.me,
+        epoch=held.epoch,
+        at=at,
+    )
+    if not rows:
+        return None
+    id, message = rows[0]
+    return Delivery(str(id), address, held.session, 0, "", key, message, answers=answers)
+
+
+def placed(delivery: Delivery, me: str, message: str) -> Transaction[None]:
+    """The platform's id of a message that isn't final yet: every later attempt edits it."""
+    if not (yield q.placed(key=delivery.key, me=me, message=message)):
+        raise Fenced(f"delivery {delivery.id}")
 
 
 def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:

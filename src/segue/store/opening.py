@@ -16,18 +16,19 @@ from segue.store.store import Store
 async def open_store(
     where: str | Path, *, clock: Clock = time.time, ids: Ids | None = None, limits: Limits | None = None
 ) -> Store:
-    """Open a store, making or migrating its database first; `async with await open_store(...)` closes it again."""
+    """Open a store, its database made or brought up to date; `async with` closes it again."""
     return Store(await open_driver(where), clock, ids, limits)
 
 
 async def open_driver(where: str | Path) -> Driver:
     """Open the database behind a store."""
-    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+    address = str(where)
+    if address.startswith(("postgresql://", "postgres://")):
         try:
             # The one import that hides: PostgreSQL's library is an extra.
             postgres = import_module("segue.store.postgres")
         except ModuleNotFoundError as error:
             raise StoreUnreachable("PostgreSQL needs its library: install `segue[postgres]`.") from error
-        opened: Driver = await postgres.Postgres.open(where)
+        opened: Driver = await postgres.Postgres.open(address)
         return opened
-    return await Sqlite.open(where)
+    return await Sqlite.open(Path(where))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from itertools import takewhile
 
 import msgspec
 
@@ -10,11 +12,15 @@ from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Parts, decode_parts, encode_parts
 from segue.core.transcripts import Draft, Tip
-from segue.core.values import Moment, SessionId, Value
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Fenced
 from segue.store import transcripts
 from segue.store.rows import tip_of
 from segue.store.statements import q
+
+ARRIVAL = "arrival"
+"""The kind of a turn that somebody asked for by speaking."""
+_MOST_TOGETHER = 100
 
 
 class Claim(Value, frozen=True):
@@ -23,7 +29,6 @@ class Claim(Value, frozen=True):
     session: SessionId
     me: str
     epoch: int
-    head: int
 
 
 class Turn(Value, frozen=True):
@@ -78,7 +83,7 @@ class Finish(Value, frozen=True):
     """All that a turn leaves behind; it is written together or not at all."""
 
     turns: tuple[int, ...]
-    """The turns that this answers, the last one last."""
+    """The turns that this answers; the first one names it."""
     drafts: tuple[Draft, ...]
     replies: tuple[Reply, ...] = ()
     usage: tuple[Usage, ...] = ()
@@ -86,16 +91,48 @@ class Finish(Value, frozen=True):
     error: str | None = None
 
 
-def claim(me: str, count: int) -> Transaction[list[Claim]]:
+class Run(Value, frozen=True):
+    """Turns to be answered as one: a claim on their session, and what somebody had waiting there."""
+
+    held: Claim
+    turns: tuple[Turn, ...]
+
+    @property
+    def name(self) -> int:
+        """The number that the turn goes by, the same for every attempt at it."""
+        return self.turns[0].seq
+
+
+def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:
+    """What is answered as one: the first that waits, and all that its person said right after it in the same lane."""
+    if not waiting:
+        return ()
+    first = waiting[0]
+    if first.kind != ARRIVAL:
+        return (first,)
+    return tuple(takewhile(lambda t: (t.kind, t.person, t.lane) == (ARRIVAL, first.person, first.lane), waiting))
+
+
+def claim(me: str, count: int) -> Transaction[list[Run]]:
     """Take sessions that have turns and no holder."""
     rows = yield q.claim(me=me, count=count)
-    return [Claim(id, me, epoch, head) for id, epoch, head in rows]
+    runs = []
+    for id, epoch, head in rows:
+        turns = yield from _next(id, head)
+        yield q.set_running(session=id, running=turns[-1].seq)
+        runs.append(Run(Claim(id, me, epoch), turns))
+    return runs
 
 
-def waiting(session: SessionId, head: int, count: int) -> Transaction[list[Turn]]:
-    """The turns of a session that wait, in order."""
-    rows = yield q.waiting(session=session, head=head, count=count)
+def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:
+    """The turns of a session that nobody has answered, the running one first."""
+    rows = yield q.waiting(session=session, head=0, count=count)
     return [turn_of(session, row) for row in rows]
+
+
+def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:
+    rows = yield q.waiting(session=session, head=head, count=_MOST_TOGETHER)
+    return together([turn_of(session, row) for row in rows])
 
 
 def turn_of(session: SessionId, row: Row) -> Turn:
@@ -117,20 +154,24 @@ def journaled(session: SessionId, turn: int) -> Transaction[list[tuple[str, Part
     return [(call, decode_parts(parts)) for call, parts in rows]
 
 
-def finish(held: Claim, done: Finish, at: Moment) -> Transaction[bool]:
+def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
     """Finish a turn: entries, deliveries, usage and the session's position move together.
 
-    Returns whether more turns wait; the session is still held then.
+    Returns what runs next if more turns wait; the session is let go otherwise.
     """
-    tip, length = yield from _held(held)
-    upto = done.turns[-1]
-    session = held.session
-    tip = yield from transcripts.add(session, tip, length, done.drafts, at, upto)
+    tip, length, head, tail = yield from _held(held)
+    session, name = held.session, done.turns[0]
+    tip = yield from transcripts.add(session, tip, length, done.drafts, at, name)
+    for seq in done.turns:
+        within = None if seq == name else name
+        yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
+    turns = (yield from _next(session, head)) if tail > done.turns[-1] else ()
     rows = yield q.finish(
         session=session,
         me=held.me,
         epoch=held.epoch,
-        upto=upto,
+        head=turns[0].seq - 1 if turns else tail,
+        running=turns[-1].seq if turns else 0,
         tip_session=tip.session if tip else None,
         tip=tip.n if tip else None,
         length=length + len(done.drafts),
@@ -138,24 +179,39 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[bool]:
     )
     if not rows:
         raise Fenced(f"session {session}")
-    for seq in done.turns:
-        within = None if seq == upto else upto
-        yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
     for part, reply in enumerate(done.replies):
         yield q.add_delivery(
-            key=f"{session}/{upto}/{part}",
+            key=delivery_key(session, name, part),
             account=account_key(reply.address.platform, reply.address.account),
             address=reply.address.key,
             session=session,
-            turn=upto,
+            turn=name,
             entry=length + reply.entry if reply.entry else 0,
             text=reply.text,
             answers=msgspec.json.encode(reply.answers).decode(),
             at=at,
         )
+    yield q.end_streams(session=session, turn=name, at=at)
     for used in done.usage:
-        yield q.add_usage(session=session, turn=upto, at=at, **msgspec.structs.asdict(used))
-    return bool(rows[0][0] > upto)
+        yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
+    return Run(held, turns) if turns else None
+
+
+def delivery_key(session: SessionId, turn: int, part: int) -> str:
+    """The key of a turn's delivery, the same for every attempt."""
+    return f"{session}/{turn}/{part}"
+
+
+def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
+    """Ask for the end of a person's own running turn; returns whether one runs."""
+    rows = yield q.stop_turns(session=session, person=person)
+    return bool(rows)
+
+
+def stopped(session: SessionId) -> Transaction[bool]:
+    """Whether somebody asked for the end of the turn that runs."""
+    rows = yield q.stopped_by(session=session)
+    return bool(rows)
 
 
 def let_go(held: Claim, failed: int, delay: float) -> Transaction[int]:
@@ -166,10 +222,10 @@ def let_go(held: Claim, failed: int, delay: float) -> Transaction[int]:
     return int(rows[0][0])
 
 
-def _held(held: Claim) -> Transaction[tuple[Tip | None, int]]:
+def _held(held: Claim) -> Transaction[tuple[Tip | None, int, int, int]]:
     """Lock the session, if this claim on it still holds."""
     rows = yield q.hold(session=held.session, me=held.me, epoch=held.epoch)
     if not rows:
         raise Fenced(f"session {held.session}")
-    tip_session, tip, length, _, _ = rows[0]
-    return tip_of(tip_session, tip), length
+    tip_session, tip, length, head, tail = rows[0]
+    return tip_of(tip_session, tip), length, head, tail

@@ -27,7 +27,8 @@ create table lanes (
 create index lanes_at on lanes (address);
 create index lanes_of_person on lanes (person) where person <> '';
 
--- The hot row: who holds the session, which turn is answered (head), which was accepted last (tail), where it ends (tip).
+-- The hot row: who holds the session, which turn is answered (head), which runs (up to running), which was accepted last
+-- (tail), where it ends (tip).
 create table sessions (
   id {key} primary key,
   owner {key} not null references persons (id),
@@ -46,11 +47,14 @@ create table sessions (
   indexed {int} not null default 0,
   tail {int} not null default 0,
   head {int} not null default 0,
+  running {int} not null default 0,
   holder {key},
   epoch {int} not null default 0,
   due {real} not null default 0,
   fails {int} not null default 0,
   check (head <= tail),
+  check (running <= tail),
+  check (holder is null or head < tail),
   check (indexed <= length),
   check ((tip is null) = (tip_session is null)),
   check (label = '' or parent is not null)

@@ -23,7 +23,8 @@ create table seen (
   unique (account, key)
 ) {strict};
 
--- `route` is where the answer goes, fixed when the turn is accepted; `within` is the turn that answered it too.
+-- `route` is where the answer goes, fixed when the turn is accepted; `within` is the turn that answered it too;
+-- `stopped_by` is the person who asked for its end.
 create table turns (
   session {key} not null references sessions (id),
   seq {int} not null check (seq > 0),
@@ -41,6 +42,7 @@ create table turns (
   outcome text check (outcome in ('answered', 'failed', 'stopped', 'withdrawn')),
   finished {real},
   within {int},
+  stopped_by {key},
   error text,
   primary key (session, seq),
   check ((outcome is null) = (finished is null))
@@ -71,7 +73,9 @@ create table partials (
   at {real} not null
 ) {strict};
 
--- Once sent, the row is a receipt: `message` is the platform's id of it.
+-- Once sent, the row is a receipt: `message` is the platform's id of it. While a turn streams into it, `streaming` is
+-- that turn's epoch: it keeps its place in the order, but only the turn's holder may send it. `doubtful` counts the
+-- attempts of which nobody knows whether the platform took them.
 create table deliveries (
   id {serial},
   key {key} not null unique,
@@ -85,7 +89,9 @@ create table deliveries (
   accepted {real} not null,
   holder {key},
   attempts {int} not null default 0,
+  doubtful {int} not null default 0,
   due {real} not null,
+  streaming {int},
   message {key},
   sent {real},
   dead {real},
@@ -93,7 +99,8 @@ create table deliveries (
   check (sent is null or dead is null)
 ) {strict};
 create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;
-create index deliveries_due on deliveries (account, due) where sent is null and dead is null and holder is null;
+create index deliveries_due on deliveries (account, due)
+  where sent is null and dead is null and holder is null and streaming is null;
 create index deliveries_held on deliveries (holder) where holder is not null;
 create index deliveries_receipts on deliveries (message, address) where message is not null;
 create index deliveries_of_turn on deliveries (session, turn);

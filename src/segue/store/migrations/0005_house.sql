@@ -92,6 +92,19 @@ create table runs (
   primary key (schedule, due)
 ) {strict};
 
+-- Who may speak where: `place` is dm or group.
+create table grants (
+  id {serial},
+  account {key} not null,
+  person {key} not null references persons (id),
+  place text not null check (place in ('dm', 'group')),
+  since {real} not null,
+  until {real},
+  why text not null,
+  by_person {key} not null
+) {strict};
+create unique index grants_once on grants (account, person, place) where until is null;
+
 create table settings (
   name {key} primary key,
   value text not null

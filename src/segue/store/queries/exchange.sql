@@ -15,11 +15,12 @@ update seen set session = :session, turn = :turn where account = :account and ke
 delete from seen where id in (select id from seen where at < :before order by id limit :count);
 
 -- name: enqueue
--- A turn more for a session, which an idle session's next holder takes at once.
+-- A turn more for a session; an idle one is held at once.
 update sessions set tail = tail + 1, used = :at,
   due = case when head = tail then {now} else due end,
-  epoch = epoch + case when holder is null and due <= {now} and cast(:me as text) is not null then 1 else 0 end,
-  holder = case when holder is null and due <= {now} then cast(:me as text) else holder end
+  epoch = epoch + case when head = tail and cast(:me as text) is not null then 1 else 0 end,
+  running = case when head = tail and cast(:me as text) is not null then tail + 1 else running end,
+  holder = case when head = tail then cast(:me as text) else holder end
 where id = :session and closed is null returning tail, holder, epoch, head;
 
 -- name: add_turn_from
@@ -44,10 +45,14 @@ update sessions set holder = :me, epoch = epoch + 1
 where id in (select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
 returning id, epoch, head;
 
+-- name: set_running
+-- The turns up to this one run now.
+update sessions set running = :running where id = :session;
+
 -- name: waiting
--- The turns of a session that wait, in order.
+-- The turns of a session that nobody has answered, in order.
 select seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace from turns
-where session = :session and seq > :head order by seq limit :count;
+where session = :session and seq > :head and outcome is null order by seq limit :count;
 
 -- name: hold
 -- Lock a session and see whether this replica still holds it.
@@ -56,19 +61,34 @@ where id = :session and holder = :me and epoch = :epoch {for_update};
 
 -- name: finish
 -- A turn is done: the session moves on, and is let go if nothing waits.
-update sessions set head = :upto, fails = 0, tip_session = :tip_session, tip = :tip, length = :length, used = :at,
-  holder = case when tail > :upto then holder end
-where id = :session and holder = :me and epoch = :epoch and head < :upto returning tail;
+update sessions set head = :head, running = :running, fails = 0, tip_session = :tip_session, tip = :tip, length = :length,
+  used = :at, holder = case when tail > :head then holder end
+where id = :session and holder = :me and epoch = :epoch returning tail;
 
 -- name: end_turn
--- What became of a turn.
+-- What became of a turn; nothing comes back if it had ended before.
 update turns set outcome = :outcome, finished = :at, within = :within, error = :error
 where session = :session and seq = :seq and outcome is null returning seq;
 
 -- name: let_go
 -- A holder gives a session back.
-update sessions set holder = null, fails = fails + :failed, due = {now} + :delay
+update sessions set holder = null, running = 0, fails = fails + :failed, due = {now} + :delay
 where id = :session and holder = :me and epoch = :epoch returning fails;
+
+-- name: stop_turns
+-- Somebody wants their running turn to end.
+update turns set stopped_by = :person
+where session = :session and person = :person and outcome is null and stopped_by is null
+  and seq <= (select running from sessions where id = :session) returning seq;
+
+-- name: stopped_by
+-- Who wants a running turn to end.
+select stopped_by from turns where session = :session and outcome is null and stopped_by is not null limit 1;
+
+-- name: replace_waiting
+-- An edit of a message that still waits; nothing comes back if it runs or was answered.
+update turns set parts = :parts where session = :session and seq = :seq and outcome is null
+  and seq > (select case when holder is null then head else running end from sessions where id = :session) returning seq;
 
 -- name: add_journal
 -- A finished tool call of a running turn.
@@ -91,20 +111,41 @@ where partials.epoch <= excluded.epoch;
 select turn, text, at from partials where session = :session;
 
 -- name: add_delivery
--- A message to be sent.
+-- A message to be sent; if a turn was streaming into it, this is its final text.
 insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due)
 values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :at, {now})
-on conflict (key) do nothing returning id;
+on conflict (key) do update set text = excluded.text, entry = excluded.entry, answers = excluded.answers,
+  streaming = null, holder = null, due = {now} where deliveries.streaming is not null returning id;
+
+-- name: unsent_at
+-- Whether anything waits to be sent to an address.
+select 1 from deliveries where address = :address and sent is null and dead is null and key <> :key limit 1;
+
+-- name: open_stream
+-- A message that a running turn will stream into; an earlier attempt's is taken over with its platform id.
+insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due, holder, streaming)
+values (:key, :account, :address, :session, :turn, 0, '', :answers, :at, {now}, :me, :epoch)
+on conflict (key) do update set holder = excluded.holder, streaming = excluded.streaming
+where deliveries.sent is null and deliveries.streaming is not null returning id, coalesce(message, '');
+
+-- name: placed
+-- The platform's id of a message that isn't final yet.
+update deliveries set message = :message where key = :key and holder = :me and sent is null returning id;
+
+-- name: end_streams
+-- What a turn streamed into and then left without an answer stays as it is.
+update deliveries set streaming = null, holder = null, sent = :at
+where session = :session and turn = :turn and streaming is not null returning id;
 
 -- name: outgoing
 -- Take the oldest unsent delivery of each address, never two of one address at a time.
-update deliveries set holder = :me, attempts = attempts + 1
+update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1
 where id in (
   select d.id from deliveries d where d.account = :account and d.sent is null and d.dead is null and d.holder is null
-    and d.due <= {now} and not exists (
+    and d.streaming is null and d.due <= {now} and not exists (
       select 1 from deliveries p where p.address = d.address and p.sent is null and p.dead is null and p.id < d.id)
   order by d.due limit :count {skip_locked})
-returning id, attempts, key, address, session, turn, entry, text, answers, coalesce(message, '');
+returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1;
 
 -- name: sent
 -- A delivery was sent: it is a receipt now.
@@ -113,7 +154,7 @@ where id = :id and holder = :me and attempts = :attempt and sent is null returni
 
 -- name: unsent
 -- A delivery couldn't be sent: again later.
-update deliveries set holder = null, due = {now} + :delay, error = :error
+update deliveries set holder = null, due = {now} + :delay, error = :error, doubtful = doubtful - :certain
 where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
 
 -- name: give_up
@@ -135,9 +176,9 @@ select address, message, session, entry, sent from deliveries
 where message = :message and address = :address and session is not null order by id desc limit 1;
 
 -- name: turn_of_message
--- The turn that a message became.
-select t.session, t.seq from turns t join lanes l on l.key = t.lane where t.message = :message and l.address = :address
-order by t.accepted desc limit 1;
+-- The turn that a person's message became.
+select t.session, t.seq from turns t join lanes l on l.key = t.lane
+where t.message = :message and l.address = :address and t.person = :person order by t.accepted desc limit 1;
 
 -- name: add_letter
 -- An arrival that couldn't be understood, as it came.
