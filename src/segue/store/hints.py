@@ -32,5 +32,5 @@ class Hints:
         """Tell whoever shares the database; here that is this process alone."""
         self.tell(topic)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let go of what reaches other processes."""

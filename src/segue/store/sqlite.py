@@ -103,6 +103,7 @@ class Sqlite:
 
     async def hint(self, topic: str) -> None:
         """Wake every process that shares this file."""
+        refuse_unsound({"topic": topic})
         self._hints.send(topic)
 
     def listen(self, heard: Callable[[str], None]) -> Callable[[], None]:
@@ -113,7 +114,7 @@ class Sqlite:
         """Finish what was accepted and let go of the file."""
         if not self._closed:
             self._closed = True
-            self._hints.close()
+            await self._hints.close()
             await self._readers.close()
             await self._writer.close()
 

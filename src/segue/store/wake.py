@@ -88,7 +88,7 @@ class Wake(Hints):
             except (BlockingIOError, FileNotFoundError):
                 continue  # it has enough to wake up for, or it left
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._loop.remove_reader(self._socket)
         self._socket.close()
         # The folder stays: whoever is joining now has seen it.

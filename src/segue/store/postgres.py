@@ -1,0 +1,187 @@
+"""PostgreSQL: many machines, each with a pool of connections, share one schema."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+import asyncpg
+
+from segue.core.contracts import Point, Probe, Transaction
+from segue.errors import OutcomeUnknown, StoreUnreachable
+from segue.store.channel import Channel
+from segue.store.server import TROUBLE, Server
+from segue.store.statements import POSTGRES, Compiled, compile_for, migrations
+from segue.store.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_WRITE = "begin isolation level read committed"
+_READ = "begin isolation level repeatable read read only"
+_IN_THE_WAY = (
+    Moved,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.SerializationError,
+)
+"""Somebody else came between: the same transaction gets through when it runs again."""
+_Pool = asyncpg.Pool
+_Connection = asyncpg.pool.PoolConnectionProxy
+
+
+class Postgres:
+    """Runs transactions against one schema of a PostgreSQL database."""
+
+    def __init__(
+        self, server: Server, pool: _Pool, channel: Channel, queries: Mapping[str, Compiled], probe: Probe
+    ) -> None:
+        self._server = server
+        self._pool = pool
+        self._channel = channel
+        self._queries = queries
+        self._probe = probe
+        self._running = 0
+        self._closing = asyncio.Event()
+        self._finished = asyncio.Event()
+
+    @classmethod
+    async def open(
+        cls,
+        dsn: str,
+        *,
+        schema: str = "segue",
+        queries: Mapping[str, Compiled] | None = None,
+        steps: Steps | None = None,
+        probe: Probe = unheeded,
+        patience: float = 5.0,
+        connections: int = 10,
+    ) -> Self:
+        """Open the database, its schema made or brought up to date; for a lock it waits `patience` seconds."""
+        server = Server(dsn, schema, patience)
+        await server.migrate(migrations(POSTGRES) if steps is None else steps, probe)
+        pool = await server.pool(connections)
+        channel = Channel(server)
+        await channel.open()
+        return cls(server, pool, channel, compile_for(POSTGRES) if queries is None else queries, probe)
+
+    async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run it once; when this returns, what it did is durable."""
+        return cast(T, await self._settle(_WRITE, self._probe, lambda: transaction(*args, **kwargs)))
+
+    async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run one that only reads, on a snapshot, beside the writers."""
+        return cast(T, await self._settle(_READ, unheeded, lambda: transaction(*args, **kwargs)))
+
+    async def hint(self, topic: str) -> None:
+        """Wake every process that shares this database."""
+        refuse_unsound({"topic": topic})
+        self._channel.send(topic)
+
+    def listen(self, heard: Callable[[str], None]) -> Callable[[], None]:
+        """Call back, on the event loop, for each hint; an empty one says that some may have been lost."""
+        return self._channel.listen(heard)
+
+    async def close(self) -> None:
+        """Finish what was accepted and let go of the database."""
+        if not self._closing.is_set():
+            self._closing.set()
+            if self._running:
+                await self._finished.wait()
+            await self._channel.close()
+            await self._pool.close()
+
+    async def _settle(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]]) -> Any:
+        """Run it until it gets through: again if somebody came between, once more if its connection broke."""
+        if self._closing.is_set():
+            raise StoreUnreachable(f"{self._server.place} was closed. Open it again.")
+        self._running += 1
+        breaks = 0
+        try:
+            for _ in range(ATTEMPTS):
+                try:
+                    return await self._attempt(begin, probe, transaction)
+                except _IN_THE_WAY:
+                    await asyncio.sleep(0)
+                except _Broken as broken:
+                    breaks += 1
+                    if breaks > 1:
+                        raise self._server.named(broken.error) from broken.error
+                    await self._pool.expire_connections()  # the others may be as dead
+                except asyncpg.PostgresError as error:
+                    raise self._server.named(error) from None  # its text may quote what people wrote
+            raise never_settled(self._server.place)
+        finally:
+            self._running -= 1
+            if self._closing.is_set() and not self._running:
+                self._finished.set()
+
+    async def _attempt(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]]) -> Any:
+        async with self._connection() as connection:
+            at = None
+            try:
+                await connection.execute(begin)
+                probe(at := Point.WRITE_BEGUN)
+                result = await self._run(connection, transaction())
+                probe(at := Point.WRITE_DONE)
+                await connection.execute("commit")
+            except asyncio.CancelledError:
+                connection.terminate()
+                raise
+            except BaseException as error:
+                if isinstance(error, TROUBLE) and _gone(connection, error):
+                    connection.terminate()
+                    raise self._lost(begin, at, error) from error
+                with contextlib.suppress(*TROUBLE):  # else the connection ends, which takes it back as well
+                    await connection.execute("rollback")
+                raise
+            probe(Point.WRITE_COMMITTED)
+            return result
+
+    async def _run(self, connection: _Connection, steps: Transaction[Any]) -> Any:
+        rows: Any = None
+        try:
+            while True:
+                statement = steps.send(rows)
+                arguments = statement.arguments
+                refuse_unsound(arguments)
+                query = self._queries[statement.name]
+                rows = await connection.fetch(query.sql, *[arguments[name] for name in query.order])
+        except StopIteration as done:
+            return done.value
+
+    def _lost(self, begin: str, at: Point | None, error: Exception) -> Exception:
+        if begin is _WRITE and at is Point.WRITE_DONE:
+            place = self._server.place
+            return OutcomeUnknown(f"{place}: the connection broke during the commit. Look before you repeat it.")
+        return _Broken(error)
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[_Connection]:
+        try:
+            connection = await self._pool.acquire()
+        except TROUBLE as error:
+            raise self._server.named(error) from error
+        try:
+            yield connection
+        finally:
+            await self._pool.release(connection)
+
+
+class _Broken(Exception):
+    """The connection ended before anything was committed on it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _gone(connection: _Connection, error: Exception) -> bool:
+    """Whether the connection ended with this error, or is worth no more than one that did."""
+    return (
+        isinstance(error, OSError)  # a deadline that passed is one too
+        or getattr(error, "severity_en", None) in {"FATAL", "PANIC"}
+        or connection.is_closed()
+    )

@@ -1,0 +1,191 @@
+"""The PostgreSQL server: how it is reached, how its schema is made and brought up to date, and what its errors mean."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+
+from segue.core.contracts import Point, Probe
+from segue.errors import (
+    Invalid,
+    StoreConflict,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreUnreachable,
+)
+from segue.store.transactions import Steps, pending
+
+TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+"""Whatever can come out of a call to the server."""
+
+_SILENT = "it doesn't answer. See whether it runs and whether the address is right."
+_MEANINGS: tuple[tuple[type[Exception], type[StoreError], str], ...] = (
+    (asyncpg.LockNotAvailableError, StoreLocked, "somebody else held it too long. Try again."),
+    (asyncpg.QueryCanceledError, StoreLocked, "it took longer than the server allows. Try again."),
+    (asyncpg.DiskFullError, StoreFull, "its disk is full; nothing of the change was kept. Make room and try again."),
+    (asyncpg.ReadOnlySQLTransactionError, StoreReadOnly, "it can't be written to. Name the primary server."),
+    (asyncpg.InsufficientPrivilegeError, StoreReadOnly, "our role may not. Let it own the schema, or create it."),
+    (asyncpg.DataCorruptedError, StoreCorrupt, "it is damaged. Restore a backup."),
+    (asyncpg.IndexCorruptedError, StoreCorrupt, "an index is damaged. Run REINDEX, or restore a backup."),
+    (asyncpg.InvalidAuthorizationSpecificationError, StoreUnreachable, "it refuses this user or password. Check both."),
+    (asyncpg.InvalidCatalogNameError, StoreUnreachable, "there is no such database. Create it first."),
+    (asyncpg.TooManyConnectionsError, StoreUnreachable, "it has no connection left. Raise max_connections."),
+    (asyncpg.CannotConnectNowError, StoreUnreachable, "it is starting or stopping. Try again in a moment."),
+    (asyncpg.PostgresConnectionError, StoreUnreachable, _SILENT),
+    (asyncpg.OperatorInterventionError, StoreUnreachable, _SILENT),
+    (asyncpg.InvalidTransactionStateError, StoreUnreachable, "it ended a transaction that stood still. Try again."),
+    (asyncpg.InsufficientResourcesError, StoreUnreachable, "it has run out of memory or of something else."),
+    (asyncpg.PostgresSystemError, StoreUnreachable, "its disk doesn't read or write. See whether that is sound."),
+    (asyncpg.InterfaceError, StoreUnreachable, _SILENT),
+    (OSError, StoreUnreachable, _SILENT),
+)
+
+
+class Connection(asyncpg.Connection):
+    """A connection that goes back to the pool as it is: no transaction leaves anything behind on it."""
+
+    def get_reset_query(self) -> str:
+        return ""
+
+
+class Server:
+    """The address of one schema."""
+
+    def __init__(self, dsn: str, schema: str, patience: float) -> None:
+        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
+            raise Invalid("schema", f"{schema!r} can't name one", "Use small letters, digits and _, at most 63.")
+        self.schema = schema
+        self.place = _place(dsn)
+        self._patience = patience
+        self._settings: dict[str, Any] = {
+            "dsn": dsn,
+            "timeout": 10,
+            "connection_class": Connection,
+            "statement_cache_size": 1000,
+            "max_cached_statement_lifetime": 0,
+        }
+        self._session = {
+            "application_name": "segue",
+            "search_path": schema,
+            "jit": "off",
+            # A process that froze in a transaction, or whose machine is gone, must not keep its locks for ever.
+            "idle_in_transaction_session_timeout": str(int(patience * 1000)),
+            "tcp_keepalives_idle": "10",
+            "tcp_keepalives_interval": "5",
+            "tcp_keepalives_count": "3",
+        }
+
+    async def connect(self) -> asyncpg.Connection:
+        """A connection of one's own, which waits for locks as long as it takes."""
+        try:
+            return await asyncpg.connect(**self._settings, server_settings=self._session)
+        except ValueError:
+            raise _bad_address() from None  # its text quotes the address
+        except TROUBLE as error:
+            raise self.named(error) from error
+
+    async def pool(self, most: int) -> asyncpg.Pool:
+        """The connections for transactions, which wait for locks with patience."""
+        try:
+            return await asyncpg.create_pool(
+                **self._settings,
+                server_settings=self._session | {"lock_timeout": str(int(self._patience * 1000))},
+                # What the server hasn't answered by then it won't: it may be out of reach without saying so.
+                command_timeout=3 * self._patience,
+                min_size=1,
+                max_size=most,
+                init=_be_durable,
+            )
+        except TROUBLE as error:
+            raise self.named(error) from error
+
+    def named(self, error: Exception) -> Exception:
+        """What an error of PostgreSQL is for us; one that only a mistake in our SQL can cause stays as it is."""
+        if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+            # Its own text quotes what people wrote.
+            rule = f"{error.constraint_name or error.column_name} of {error.table_name}"
+            return StoreConflict(f"{self.place}: a rule of the schema refused the change ({rule}).")
+        for kind, ours, text in _MEANINGS:
+            if isinstance(error, kind):
+                return ours(f"{self.place}: {text} (PostgreSQL says: {error})")
+        return error
+
+    async def migrate(self, steps: Steps, probe: Probe) -> None:
+        """Bring the schema up to date; of many processes that try at once, each step is done by one."""
+        connection = await self.connect()
+        try:
+            if await connection.fetchval("show server_encoding") != "UTF8":
+                raise StoreUnreachable(f"{self.place} can't keep every language. Create it with encoding UTF8.")
+            while pending(steps, await self._version(connection), self.place):
+                async with connection.transaction(isolation="read_committed"):
+                    await connection.execute("select pg_advisory_xact_lock($1)", self._key())
+                    todo = pending(steps, await self._version(connection), self.place)
+                    if todo:
+                        await self._step(connection, *todo[0], probe)
+                probe(Point.MIGRATION_COMMITTED)
+        except TROUBLE as error:
+            raise self.named(error) from error
+        finally:
+            await connection.close()
+
+    async def _step(self, connection: asyncpg.Connection, number: int, script: str, probe: Probe) -> None:
+        probe(Point.MIGRATION_BEGUN)
+        if await connection.fetchval("select to_regnamespace($1) is null", self.schema):
+            await connection.execute(f"create schema {self.schema}")
+        await connection.execute("create table if not exists version (number bigint primary key)")
+        await connection.execute(script)
+        await connection.execute("insert into version values ($1)", number)
+        probe(Point.MIGRATION_DONE)
+
+    async def _version(self, connection: asyncpg.Connection) -> int:
+        """The version of our schema, 0 if there is none yet; one that another program filled is refused."""
+        tables = await connection.fetch(
+            "select relname from pg_class where relnamespace = to_regnamespace($1) and relkind in ('r', 'p')",
+            self.schema,
+        )
+        if not tables:
+            return 0
+        if all(name != "version" for (name,) in tables):
+            raise StoreCorrupt(f"{self.place}: schema {self.schema} is another program's. Name another for Segue's.")
+        return cast(int, await connection.fetchval("select coalesce(max(number), 0) from version"))
+
+    def _key(self) -> int:
+        """The number of the lock that those who migrate this schema take."""
+        return int.from_bytes(hashlib.sha256(f"segue {self.schema}".encode()).digest()[:8], signed=True)
+
+
+async def _be_durable(connection: asyncpg.Connection) -> None:
+    """Wait for the disk, even where the server was told not to: what is committed gets acknowledged."""
+    await connection.execute(
+        "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
+    )
+
+
+def _place(dsn: str) -> str:
+    """The address without what is secret in it."""
+    try:
+        parts = urlsplit(dsn)
+    except ValueError:
+        raise _bad_address() from None
+    who, at, host = parts.netloc.rpartition("@")
+    # A password that wasn't escaped spills over into what follows it.
+    spilled = "@" in who + parts.path + parts.fragment or ("@" in parts.query and ":" in host and not at)
+    if parts.scheme not in {"postgres", "postgresql"} or spilled:
+        raise _bad_address()
+    host = host or parse_qs(parts.query).get("host", ["localhost"])[-1]
+    return f"PostgreSQL at {host}{parts.path}"
+
+
+def _bad_address() -> Invalid:
+    return Invalid(
+        "database",
+        "this isn't an address of PostgreSQL",
+        "Write postgresql://USER@HOST/NAME, and what is special in a password as %XX.",
+    )
