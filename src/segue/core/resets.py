@@ -94,8 +94,8 @@ def boundary(policy: Policy, now: Moment) -> Moment:
 
 def _strikes(hour: datetime) -> Moment:
     """The first moment when the clocks in its zone show this time or a later one."""
-    # fold=0 reads a repeated time as its first pass, and a skipped one with the offset from before the gap; fold=1 reads
-    # that with the offset from after it. So the gap's end lies between the two.
+    # fold=0 reads a repeated time as its first pass, and a skipped one with the offset from before the gap; fold=1
+    # reads that with the offset from after it. So the gap's end lies between the two.
     before, after = hour.replace(fold=1).timestamp(), hour.timestamp()
     while after - before > 1:
         middle = (before + after) // 2
