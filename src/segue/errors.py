@@ -3,6 +3,7 @@
     SegueError
     ├── Refused            you asked for something that isn't allowed now; nothing changed
     ├── Invalid            what you passed in can't be right; the message names the field
+    ├── IllegalStep        a handoff can't go from where it stands to there
     ├── StoreError         the database can't do it
     │   ├── StoreCorrupt       the file isn't a sound Segue database
     │   ├── StoreTooNew        a newer Segue wrote it
@@ -62,6 +63,10 @@ class Invalid(SegueError):
         self.field = field
         self.problem = problem
         self.fix = fix
+
+
+class IllegalStep(SegueError):
+    """A step that a handoff can't take from where it stands."""
 
 
 class StoreError(SegueError):

@@ -1,7 +1,7 @@
 """The life of a handoff, as one table.
 
-Law: a transition that isn't in TABLE is illegal. DONE, FAILED and CANCELLED have no way out, so a request that ended can
-never complete later.
+Law: a transition that isn't in TABLE is illegal. DONE, FAILED and CANCELLED have no way out, so a request that ended
+can never complete later.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from segue.core.values import Moment, Value
-from segue.errors import SegueError
+from segue.errors import IllegalStep
 
 
 class State(StrEnum):
@@ -49,10 +49,6 @@ TABLE: dict[tuple[State, Step], State] = {
 }
 LIVE = frozenset(state for state, _ in TABLE)
 """The states that aren't final: each has a deadline and a sweeper."""
-
-
-class IllegalStep(SegueError):
-    """A handoff can't take this step from where it stands."""
 
 
 def after(state: State, step: Step) -> State:
