@@ -1,7 +1,7 @@
 """What the rooms of the house ask of each other: the fewest verbs, as Protocols.
 
-An adapter speaks to one platform, an agent answers a turn, a store remembers. What only some adapters can do is a Protocol of
-its own, so the type says it and no flag has to.
+An adapter speaks to one platform, an agent answers a turn, a store remembers. What only some adapters can do is a
+Protocol of its own, so the type says it and no flag has to.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Point(StrEnum):
 
 Row = Sequence[Any]
 Transaction = Generator[Statement, list[Row], T]
-"""A short piece of work on the database: it yields statements and receives their rows. It is a function of its arguments, so it can run again."""
+"""A short piece of work on the database: it yields statements and receives their rows. It can run again, because it is
+a function of its arguments."""
 Clock = Callable[[], Moment]
 Ids = Callable[[], str]
 Probe = Callable[[Point], None]

@@ -1,8 +1,8 @@
 """The heart: every way in which a lane comes to speak to another session.
 
-Law: a move is a value, and `plan(move, view)` says which facts change, or raises `Refused` and nothing changes. It does no
-I/O: the store reads the view, locks what the move names, and writes the changes in the same transaction. Every change of a
-binding is recorded under its move, so `take_back` undoes any of them by the record alone.
+Law: a move is a value, and `plan(move, view)` says which facts change, or raises `Refused` and nothing changes. It does
+no I/O: the store reads the view, locks what the move names, and writes the changes in the same transaction. Every
+change of a binding is recorded under its move, so `take_back` undoes any of them by the record alone.
 """
 
 from __future__ import annotations

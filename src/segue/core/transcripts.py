@@ -1,7 +1,7 @@
 """Sessions and what was said in them: a tree of entries, and tips that point into it.
 
-Law: an entry knows the entry before it and never changes. A session is a pointer, its tip; the path from the root to the
-tip is what was said. Undo, retry, rewind and compress move the tip, a fork is a second pointer: none of them writes
+Law: an entry knows the entry before it and never changes. A session is a pointer, its tip; the path from the root to
+the tip is what was said. Undo, retry, rewind and compress move the tip, a fork is a second pointer: none of them writes
 or deletes an entry that was there.
 """
 
