@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from enum import Enum, StrEnum
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from segue.core.values import Moment, PersonId, Value
@@ -171,6 +172,7 @@ def clean_name(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", shown).split())[:_NAME_LENGTH].rstrip()
 
 
+@lru_cache(maxsize=4096)
 def _join(*parts: str) -> str:
     return "/".join(map(_escape, parts))
 

@@ -1,6 +1,7 @@
 """The base of Segue's values and the ids that name them.
 
-Values are frozen and compare by content. Time, ids and randomness come in as arguments, so the core is a function of them.
+Values are frozen and compare by content. Time, ids and randomness come in as arguments, so the core is a function of
+them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ Moment = float
 """Seconds since 1970, UTC."""
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
-_ID_BITS = 128
+_PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
+_SHIFTS = tuple(range(120, -1, -10))
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -27,4 +29,4 @@ def make_id(at: Moment, randomness: bytes) -> str:
     if len(randomness) != 10:
         raise ValueError("an id needs ten random bytes")
     number = (int(at * 1000) & ((1 << 48) - 1)) << 80 | int.from_bytes(randomness)
-    return "".join(_DIGITS[number >> shift & 31] for shift in range(_ID_BITS + 2 - 5, -1, -5))
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])

@@ -14,6 +14,7 @@ from segue.core.transcripts import Author, Draft, Role, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.store import moves, persons, places, transcripts
 from segue.store.persons import Met
+from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
 from segue.store.turns import ARRIVAL, Claim, Run, Turn
@@ -105,9 +106,7 @@ def accept(
     if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, at))):
         return edited
     session, reset = yield from _session(arrival, lane, place, row, settings, fresh, met.person, at)
-    queued = yield from _queue(arrival, session, lane, met, reset, me, trace, at)
-    yield q.name_seen(account=account, key=arrival.message, session=session, turn=queued.turn)
-    return queued
+    return (yield from _queue(arrival, session, lane, met, reset, me, trace, at))
 
 
 def _locate(
@@ -218,7 +217,7 @@ def _queue(
     rows = yield q.enqueue(session=session, me=me, at=at)
     if not rows:
         raise Moved
-    seq, holder, epoch, head = rows[0]
+    seq, holder, epoch, head, tip_session, tip = rows[0]
     person, parts = met.person, encode_parts(arrival.parts)
     # The session is locked now: if the lane still speaks to it, this message belongs here.
     added = yield q.add_turn_from(
@@ -253,4 +252,5 @@ def _queue(
         at,
         trace,
     )
-    return Queued(session, seq, lane, met, reset, Run(Claim(session, me, epoch), (turn,)))
+    run = Run(Claim(session, me, epoch), (turn,), tip_of(tip_session, tip))
+    return Queued(session, seq, lane, met, reset, run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from segue.core.contracts import Row
 from segue.core.lanes import Lane, Person
 from segue.core.messages import decode_parts
@@ -43,8 +45,13 @@ def session_of(row: Row) -> Session:
 def entry_of(row: Row) -> Entry:
     """An entry from its row."""
     session, n, parent_session, parent, role, person, name, parts, at, turn = row
-    author = Author(Role(role), person, name)
+    author = _author(role, person, name)
     return Entry(Tip(session, n), tip_of(parent_session, parent), author, decode_parts(parts), at, turn)
+
+
+@lru_cache(maxsize=1024)
+def _author(role: str, person: str, name: str) -> Author:
+    return Author(Role(role), person, name)
 
 
 def binding_of(row: Row) -> Binding:

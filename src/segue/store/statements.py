@@ -40,6 +40,8 @@ SQLITE = Dialect(
         "real": "real",
         "key": "text",
         "strict": "strict",
+        # A table that is read by its key alone lies in the order of that key.
+        "clustered": "strict, without rowid",
         # The driver defines this function, so that drills and tests can move the database's clock.
         "now": "segue_now()",
         "for_update": "",
@@ -56,6 +58,7 @@ POSTGRES = Dialect(
         "real": "double precision",
         "key": 'text collate "C"',
         "strict": "",
+        "clustered": "",
         "now": "cast(extract(epoch from clock_timestamp()) as double precision)",
         "for_update": "for update",
         "skip_locked": "for update skip locked",

@@ -24,7 +24,16 @@ _EXPORT = 500
 
 def fresh_ids(clock: Clock) -> Ids:
     """Ids that sort by the clock and can't be guessed."""
-    return lambda: make_id(clock(), os.urandom(10))
+    pool: list[bytes] = []
+
+    def fresh() -> str:
+        if not pool:
+            # Asking the system for randomness costs more than an id: take some at once.
+            many = os.urandom(10 * 256)
+            pool.extend(many[i : i + 10] for i in range(0, len(many), 10))
+        return make_id(clock(), pool.pop())
+
+    return fresh
 
 
 class Store:

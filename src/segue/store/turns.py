@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum
 from itertools import takewhile
 
 import msgspec
@@ -57,6 +57,13 @@ class Outcome(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+class Streamed(Enum):
+    """Whether a turn, or an earlier attempt at it, opened a message to stream into."""
+
+    YES = "yes"
+    NO = "no"
+
+
 class Reply(Value, frozen=True):
     """A message that a turn sends when it is done."""
 
@@ -89,6 +96,7 @@ class Finish(Value, frozen=True):
     usage: tuple[Usage, ...] = ()
     outcome: Outcome = Outcome.ANSWERED
     error: str | None = None
+    streamed: Streamed = Streamed.NO
 
 
 class Run(Value, frozen=True):
@@ -96,6 +104,8 @@ class Run(Value, frozen=True):
 
     held: Claim
     turns: tuple[Turn, ...]
+    tip: Tip | None
+    """Where the session ends before they are answered."""
 
     @property
     def name(self) -> int:
@@ -117,10 +127,10 @@ def claim(me: str, count: int) -> Transaction[list[Run]]:
     """Take sessions that have turns and no holder."""
     rows = yield q.claim(me=me, count=count)
     runs = []
-    for id, epoch, head in rows:
+    for id, epoch, head, tip_session, tip in rows:
         turns = yield from _next(id, head)
         yield q.set_running(session=id, running=turns[-1].seq)
-        runs.append(Run(Claim(id, me, epoch), turns))
+        runs.append(Run(Claim(id, me, epoch), turns, tip_of(tip_session, tip)))
     return runs
 
 
@@ -191,10 +201,12 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
             answers=msgspec.json.encode(reply.answers).decode(),
             at=at,
         )
-    yield q.end_streams(session=session, turn=name, at=at)
+    if done.streamed is Streamed.YES:
+        prefix = f"{session}/{name}"
+        yield q.end_streams(first=f"{prefix}/", last=f"{prefix}0", at=at)
     for used in done.usage:
         yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
-    return Run(held, turns) if turns else None
+    return Run(held, turns, tip) if turns else None
 
 
 def delivery_key(session: SessionId, turn: int, part: int) -> str:

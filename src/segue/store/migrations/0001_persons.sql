@@ -4,7 +4,7 @@ create table persons (
   id {key} primary key,
   name text not null,
   since {real} not null
-) {strict};
+) {clustered};
 
 -- `person` is who it is now, `first` who it was before any merge, so that a merge can be undone.
 create table identities (
@@ -12,7 +12,7 @@ create table identities (
   person {key} not null references persons (id),
   first {key} not null references persons (id),
   since {real} not null
-) {strict};
+) {clustered};
 create index identities_of_person on identities (person);
 
 create table merges (

@@ -7,7 +7,7 @@ create table addresses (
   topic text not null,
   opened_for {key},
   since {real} not null
-) {strict};
+) {clustered};
 
 -- Another id of the same chat: both are addresses' keys.
 create table aliases (
@@ -15,7 +15,7 @@ create table aliases (
   address {key} not null,
   since {real} not null,
   check (alias <> address)
-) {strict};
+) {clustered};
 
 -- `person` is empty when the people at the address share the lane; never null, so that a key is one lane.
 create table lanes (
@@ -23,7 +23,7 @@ create table lanes (
   address {key} not null references addresses (key),
   person {key} not null,
   since {real} not null
-) {strict};
+) {clustered};
 create index lanes_at on lanes (address);
 create index lanes_of_person on lanes (person) where person <> '';
 
@@ -59,7 +59,7 @@ create table sessions (
   check ((tip is null) = (tip_session is null)),
   check (label = '' or parent is not null)
   {tip_reference}
-) {strict};
+) {clustered};
 create index sessions_of_owner on sessions (owner, used);
 create index sessions_ready on sessions (due) where holder is null and head < tail;
 create index sessions_held on sessions (holder) where holder is not null;
@@ -76,7 +76,7 @@ create table moves (
   by_person {key} not null,
   at {real} not null,
   undone {real}
-) {strict};
+) {clustered};
 create index moves_of_lane on moves (lane, at) where undone is null;
 
 -- History is kept: the row that is open is the binding, the others are how it came to be.

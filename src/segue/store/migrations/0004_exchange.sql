@@ -18,8 +18,6 @@ create table seen (
   account {key} not null,
   key {key} not null,
   at {real} not null,
-  session {key},
-  turn {int},
   unique (account, key)
 ) {strict};
 
@@ -46,10 +44,9 @@ create table turns (
   error text,
   primary key (session, seq),
   check ((outcome is null) = (finished is null))
-) {strict};
+) {clustered};
 create unique index turns_call on turns (call) where call is not null;
 create index turns_message on turns (message) where message <> '';
-create index turns_of_lane on turns (lane, accepted) where lane is not null;
 
 -- Finished tool calls of a turn that runs: a retry sees them.
 create table journal (
@@ -62,7 +59,7 @@ create table journal (
   at {real} not null,
   primary key (session, turn, call),
   foreign key (session, turn) references turns (session, seq)
-) {strict};
+) {clustered};
 
 -- What a running turn has said so far, for those who watch from another replica.
 create table partials (
@@ -103,7 +100,6 @@ create index deliveries_due on deliveries (account, due)
   where sent is null and dead is null and holder is null and streaming is null;
 create index deliveries_held on deliveries (holder) where holder is not null;
 create index deliveries_receipts on deliveries (message, address) where message is not null;
-create index deliveries_of_turn on deliveries (session, turn);
 create index deliveries_dead on deliveries (dead) where dead is not null;
 
 -- An arrival that couldn't be understood, as it came.

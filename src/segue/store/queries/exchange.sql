@@ -2,14 +2,6 @@
 -- An arrival's key; nothing comes back if it was seen before.
 insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing returning id;
 
--- name: seen_as
--- What an arrival became.
-select session, turn from seen where account = :account and key = :key;
-
--- name: name_seen
--- The turn that an arrival became.
-update seen set session = :session, turn = :turn where account = :account and key = :key;
-
 -- name: forget_seen
 -- Keys older than any platform redelivers.
 delete from seen where id in (select id from seen where at < :before order by id limit :count);
@@ -21,7 +13,7 @@ update sessions set tail = tail + 1, used = :at,
   epoch = epoch + case when head = tail and cast(:me as text) is not null then 1 else 0 end,
   running = case when head = tail and cast(:me as text) is not null then tail + 1 else running end,
   holder = case when head = tail then cast(:me as text) else holder end
-where id = :session and closed is null returning tail, holder, epoch, head;
+where id = :session and closed is null returning tail, holder, epoch, head, tip_session, tip;
 
 -- name: add_turn_from
 -- The turn of an arrival, if its lane still speaks to that session.
@@ -43,7 +35,7 @@ select session, seq, outcome from turns where call = :call;
 -- Take sessions that have turns and no holder.
 update sessions set holder = :me, epoch = epoch + 1
 where id in (select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
-returning id, epoch, head;
+returning id, epoch, head, tip_session, tip;
 
 -- name: set_running
 -- The turns up to this one run now.
@@ -135,7 +127,7 @@ update deliveries set message = :message where key = :key and holder = :me and s
 -- name: end_streams
 -- What a turn streamed into and then left without an answer stays as it is.
 update deliveries set streaming = null, holder = null, sent = :at
-where session = :session and turn = :turn and streaming is not null returning id;
+where key >= :first and key < :last and streaming is not null returning id;
 
 -- name: outgoing
 -- Take the oldest unsent delivery of each address, never two of one address at a time.

@@ -24,7 +24,7 @@ on conflict (alias) do update set address = excluded.address;
 
 -- name: lanes_at
 -- The lanes at an address, with what they speak to and when they last did.
-select l.key, l.person, b.session, coalesce((select max(t.accepted) from turns t where t.lane = l.key), b.since, l.since)
+select l.key, l.person, b.session, coalesce((select max(t.accepted) from turns t where t.session = b.session and t.lane = l.key), b.since, l.since)
 from lanes l left join bindings b on b.lane = l.key and b.until is null
 where l.address = :address order by l.key;
 

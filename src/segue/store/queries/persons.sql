@@ -74,6 +74,6 @@ select key from identities where person = :person order by since, key;
 
 -- name: lanes_of_person
 -- The lanes that are one person's share of an address, with what they speak to and when they last did.
-select l.key, l.address, b.session, coalesce((select max(t.accepted) from turns t where t.lane = l.key), b.since, l.since)
+select l.key, l.address, b.session, coalesce((select max(t.accepted) from turns t where t.session = b.session and t.lane = l.key), b.since, l.since)
 from lanes l left join bindings b on b.lane = l.key and b.until is null
 where l.person = :person order by l.key;
