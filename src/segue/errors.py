@@ -13,6 +13,10 @@
     │   ├── StoreFull          the disk has no room
     │   ├── StoreUnreachable   the server doesn't answer, or the file can't be opened
     │   └── OutcomeUnknown     the connection broke during a commit: it may or may not have happened
+    ├── SendError          a platform didn't take a message
+    │   ├── SendLater          it will: try again after some seconds
+    │   ├── SendNever          it won't: a dead letter
+    │   └── SendUnsure         nobody knows whether it did
     └── Fenced             somebody else holds this session or delivery now: drop the work, write nothing
 
 A message says what happened and what to do next; it never carries a secret.
@@ -103,6 +107,26 @@ class StoreUnreachable(StoreError):
 
 class OutcomeUnknown(StoreError):
     """The connection broke during a commit: the change may or may not have happened."""
+
+
+class SendError(SegueError):
+    """A platform didn't take a message."""
+
+
+class SendLater(SendError):
+    """The platform refused the message for now; nothing was sent."""
+
+    def __init__(self, why: str, seconds: float | None = None) -> None:
+        super().__init__(why)
+        self.seconds = seconds
+
+
+class SendNever(SendError):
+    """The platform will never take this message; nothing was sent."""
+
+
+class SendUnsure(SendError):
+    """The call broke off: the platform may have taken the message or not."""
 
 
 class Fenced(SegueError):

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery, Part, Sending
-from segue.core.transcripts import Entry
+from segue.core.transcripts import Draft, Entry
 from segue.core.values import Moment, SessionId, Value
 
 P = ParamSpec("P")
@@ -81,22 +81,75 @@ class Accepted(StrEnum):
     """It couldn't be understood and is kept as a dead letter."""
 
 
-Accept = Callable[[Arrival], Awaitable[Accepted]]
+class Letter(Value, frozen=True):
+    """Something that came in and couldn't be understood, as it came."""
+
+    platform: str
+    account: str
+    raw: str
+    why: str
+
+
+Accept = Callable[[Arrival | Letter], Awaitable[Accepted]]
+"""Makes an arrival durable; raises `StoreError` if that can't be done now, and then nothing may be acknowledged."""
+
+
+class Connection(StrEnum):
+    """How many replicas may be connected to an account at once."""
+
+    ANY = "any"
+    """As many as there are: the platform calls whichever it reaches."""
+    ONE = "one"
+    """One, by lease; another takes over when its holder dies."""
+
+
+class Measure(StrEnum):
+    """What a platform counts when it limits a text."""
+
+    CHARACTERS = "characters"
+    UTF16 = "utf16"
+    BYTES = "bytes"
+
+
+class Longest(Value, frozen=True):
+    """The longest text that a platform takes in one message."""
+
+    count: int
+    measure: Measure = Measure.CHARACTERS
 
 
 class Adapter(Protocol):
-    """Speaks to one account of one platform."""
+    """Speaks to one account of one platform.
+
+    `send` raises `SendLater`, `SendNever` or `SendUnsure`; what else it raises is a bug, told loudly and tried again.
+    """
 
     platform: str
     account: str
     sending: Sending
-
-    async def arrivals(self, accept: Accept) -> None:
-        """Take in messages until cancelled; acknowledge one to the platform only after `accept` returned."""
-        ...
+    connection: Connection
+    longest: Longest
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message and return the platform's id of it."""
+        ...
+
+
+@runtime_checkable
+class Pulls(Protocol):
+    """An adapter that fetches its arrivals."""
+
+    async def arrivals(self, accept: Accept) -> None:
+        """Take messages in until cancelled; tell the platform that it may forget one only after `accept` returned."""
+        ...
+
+
+@runtime_checkable
+class TakesWebhooks(Protocol):
+    """An adapter that the platform calls; the gateway serves it under /in/PLATFORM/ACCOUNT."""
+
+    def webhook(self, accept: Accept) -> Callable[..., Awaitable[None]]:
+        """An ASGI application that answers 2xx only after `accept` returned."""
         ...
 
 
@@ -136,6 +189,22 @@ class ReadsBack(Protocol):
         ...
 
 
+class Usage(Value, frozen=True):
+    """What a turn cost, as far as the agent knows."""
+
+    model: str
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost: float | None = None
+
+
+Event = Part | Usage
+"""What an agent says while it answers: pieces of text, whole thoughts, tool calls and results, what it cost."""
+
+
 class Work(Value, frozen=True):
     """One turn, as an agent gets it."""
 
@@ -144,15 +213,24 @@ class Work(Value, frozen=True):
     context: str
     """The section of the system prompt about where and with whom it talks."""
     transcript: tuple[Entry, ...]
-    asked: tuple[Entry, ...]
-    """What is to be answered now."""
+    asked: tuple[Draft, ...]
+    """What is to be answered now, each with its author."""
     journal: tuple[Part, ...] = ()
-    """Tool calls and results of an earlier attempt that was cut off."""
+    """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
 
 
 class Agent(Protocol):
     """Answers a turn."""
 
-    def answer(self, work: Work) -> AsyncIterator[Part]:
-        """The parts of the reply as they come; text parts may be pieces of one text."""
+    def answer(self, work: Work) -> AsyncIterator[Event]:
+        """The reply as it comes; pieces of text that follow each other are one text."""
+        ...
+
+
+@runtime_checkable
+class Steers(Protocol):
+    """An agent that takes in more while it answers."""
+
+    async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
+        """Give a running turn what its person said meanwhile; False if it came too late."""
         ...

@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import msgspec
 
-from segue.core.contracts import Row, Transaction
+from segue.core.contracts import Row, Transaction, Usage
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Parts, decode_parts, encode_parts
 from segue.core.transcripts import Draft, Tip
@@ -72,18 +72,6 @@ class Reply(Value, frozen=True):
     entry: int
     """Which of the turn's entries it shows, counted from 1; 0 for none."""
     answers: tuple[str, ...] = ()
-
-
-class Usage(Value, frozen=True):
-    """What a turn cost."""
-
-    model: str
-    input: int = 0
-    output: int = 0
-    reasoning: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    cost: float | None = None
 
 
 class Finish(Value, frozen=True):
