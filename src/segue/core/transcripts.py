@@ -99,11 +99,12 @@ class TipMove(StrEnum):
 def visible(path: Sequence[Entry]) -> list[Entry]:
     """What a model is sent of a path: the newest summary, then all that it doesn't stand for."""
     for at in range(len(path) - 1, -1, -1):
-        for part in path[at].parts:
-            if isinstance(part, Summary):
-                covered = Tip(SessionId(part.session), part.n)
-                since = next((i + 1 for i in range(at) if path[i].tip == covered), at)
-                return [path[at], *path[since:at], *path[at + 1 :]]
+        # Only the gateway sums up: nobody else's words may hide what was said before them.
+        summary = next((part for part in path[at].parts if isinstance(part, Summary)), None)
+        if summary is not None and path[at].author.role is Role.GATEWAY:
+            covered = Tip(SessionId(summary.session), summary.n)
+            since = next((i + 1 for i in range(at) if path[i].tip == covered), 0)
+            return [path[at], *path[since:at], *path[at + 1 :]]
     return list(path)
 
 
@@ -114,9 +115,14 @@ def exchanges(path: Sequence[Entry]) -> list[int]:
         if entry.author.role is not Role.PERSON:
             continue
         before = path[i - 1] if i else None
-        if before is None or before.author.role is not Role.PERSON or before.turn != entry.turn:
+        if before is None or before.author.role is not Role.PERSON or _turn(before) != _turn(entry):
             starts.append(i)
     return starts
+
+
+def _turn(entry: Entry) -> tuple[SessionId, int]:
+    """Which turn wrote an entry; every session counts its own."""
+    return entry.tip.session, entry.turn
 
 
 def before_exchange(path: Sequence[Entry], count: int) -> Tip | None:
@@ -132,9 +138,5 @@ def before_answer(path: Sequence[Entry]) -> tuple[Tip | None, list[Entry]]:
     starts = exchanges(path)
     if not starts:
         raise Refused(Refusal.NOTHING_TO_UNDO)
-    asked = []
-    for entry in path[starts[-1] :]:
-        if entry.author.role is not Role.PERSON:
-            break
-        asked.append(entry)
-    return path[starts[-1]].parent, asked
+    last = path[starts[-1] :]
+    return last[0].parent, [entry for entry in last if entry.author.role is Role.PERSON]
