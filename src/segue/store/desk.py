@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from segue.core.contracts import Transaction
+
+_STRETCH = 0.005
+_REST = 0.00005
+"""Seconds that an event loop runs beside an open job, and then rests."""
 
 
 class Job:
@@ -72,6 +77,8 @@ class Threads:
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._workers = workers
         self._at_once = at_once
+        self._newest: asyncio.Future[Any] | None = None
+        self._watched = False
         # A process that forgot to close ends all the same: what was acknowledged is on the disk.
         self._threads = [threading.Thread(target=self._serve, args=(w,), name=name, daemon=True) for w in workers]
         for thread in self._threads:
@@ -79,12 +86,25 @@ class Threads:
 
     def submit(self, job: Job) -> None:
         self._queue.put(job)
+        self._newest = job.future
+        if not self._watched:
+            self._watched = True
+            self._newest.get_loop().call_later(_STRETCH, self._make_way)
 
     async def close(self) -> None:
         """Finish what was submitted before."""
         for _ in self._threads:
             self._queue.put(None)
         await asyncio.to_thread(self._end)
+
+    def _make_way(self) -> None:
+        """Let the threads in: a loop that is never idle gives up the interpreter for too short a time to wake them."""
+        newest = self._newest
+        if newest is None or newest.done():
+            self._watched = False
+        else:
+            time.sleep(_REST)
+            newest.get_loop().call_later(_STRETCH, self._make_way)
 
     def _end(self) -> None:
         for thread in self._threads:

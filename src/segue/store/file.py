@@ -116,10 +116,17 @@ class File:
         connection = apsw.Connection(
             str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._vfs, statementcachesize=1000
         )
-        connection.set_busy_timeout(int(self._patience * 1000))
+        connection.set_busy_handler(self._wait)
         connection.create_scalar_function("segue_now", lambda *_: self._clock(), 0)
+        # Else a join is planned anew each time its arguments change, which costs more than running it.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.execute(_SETTINGS)
         return connection
+
+    def _wait(self, times: int) -> bool:
+        """Try for a lock every millisecond: SQLite's own pauses grow until a busy neighbour is never caught resting."""
+        time.sleep(0.001)
+        return times < self._patience * 1000
 
     def _recognise(self, connection: apsw.Connection) -> int:
         """The version of the file; nothing is written, so that a file that isn't ours stays as it is."""

@@ -89,7 +89,8 @@ class Wake(Hints):
                 continue  # it has enough to wake up for, or it left
 
     async def close(self) -> None:
-        self._loop.remove_reader(self._socket)
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._socket)
         self._socket.close()
         # The folder stays: whoever is joining now has seen it.
         (self._folder / self._own).unlink(missing_ok=True)
