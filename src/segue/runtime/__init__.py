@@ -1,0 +1,1 @@
+"""The rooms where things happen at once: messages come in, turns run, answers go out."""

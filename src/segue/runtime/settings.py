@@ -1,0 +1,91 @@
+"""The host's settings, as the gateway reads them: frozen values whose defaults hold until the host says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from segue.core.lanes import Identity, Place
+from segue.core.values import Value
+from segue.store.arrivals import Settings
+
+
+class Busy(StrEnum):
+    """What becomes of a message that comes while its session's turn runs."""
+
+    QUEUE = "queue"
+    """It waits; what one person has waiting is one turn."""
+    STEER = "steer"
+    """It goes into the speaker's own running turn where the agent can take it, else it waits."""
+    INTERRUPT = "interrupt"
+    """It ends the speaker's own running turn and is answered next."""
+
+
+class Blind(StrEnum):
+    """What becomes of a message when nobody knows whether it was sent and the platform can't tell."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    """It is sent again, marked as perhaps a duplicate."""
+    AT_MOST_ONCE = "at_most_once"
+    """It isn't sent again; it is a dead letter."""
+
+
+class Mentions(StrEnum):
+    """Whether the agent must be named before it answers where several people talk; in private it never must."""
+
+    NEEDED = "needed"
+    """It answers only what mentions it or replies to it."""
+    OPTIONAL = "optional"
+    """It answers everything."""
+
+
+class Streams(StrEnum):
+    """Whether a reply is shown while it is written."""
+
+    WHOLE = "whole"
+    """The final text comes once."""
+    LIVE = "live"
+    """The message grows by edits, where the platform has them."""
+
+
+class AccountSettings(Value, frozen=True):
+    """The host's settings for one account of a platform."""
+
+    public: bool = False
+    """Strangers may talk to the agent and own what they start."""
+    allow: frozenset[str] = frozenset()
+    """User ids that may talk to the agent in private."""
+    allow_groups: frozenset[str] = frozenset()
+    """Chat ids of the groups and channels in which the agent may be talked to."""
+    mentions: Mentions = Mentions.OPTIONAL
+    home: Place | None = None
+    """Where that goes which has nowhere else to go."""
+    streams: Streams = Streams.LIVE
+
+
+class GatewaySettings(Value, frozen=True):
+    """All that a gateway needs to know from its host."""
+
+    routing: Settings = Settings()
+    hosts: tuple[Identity, ...] = ()
+    """Every identity of the one person who runs this gateway."""
+    accounts: Mapping[tuple[str, str], AccountSettings] = {}
+    """By platform and account."""
+    busy: Busy = Busy.QUEUE
+    blind: Blind = Blind.AT_LEAST_ONCE
+    slots: int = 64
+    """Turns that one replica runs at once."""
+    attempts: int = 3
+    """Tries of a turn before its person gets an honest error."""
+    turn_silence: float = 300.0
+    """Seconds: an agent that says nothing for so long is hung."""
+    turn_total: float = 3600.0
+    """Seconds that one try of a turn may take."""
+    give_up_after: float = 86400.0
+    """Seconds: a delivery that failed for so long is a dead letter."""
+    lease: float = 5.0
+    """Seconds after which a replica that doesn't beat counts as dead."""
+    poll: float = 1.0
+    """Seconds between looks at the database when no hint comes."""
+    grace: float = 10.0
+    """Seconds that running turns get to finish when the gateway stops."""
