@@ -117,6 +117,9 @@ def claim(me: str, count: int) -> Transaction[list[Run]]:
     runs = []
     for id, epoch, head, tip_session, tip in rows:
         turns = yield from _next(id, head)
+        if not turns:
+            yield q.nothing_waits(session=id)
+            continue
         yield q.set_running(session=id, running=turns[-1].seq)
         runs.append(Run(Claim(id, me, epoch), turns, tip_of(tip_session, tip)))
     return runs
@@ -163,7 +166,7 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
     for seq in done.turns:
         within = None if seq == name else name
         yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
-    turns = (yield from _next(session, head)) if tail > done.turns[-1] else ()
+    turns = (yield from _next(session, head)) if tail - head > len(done.turns) else ()
     rows = yield q.finish(
         session=session,
         me=held.me,
@@ -177,6 +180,9 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
     )
     if not rows:
         raise Fenced(f"session {session}")
+    for address in sorted({reply.address.key for reply in done.replies}):
+        # Deliveries to one address get their numbers in the order of their commits.
+        yield q.hold_name(name=address)
     for part, reply in enumerate(done.replies):
         yield q.add_delivery(
             key=delivery_key(session, name, part),
@@ -189,7 +195,7 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
             answers=msgspec.json.encode(reply.answers).decode(),
             at=at,
         )
-    if done.streamed is Streamed.YES:
+    if done.streamed is Streamed.YES or not done.replies:
         prefix = f"{session}/{name}"
         yield q.end_streams(first=f"{prefix}/", last=f"{prefix}0", at=at)
     for used in done.usage:

@@ -52,6 +52,7 @@ create table sessions (
   epoch {int} not null default 0,
   due {real} not null default 0,
   fails {int} not null default 0,
+  deaths {int} not null default 0,
   check (head <= tail),
   check (running <= tail),
   check (holder is null or head < tail),

@@ -33,9 +33,14 @@ select session, seq, outcome from turns where call = :call;
 
 -- name: claim
 -- Take sessions that have turns and no holder.
-update sessions set holder = :me, epoch = epoch + 1
-where id in (select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
+with free as (
+  select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
+update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
 returning id, epoch, head, tip_session, tip;
+
+-- name: nothing_waits
+-- All that waited was taken back: the session is idle.
+update sessions set head = tail, running = 0, holder = null where id = :session;
 
 -- name: set_running
 -- The turns up to this one run now.
@@ -102,6 +107,14 @@ where partials.epoch <= excluded.epoch;
 -- What the running turn of a session has said so far.
 select turn, text, at from partials where session = :session;
 
+-- name: hold_name (sqlite)
+-- Let nobody else hold this name until the transaction ends; here it has no neighbour.
+select 1 where :name is not null;
+
+-- name: hold_name (postgres)
+-- Let nobody else hold this name until the transaction ends.
+select pg_advisory_xact_lock(hashtextextended(cast(:name as text), 0));
+
 -- name: add_delivery
 -- A message to be sent; if a turn was streaming into it, this is its final text.
 insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due)
@@ -131,12 +144,13 @@ where key >= :first and key < :last and streaming is not null returning id;
 
 -- name: outgoing
 -- Take the oldest unsent delivery of each address, never two of one address at a time.
-update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1
-where id in (
+with next as (
   select d.id from deliveries d where d.account = :account and d.sent is null and d.dead is null and d.holder is null
     and d.streaming is null and d.due <= {now} and not exists (
-      select 1 from deliveries p where p.address = d.address and p.sent is null and p.dead is null and p.id < d.id)
-  order by d.due limit :count {skip_locked})
+      select 1 from deliveries p where p.address = d.address and p.sent is null and p.dead is null
+        and (p.id < d.id or p.holder is not null))
+  order by d.due, d.id limit :count {skip_locked})
+update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
 returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1;
 
 -- name: sent
@@ -197,13 +211,17 @@ delete from replicas where expires < {now} returning id;
 delete from replicas where id = :me;
 
 -- name: free_sessions
--- What a dead replica held is free.
-update sessions set holder = null, due = {now} where holder = :holder;
+-- What is held by a replica that isn't alive is free, also if it was buried before it took it.
+update sessions set holder = null, running = 0, due = {now}
+where holder is not null and not exists (select 1 from replicas r where r.id = sessions.holder) returning id;
 
 -- name: free_deliveries
--- What a dead replica was sending is free.
-update deliveries set holder = null where holder = :holder and sent is null;
+-- What was being sent by a replica that isn't alive is free.
+update deliveries set holder = null
+where holder is not null and sent is null and not exists (select 1 from replicas r where r.id = deliveries.holder)
+returning id;
 
 -- name: free_connections
--- The connections of a dead replica are free.
-update connections set holder = null where holder = :holder;
+-- The connections of a replica that isn't alive are free.
+update connections set holder = null
+where holder is not null and not exists (select 1 from replicas r where r.id = connections.holder) returning account;
