@@ -45,6 +45,7 @@ SQLITE = Dialect(
         # The driver defines this function, so that drills and tests can move the database's clock.
         "now": "segue_now()",
         "for_update": "",
+        "for_share": "",
         "skip_locked": "",
         # SQLite can name a table that comes later in a constraint, PostgreSQL adds the constraint afterwards.
         "tip_reference": ", foreign key (tip_session, tip) references entries (session, n)",
@@ -60,8 +61,10 @@ POSTGRES = Dialect(
         "strict": "",
         "clustered": "",
         "now": "cast(extract(epoch from clock_timestamp()) as double precision)",
-        "for_update": "for update",
-        "skip_locked": "for update skip locked",
+        # Not `for update`: it would wait for everybody who only refers to the row, and they for us.
+        "for_update": "for no key update",
+        "for_share": "for share",
+        "skip_locked": "for no key update skip locked",
         "tip_reference": "",
     },
 )
