@@ -12,7 +12,9 @@ from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 LONGEST_TEXT = 16 * 1024 * 1024
-"""Characters in one text: larger than any platform's message, small enough to hold in memory."""
+"""Characters of one message as it is kept: more than any platform's message has, few enough to hold in memory."""
+DEEPEST = 100
+"""Lists and objects inside each other, in what a tool or a model gave: what was written must be readable everywhere."""
 
 
 class Text(Value, frozen=True, tag="text"):
@@ -83,14 +85,16 @@ def encode_parts(parts: Parts) -> str:
     try:
         text = _encoder.encode(parts).decode()
     except UnicodeEncodeError as error:
-        raise Invalid(
-            "text", "it has a lone surrogate", "Replace it: half of a UTF-16 pair is no character."
-        ) from error
+        fix = "Replace it: half of a UTF-16 pair is no character."
+        raise Invalid("text", "it has a lone surrogate", fix) from error
+    except RecursionError as error:
+        raise _too_deep() from error
     if len(text) > LONGEST_TEXT:
         fix = f"Keep it under {LONGEST_TEXT // 1024 // 1024} MB, or send it as a file."
         raise Invalid("text", f"it has {len(text):,} characters", fix)
-    if "\\u0000" in text:
-        _refuse_nul(msgspec.json.decode(text))
+    if "\\u0000" in text or text.count("[") + text.count("{") > DEEPEST:
+        for part in msgspec.json.decode(text):
+            _check(part, DEEPEST + 1)
     return text
 
 
@@ -98,7 +102,7 @@ def decode_parts(text: str) -> Parts:
     """The parts that `encode_parts` wrote."""
     try:
         return _decoder.decode(text)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise Invalid("parts", str(error), "Each part is an object with a type: text, file, reasoning, ...") from error
 
 
@@ -107,17 +111,20 @@ def plain_text(parts: Parts) -> str:
     return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Summary))
 
 
-def _refuse_nul(value: object) -> None:
-    """Find a real NUL (not the six characters that look like one) anywhere in a decoded value."""
-    if isinstance(value, str) and "\0" in value:
-        raise Invalid("text", "it has a NUL character", "Remove it: databases can't keep one.")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _refuse_nul(key)
-            _refuse_nul(item)
-    elif isinstance(value, list):
-        for item in value:
-            _refuse_nul(item)
+def _check(value: object, depth: int) -> None:
+    """Refuse a real NUL (not the six characters that look like one) and what is nested deeper than this."""
+    if isinstance(value, str):
+        if "\0" in value:
+            raise Invalid("text", "it has a NUL character", "Remove it: databases can't keep one.")
+    elif isinstance(value, dict | list):
+        if not depth:
+            raise _too_deep()
+        for inside in [*value, *value.values()] if isinstance(value, dict) else value:
+            _check(inside, depth - 1)
+
+
+def _too_deep() -> Invalid:
+    return Invalid("parts", f"lists and objects are nested more than {DEEPEST} deep", "Keep them flatter.")
 
 
 class Speaker(Value, frozen=True):
@@ -150,8 +157,9 @@ class Arrival(Value, frozen=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Every key under which a redelivery of this arrival could come."""
-        return tuple(dict.fromkeys((self.message, *self.seen_as)))
+        """Every key under which a redelivery of this arrival could come; message ids are told apart by their chat."""
+        message = f"{self.place.address.outside.key}{self.message}" if self.message else ""
+        return tuple(dict.fromkeys(key for key in (message, *self.seen_as) if key))
 
 
 class Sending(StrEnum):

@@ -95,7 +95,7 @@ def accept(
     """
     account = account_key(arrival.place.address.platform, arrival.place.address.account)
     new = True
-    for key in arrival.keys:
+    for key in sorted(arrival.keys):
         new = bool((yield q.see(account=account, key=key, at=at))) and new
     if not new:
         return Duplicate()
