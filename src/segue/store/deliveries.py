@@ -76,6 +76,7 @@ def open_stream(
     if not (yield q.hold(session=held.session, me=held.me, epoch=held.epoch)):
         raise Fenced(f"session {held.session}")
     key = delivery_key(held.session, turn, 0)
+    yield q.hold_name(name=address.key)
     if (yield q.unsent_at(address=address.key, key=key)):
         return None
     rows = yield q.open_stream(
