@@ -47,7 +47,7 @@ docs: .venv/installed ## run what the documentation shows
 pins: .venv/installed ## write requirements/*.txt anew (UPGRADE=1 takes the newest versions)
 	@$(PINNED) -r requirements/pins.txt
 	@$(COMPILE) pyproject.toml --extra postgres -o requirements/run.txt
-	@$(COMPILE) pyproject.toml --extra postgres --group build --group test --group check \
+	@$(COMPILE) pyproject.toml --extra otel --extra postgres --group build --group test --group check \
 		-c requirements/run.txt -o requirements/test.txt
 	@$(COMPILE) --group pins -o requirements/pins.txt
 

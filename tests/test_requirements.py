@@ -8,7 +8,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-RUN = PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["postgres"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+RUN = PROJECT["project"]["dependencies"] + EXTRAS["postgres"]
 GROUPS = PROJECT["dependency-groups"]
 
 
@@ -16,7 +17,7 @@ GROUPS = PROJECT["dependency-groups"]
     ("file", "declared"),
     [
         ("run.txt", RUN),
-        ("test.txt", RUN + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
+        ("test.txt", RUN + EXTRAS["otel"] + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
         ("pins.txt", GROUPS["pins"]),
     ],
     ids=["run", "test", "pins"],
