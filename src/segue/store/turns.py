@@ -94,6 +94,13 @@ class Run(Value, frozen=True):
     turns: tuple[Turn, ...]
     tip: Tip | None
     """Where the session ends before they are answered."""
+    fails: int = 0
+    """How often the agent failed at them."""
+    deaths: int = 0
+    """How often the process died over them."""
+    journal: Parts = ()
+    """Tool calls that an earlier attempt finished, with their results."""
+    streamed: Streamed = Streamed.NO
 
     @property
     def name(self) -> int:
@@ -115,13 +122,18 @@ def claim(me: str, count: int) -> Transaction[list[Run]]:
     """Take sessions that have turns and no holder."""
     rows = yield q.claim(me=me, count=count)
     runs = []
-    for id, epoch, head, tip_session, tip in rows:
+    for id, epoch, head, tip_session, tip, fails, deaths in rows:
         turns = yield from _next(id, head)
         if not turns:
             yield q.nothing_waits(session=id)
             continue
         yield q.set_running(session=id, running=turns[-1].seq)
-        runs.append(Run(Claim(id, me, epoch), turns, tip_of(tip_session, tip)))
+        done = yield from journaled(id, turns[0].seq)
+        first, last = _keys_between(id, turns[0].seq)
+        streams = yield q.streams_of(first=first, last=last)
+        streamed = Streamed.YES if streams else Streamed.NO
+        claimed = Claim(id, me, epoch)
+        runs.append(Run(claimed, turns, tip_of(tip_session, tip), fails, deaths, done, streamed))
     return runs
 
 
@@ -149,10 +161,10 @@ def journal(held: Claim, turn: int, call: str, parts: Parts, at: Moment) -> Tran
     yield q.add_journal(session=held.session, turn=turn, call=call, epoch=held.epoch, parts=text, at=at)
 
 
-def journaled(session: SessionId, turn: int) -> Transaction[list[tuple[str, Parts]]]:
-    """The finished tool calls of a turn, in order."""
+def journaled(session: SessionId, turn: int) -> Transaction[Parts]:
+    """The finished tool calls of a turn and their results, in order."""
     rows = yield q.journal(session=session, turn=turn)
-    return [(call, decode_parts(parts)) for call, parts in rows]
+    return tuple(part for _, parts in rows for part in decode_parts(parts))
 
 
 def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
@@ -165,7 +177,10 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
     tip = yield from transcripts.add(session, tip, length, done.drafts, at, name)
     for seq in done.turns:
         within = None if seq == name else name
-        yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
+        ended = yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
+        if not ended and seq == name:
+            # A commit of which nobody knew whether it happened did happen.
+            raise Fenced(f"turn {name} of session {session}")
     turns = (yield from _next(session, head)) if tail - head > len(done.turns) else ()
     rows = yield q.finish(
         session=session,
@@ -196,8 +211,8 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
             at=at,
         )
     if done.streamed is Streamed.YES or not done.replies:
-        prefix = f"{session}/{name}"
-        yield q.end_streams(first=f"{prefix}/", last=f"{prefix}0", at=at)
+        first, last = _keys_between(session, name)
+        yield q.end_streams(first=first, last=last, at=at)
     for used in done.usage:
         yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
     return Run(held, turns, tip) if turns else None
@@ -206,6 +221,11 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
 def delivery_key(session: SessionId, turn: int, part: int) -> str:
     """The key of a turn's delivery, the same for every attempt."""
     return f"{session}/{turn}/{part}"
+
+
+def _keys_between(session: SessionId, turn: int) -> tuple[str, str]:
+    """Two strings between which all keys of a turn's deliveries lie: `0` follows `/`."""
+    return f"{session}/{turn}/", f"{session}/{turn}0"
 
 
 def stop(session: SessionId, person: PersonId) -> Transaction[bool]:

@@ -36,7 +36,7 @@ select session, seq, outcome from turns where call = :call;
 with free as (
   select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
 update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
-returning id, epoch, head, tip_session, tip;
+returning id, epoch, head, tip_session, tip, fails, deaths;
 
 -- name: nothing_waits
 -- All that waited was taken back: the session is idle.
@@ -58,7 +58,7 @@ where id = :session and holder = :me and epoch = :epoch {for_update};
 
 -- name: finish
 -- A turn is done: the session moves on, and is let go if nothing waits.
-update sessions set head = :head, running = :running, fails = 0, tip_session = :tip_session, tip = :tip, length = :length,
+update sessions set head = :head, running = :running, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
   used = :at, holder = case when tail > :head then holder end
 where id = :session and holder = :me and epoch = :epoch returning tail;
 
@@ -137,6 +137,10 @@ where deliveries.sent is null and deliveries.streaming is not null returning id,
 -- The platform's id of a message that isn't final yet.
 update deliveries set message = :message where key = :key and holder = :me and sent is null returning id;
 
+-- name: streams_of
+-- What a turn, or an earlier attempt at it, streams into.
+select key from deliveries where key >= :first and key < :last and streaming is not null;
+
 -- name: end_streams
 -- What a turn streamed into and then left without an answer stays as it is.
 update deliveries set streaming = null, holder = null, sent = :at
@@ -211,15 +215,33 @@ delete from replicas where expires < {now} returning id;
 delete from replicas where id = :me;
 
 -- name: free_sessions
--- What is held by a replica that isn't alive is free, also if it was buried before it took it.
-update sessions set holder = null, running = 0, due = {now}
+-- What is held by a replica that isn't alive is free, also if it was buried before it took it; its turn has cost a life.
+update sessions set holder = null, running = 0, due = {now}, deaths = deaths + 1
 where holder is not null and not exists (select 1 from replicas r where r.id = sessions.holder) returning id;
+
+-- name: hand_over
+-- What a replica that goes still held is free.
+update sessions set holder = null, running = 0, due = {now} where holder = :me;
 
 -- name: free_deliveries
 -- What was being sent by a replica that isn't alive is free.
 update deliveries set holder = null
 where holder is not null and sent is null and not exists (select 1 from replicas r where r.id = deliveries.holder)
 returning id;
+
+-- name: take_connection
+-- Hold a connection that nobody holds.
+insert into connections (account, holder, epoch) values (:account, :me, 1)
+on conflict (account) do update set holder = excluded.holder, epoch = connections.epoch + 1
+where connections.holder is null or connections.holder = excluded.holder returning epoch, cursor;
+
+-- name: leave_connection
+-- Let a connection go.
+update connections set holder = null where account = :account and holder = :me;
+
+-- name: set_cursor
+-- How far an account's messages were taken in.
+update connections set cursor = :cursor where account = :account and holder = :me returning account;
 
 -- name: free_connections
 -- The connections of a replica that isn't alive are free.
