@@ -83,7 +83,7 @@ class Fork(Value, frozen=True, tag="fork"):
 
 
 class Handoff(Value, frozen=True, tag="handoff"):
-    """Bind another lane to the session that this lane speaks to; a `Release` of the origin completes it."""
+    """Bind another lane to the session that this lane speaks to; once settled, a `Release` of the origin completes it."""
 
     origin: Lane
     destination: Lane
@@ -247,9 +247,9 @@ def sessions_of(move: Move) -> tuple[SessionId, ...]:
 
 def _renew(move: Renew, view: View) -> tuple[Change, ...]:
     lane = view.lanes[move.lane]
-    if lane.bound is not None and view.sessions[lane.bound].moving:
-        raise Refused(Refusal.HANDOFF_RUNNING)
-    if lane.live >= view.limits.live_per_lane:
+    _settled(move.lane, view)
+    # Who only speaks must never be turned away for good: the limit is for those who ask for another session.
+    if move.why is Why.NEW and lane.live >= view.limits.live_per_lane:
         raise Refused(Refusal.TOO_MANY_LIVE)
     return (Begin(move.session, view.actor.person, move.lane), Bind(move.lane, move.session, move.why))
 
@@ -261,8 +261,9 @@ def _resume(move: Resume, view: View) -> tuple[Change, ...]:
         raise Refused(Refusal.ALREADY_THERE)
     if session.closed:
         raise Refused(Refusal.CLOSED)
-    if session.moving or (lane.bound is not None and view.sessions[lane.bound].moving):
+    if session.moving:
         raise Refused(Refusal.HANDOFF_RUNNING)
+    _settled(move.lane, view)
     _readers(session, move.lane, move.consent, view)
     return (Bind(move.lane, session.id, move.why),)
 
@@ -270,10 +271,8 @@ def _resume(move: Resume, view: View) -> tuple[Change, ...]:
 def _fork(move: Fork, view: View) -> tuple[Change, ...]:
     source = _readable(move.source, move.lane, view)
     _readers(source, move.lane, move.consent, view)
-    lane = view.lanes[move.lane]
-    if lane.bound is not None and view.sessions[lane.bound].moving:
-        raise Refused(Refusal.HANDOFF_RUNNING)
-    if lane.live >= view.limits.live_per_lane:
+    _settled(move.lane, view)
+    if view.lanes[move.lane].live >= view.limits.live_per_lane:
         raise Refused(Refusal.TOO_MANY_LIVE)
     begin = Begin(
         move.session, view.actor.person, move.lane, tip=move.at or source.tip, parent=source.id, title=move.title
@@ -285,13 +284,13 @@ def _handoff(move: Handoff, view: View) -> tuple[Change, ...]:
     bound = view.lanes[move.origin].bound
     if bound is None:
         raise Refused(Refusal.NOTHING_BOUND)
-    if move.origin == move.destination or view.lanes[move.destination].bound == bound:
-        raise Refused(Refusal.SAME_LANE)
     session = view.sessions[bound]
     if not _owns(session, view.actor):
         raise Refused(Refusal.NOT_ALLOWED)
-    if session.moving:
-        raise Refused(Refusal.HANDOFF_RUNNING)
+    if move.origin == move.destination or view.lanes[move.destination].bound == bound:
+        raise Refused(Refusal.SAME_LANE)
+    _settled(move.origin, view)
+    _settled(move.destination, view)
     if session.busy:
         raise Refused(Refusal.BUSY)
     _readers(session, move.destination, move.consent, view)
@@ -310,6 +309,8 @@ def _spawn(move: Spawn, view: View) -> tuple[Change, ...]:
         raise Refused(Refusal.TOO_MANY_CHILDREN)
     if move.label and move.label in parent.labels:
         raise Refused(Refusal.LABEL_TAKEN)
+    if move.lane:
+        _settled(move.lane, view)
     begin = Begin(
         move.session,
         parent.owner,
@@ -326,7 +327,15 @@ def _spawn(move: Spawn, view: View) -> tuple[Change, ...]:
 def _release(move: Release, view: View) -> tuple[Change, ...]:
     if view.lanes[move.lane].bound is None:
         raise Refused(Refusal.NOTHING_BOUND)
+    _settled(move.lane, view)
     return (Unbind(move.lane, move.why),)
+
+
+def _settled(lane: Lane, view: View) -> None:
+    """Refuse to take a lane away from a session that is being handed off: the handoff ends first."""
+    bound = view.lanes[lane].bound
+    if bound is not None and view.sessions[bound].moving:
+        raise Refused(Refusal.HANDOFF_RUNNING)
 
 
 def _owns(session: SessionView, actor: Actor) -> bool:
@@ -367,10 +376,13 @@ def take_back(made: tuple[Made, ...], view: View) -> tuple[Change, ...]:
     for step in made:
         if view.lanes[step.lane].bound != step.after:
             raise Refused(Refusal.MOVED_SINCE)
+        _settled(step.lane, view)
         if step.before is None:
             changes.append(Unbind(step.lane, Why.UNDO))
         elif view.sessions[step.before].closed:
             raise Refused(Refusal.CLOSED)
+        elif view.sessions[step.before].moving:
+            raise Refused(Refusal.HANDOFF_RUNNING)
         else:
             changes.append(Bind(step.lane, step.before, Why.UNDO))
     return tuple(changes)
