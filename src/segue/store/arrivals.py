@@ -12,7 +12,8 @@ from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.resets import Due, Policies, due
 from segue.core.transcripts import Author, Draft, Role, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.store import moves, persons, places, transcripts
+from segue.errors import Refused
+from segue.store import actors, moves, persons, places, transcripts
 from segue.store.persons import Met
 from segue.store.rows import tip_of
 from segue.store.statements import q
@@ -145,21 +146,27 @@ def _session(
     """The session that a lane speaks to; a new one if it had none or a reset is due."""
     actor = Actor(person.id)
     if row is None or row[0] is None:
-        yield from _unmoved(lane, None)
+        yield from _unmoved(lane, None, person)
         move = yield from _first(lane, place, arrival, settings, fresh, person)
         yield from moves.make(move, actor, settings.limits, fresh.move, at)
         return fresh.session, None
     session, used, head, tail = row[:4]
     over = due(settings.resets.of(lane, place.kind), used, at) if head == tail else None
-    if over is None or (yield q.children_at_work(session=session)):
+    if over is None or (yield q.children_at_work(session=session)) or (yield q.handoff_running(session=session)):
         return SessionId(session), None
-    yield from _unmoved(lane, row)
-    yield from moves.make(Renew(lane, fresh.session, Why(over.value)), actor, settings.limits, fresh.move, at)
+    yield from _unmoved(lane, row, person)
+    try:
+        yield from moves.make(Renew(lane, fresh.session, Why(over.value)), actor, settings.limits, fresh.move, at)
+    except Refused as refused:
+        # A handoff that began meanwhile is no reason to refuse a message: look again.
+        raise Moved from refused
     return fresh.session, over
 
 
-def _unmoved(lane: Lane, row: Row | None) -> Transaction[None]:
-    """Lock a lane that is to get a new session, unless a neighbour was first."""
+def _unmoved(lane: Lane, row: Row | None, person: Person) -> Transaction[None]:
+    """Lock a lane that is to get a new session, unless a neighbour was first, or its person was merged meanwhile."""
+    if (yield from actors.hold(person.id)) != person.id:
+        raise Moved
     yield q.lock_lane(lane=lane.key)
     [now] = yield q.bound(lane=lane.key)
     if tuple(now[:4]) != (tuple(row[:4]) if row else (None, None, None, None)):
@@ -176,7 +183,10 @@ def _first(
         history = yield q.lane_history(lane=lane.key, count=1)
         if rows and rows[0][0] is not None and not history:
             root = yield from _shown(arrival, place)
-            return Fork(lane, SessionId(rows[0][0]), fresh.session, at=root, consent=Consent.GIVEN)
+            source = root.session if root else SessionId(rows[0][0])
+            found = yield q.session(session=source)
+            if found[0][1] == person.id:
+                return Fork(lane, source, fresh.session, at=root, consent=Consent.GIVEN)
     return Renew(lane, fresh.session, Why.FIRST)
 
 

@@ -15,6 +15,7 @@ from segue.core.moves import (
     Begin,
     Bind,
     Change,
+    Fork,
     LaneView,
     Limits,
     Made,
@@ -28,11 +29,13 @@ from segue.core.moves import (
     sessions_of,
     take_back,
 )
+from segue.core.titles import new_title
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Invalid, Refusal, Refused
-from segue.store import titles
+from segue.store import actors, titles, transcripts
 from segue.store.rows import tip_of
 from segue.store.statements import q
+from segue.store.transactions import Moved
 
 
 class Moving(Value, frozen=True):
@@ -70,24 +73,33 @@ def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
 
 def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
     """Make a move, or raise `Refused` and change nothing."""
-    lanes = lanes_of(move)
-    view = yield from _view(lanes, sessions_of(move), actor, limits)
+    actor = yield from actors.acting(actor)
+    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits)
     changes = plan(move, view)
+    if isinstance(move, Fork) and move.at and not (yield from transcripts.reaches(move.source, move.at)):
+        raise Refused(Refusal.NOT_FOUND)
     kind = type(move).__struct_config__.tag
-    return (yield from _apply(str(kind), lanes[0] if lanes else None, changes, view, id, at))
+    return (yield from _apply(str(kind), changes, view, id, at))
 
 
 def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
-    """Take a move back, if every lane that it touched still stands where it left it."""
+    """Take a move back, if every lane that it touched still stands where it left it; what it closed opens again."""
+    actor = yield from actors.acting(actor)
     rows = yield q.move(move=move)
-    if not rows or rows[0][5] is not None:
+    kind, session, undone = (rows[0][0], rows[0][2], rows[0][5]) if rows else ("", "", None)
+    # Only `persons.part` can undo a merge: more than lanes came together in it.
+    if kind in {"", "merge", "part"} or undone is not None:
         raise Refused(Refusal.NOTHING_TO_UNDO)
     made = yield from made_by(move)
-    lanes = [step.lane for step in made]
-    view = yield from _view(lanes, [step.before for step in made if step.before], actor, limits)
-    changes = take_back(made, view)
-    yield q.undo_move(move=move, at=at)
-    return (yield from _apply("undo", lanes[0], changes, view, id, at))
+    lanes, before = [step.lane for step in made], [step.before for step in made if step.before]
+    view = yield from _view(lanes, before, actor, limits)
+    if kind == "close":
+        yield from reopen(SessionId(session), actor, limits)
+        view = yield from _view(lanes, before, actor, limits)
+    changes = take_back(made, view) if made or kind != "close" else ()
+    if not (yield q.undo_move(move=move, at=at)):
+        raise Refused(Refusal.NOTHING_TO_UNDO)
+    return (yield from _apply("undo", changes, view, id, at))
 
 
 def made_by(move: str) -> Transaction[tuple[Made, ...]]:
@@ -106,8 +118,9 @@ def last_move(lane: Lane) -> Transaction[Last | None]:
     return Last(rows[0][0], rows[0][1], rows[0][3]) if rows else None
 
 
-def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[None]:
+def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[Moving]:
     """Close a session: it takes no more turns, its lanes let go of it, its transcript stays."""
+    actor = yield from actors.acting(actor)
     rows = yield q.lanes_bound(session=session)
     lanes = [Lane.parse(lane) for (lane,) in rows]
     view = yield from _view(lanes, [session], actor, Limits())
@@ -116,12 +129,56 @@ def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[
         raise Refused(Refusal.NOT_FOUND)
     if found.closed:
         raise Refused(Refusal.CLOSED)
+    if found.moving:
+        raise Refused(Refusal.HANDOFF_RUNNING)
     if found.busy:
         raise Refused(Refusal.BUSY)
-    changes = [Unbind(lane, Why.CLOSE) for lane in lanes if view.lanes[lane].bound == session]
-    if changes:
-        yield from _apply("close", changes[0].lane, changes, view, id, at)
+    # The session is locked now: no lane comes to speak to it any more, but one may have come before.
+    if (yield q.lanes_bound(session=session)) != rows:
+        raise Moved
     yield q.close_session(session=session, at=at)
+    return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in lanes], view, id, at, session))
+
+
+def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None]:
+    """Let a closed session go on; nothing speaks to it until it is resumed."""
+    actor = yield from actors.acting(actor)
+    rows = yield q.session(session=session)
+    parent, label = (rows[0][8], rows[0][9]) if rows else (None, "")
+    view = yield from _view([], [session, *([parent] if parent else [])], actor, limits)
+    found = view.sessions.get(session)
+    if found is None or found.owner != actor.person:
+        raise Refused(Refusal.NOT_FOUND)
+    if parent and found.depth and found.closed:
+        if view.sessions[parent].children >= limits.children:
+            raise Refused(Refusal.TOO_MANY_CHILDREN)
+        if label and label in view.sessions[parent].labels:
+            raise Refused(Refusal.LABEL_TAKEN)
+    yield q.reopen_session(session=session)
+
+
+def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) -> Transaction[None]:
+    """Each first lane turned out to be the second: what was last used stays, the other's binding ends as merged."""
+    used: dict[Lane, tuple[SessionId, Moment]] = {}
+    for lane in sorted({lane for pair in pairs for lane in pair}, key=lambda lane: lane.key):
+        yield q.lock_lane(lane=lane.key)
+    for lane in {lane for pair in pairs for lane in pair}:
+        for session, since, spoke in (yield q.last_use(lane=lane.key)):
+            used[lane] = session, max(since, spoke or since)
+    for session in sorted({session for session, _ in used.values()}):
+        yield q.lock_session(session=session)
+    for gone, kept in pairs:
+        if gone not in used:
+            continue
+        session, last = used[gone]
+        yield from bind(gone, None, Why.MERGED, by, id, at)
+        there, there_last = used.get(kept, (None, last))
+        if there is None or there_last < last:
+            yield from bind(kept, session, Why.MERGED, by, id, at)
+            used[kept] = session, last
+        elif there != session:
+            # It stays among what the lane has spoken to, so that it can be resumed there.
+            yield q.add_past_binding(lane=kept.key, session=session, why=Why.MERGED, by=by, move=id, at=at)
 
 
 def bind(
@@ -185,17 +242,17 @@ def _session_view(session: SessionId, limits: Limits) -> Transaction[SessionView
 
 
 def _apply(
-    kind: str, lane: Lane | None, changes: Sequence[Change], view: View, id: str, at: Moment
+    kind: str, changes: Sequence[Change], view: View, id: str, at: Moment, session: SessionId | None = None
 ) -> Transaction[Moving]:
     actor = view.actor.person
     made: list[Made] = []
-    session: SessionId | None = None
     for change in changes:
         if isinstance(change, Begin):
             yield from _begin(change, at)
             session = change.session
     target = session or next((c.session for c in changes if isinstance(c, Bind)), None)
-    yield q.add_move(move=id, kind=kind, lane=lane.key if lane else None, session=target, by=actor, at=at)
+    lane = next((c.lane.key for c in changes if not isinstance(c, Begin)), None)
+    yield q.add_move(move=id, kind=kind, lane=lane, session=target, by=actor, at=at)
     for change in changes:
         match change:
             case Begin():
@@ -225,4 +282,4 @@ def _begin(begin: Begin, at: Moment) -> Transaction[None]:
         at=at,
     )
     if begin.title:
-        yield from titles.take(begin.session, begin.owner, begin.title, at)
+        yield from titles.take(begin.session, begin.owner, new_title(begin.title), at)

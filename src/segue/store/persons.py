@@ -8,7 +8,7 @@ from segue.core.messages import Speaker
 from segue.core.moves import Why
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Invalid
-from segue.store import moves, titles
+from segue.store import actors, moves, titles
 from segue.store.rows import person_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
@@ -34,11 +34,10 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     """Who this is; a new person if nobody knows them, a merge if two of their ids were two persons so far."""
     platform, account = speaker.identity.platform, speaker.identity.account
     users = dict.fromkeys((speaker.identity.user, *speaker.aliases))
-    keys = [Identity(platform, account, user).key for user in users]
     name = clean_name(speaker.name)
     known: dict[str, Person] = {}
     unknown: list[str] = []
-    for key in keys:
+    for key in sorted(Identity(platform, account, user).key for user in users):
         rows = yield q.identity(key=key)
         if rows:
             known[rows[0][0]] = person_of(rows[0])
@@ -49,8 +48,10 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
         yield q.add_person(person=new, name=name, at=at)
         known[new] = Person(new, name, at)
     person, *others = sorted(known.values(), key=lambda p: (p.since, p.id))
-    for other, merge in zip(others, merge_ids, strict=False):
+    for other, merge in zip(others, merge_ids[: len(others)], strict=True):
         yield from join(person.id, other.id, "alias", person.id, merge, at)
+    if unknown and (yield from actors.hold(person.id)) != person.id:
+        raise Moved
     for key in unknown:
         if not (yield q.add_identity(key=key, person=person.id, at=at)):
             raise Moved
@@ -63,30 +64,28 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
 def join(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
     """Two persons are one: the older stays, with all that both had."""
     rows = yield q.lock_persons(one=one, two=two)
+    for person in (one, two):
+        if person not in {id for id, _ in rows}:
+            raise Invalid("person", f"nobody is known as {person!r}", "Check the id with `/who`.")
+        # Locked now: what a neighbour merged before stays as it is.
+        if (yield q.merged_into(person=person)):
+            raise Moved
     if len(rows) != 2:
-        raise Invalid("person", "a merge needs two persons that exist", "Check both ids with `/who`.")
+        raise Invalid("person", "both are the same person", "Name two.")
     kept, gone = PersonId(rows[0][0]), PersonId(rows[1][0])
-    lanes_kept = yield q.lanes_of_person(person=kept)
-    lanes_gone = yield q.lanes_of_person(person=gone)
     yield q.add_merge(merge=id, kept=kept, gone=gone, why=why, by=by, at=at)
+    yield q.add_move(move=id, kind="merge", lane=None, session=None, by=by, at=at)
+    yield from _fold_lanes(gone, kept, by, id, at)
     yield q.move_identities(kept=kept, gone=gone)
     yield q.move_sessions(kept=kept, gone=gone)
-    owned = yield q.titles_owned(owner=gone)
-    for session, name, number in owned:
-        yield from titles.take(session, kept, name, at, number)
-    stays = {address: (session, used) for _, address, session, used in lanes_kept}
-    yield q.add_move(move=id, kind="merge", lane=None, session=None, by=by, at=at)
-    for key, address, session, used in lanes_gone:
-        if session is None:
-            continue
-        yield from moves.bind(Lane.parse(key), None, Why.MERGED, by, id, at)
-        there, last = stays.get(address, (None, 0.0))
-        if there is not None and last >= used:
-            continue
-        lane = Lane(Address.parse(address), kept)
-        yield q.see_lane(lane=lane.key, address=address, person=kept, at=at)
-        yield from moves.bind(lane, SessionId(session), Why.MERGED, by, id, at)
+    yield from _retitle(gone, at)
     return Merge(id, kept, gone, at)
+
+
+def link(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
+    """Two persons are one, whoever they have been merged into since."""
+    one, two = (yield from actors.now(one)), (yield from actors.now(two))
+    return (yield from join(one, two, why, (yield from actors.now(by)), id, at))
 
 
 def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
@@ -94,36 +93,62 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     rows = yield q.merge(merge=merge)
     if not rows:
         raise Invalid("merge", f"{merge!r} doesn't hold", "List the merges that do with `store.merges(person)`.")
-    kept, gone, _ = rows[0]
+    # The one who was kept may have been merged into somebody else since, with all that came from this merge.
+    gone, kept = PersonId(rows[0][1]), (yield from actors.now(rows[0][0]))
     yield q.lock_persons(one=kept, two=gone)
-    yield q.end_merge(merge=merge, at=at)
+    if (yield q.merged_into(person=kept)) or not (yield q.end_merge(merge=merge, at=at)):
+        raise Moved
+    yield q.add_move(move=id, kind="part", lane=None, session=None, by=by, at=at)
+    made = yield from moves.made_by(merge)
+    for step in made:
+        yield q.lock_lane(lane=step.lane.key)
     inside = yield q.everyone_in(person=gone)
     for (first,) in inside:
-        keys = yield q.identities_from(person=kept, first=first)
-        for (key,) in keys:
-            yield q.move_identity(key=key, person=gone)
+        yield q.move_identities_back(gone=gone, kept=kept, first=first)
         yield q.move_sessions_back(gone=gone, kept=kept, first=first)
-    titled = yield q.titles_owned(owner=kept)
-    for session, name, _ in titled:
-        [row] = yield q.session(session=session)
-        if row[1] == gone:
-            before = yield q.number_before(session=session, owner=gone, name=name)
-            yield from titles.take(session, gone, name, at, before[0][0] if before else None)
-    made = yield from moves.made_by(merge)
-    yield q.add_move(move=id, kind="undo", lane=None, session=None, by=by, at=at)
+    yield from _retitle(kept, at)
     for step in made:
         [row] = yield q.bound(lane=step.lane.key)
-        if row[0] == step.after:
+        if row[0] == step.after and (step.before is None or (yield from _resumable(step.before))):
             yield from moves.bind(step.lane, step.before, Why.UNDO, by, id, at)
+    # Nobody goes on talking in a session that turned out to be somebody else's.
+    astray = yield q.lanes_astray(person=kept, owner=gone)
+    for (lane,) in astray:
+        yield from moves.bind(Lane.parse(lane), None, Why.UNDO, by, id, at)
+
+
+def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Moment) -> Transaction[None]:
+    """What was the one's share of an address is the other's share of it now."""
+    rows = yield q.lanes_of_person(person=gone)
+    pairs = []
+    for key, address in rows:
+        lane = Lane(Address.parse(address), kept)
+        yield q.see_lane(lane=lane.key, address=address, person=kept, at=at)
+        pairs.append((Lane.parse(key), lane))
+    yield from moves.fold(pairs, by, move, at)
+
+
+def _retitle(owner: PersonId, at: Moment) -> Transaction[None]:
+    """Titles follow their sessions to another owner, with the number that they had there or have, if it is free."""
+    rows = yield q.titles_astray(owner=owner)
+    for session, name, number, to in rows:
+        before = yield q.number_before(session=session, owner=to, name=name)
+        yield from titles.take(session, to, name, at, before[0][0] if before else number)
+
+
+def _resumable(session: SessionId) -> Transaction[bool]:
+    rows = yield q.lock_session(session=session)
+    return rows[0][5] is None
 
 
 def merges(person: PersonId) -> Transaction[list[Merge]]:
     """The merges that hold into a person, oldest first."""
+    person = yield from actors.now(person)
     rows = yield q.merges_of(person=person)
     return [Merge(id, person, gone, since) for id, gone, since, _, _ in rows]
 
 
 def identities(person: PersonId) -> Transaction[list[Identity]]:
     """Every way in which platforms know a person."""
-    rows = yield q.identities_of(person=person)
+    rows = yield q.identities_of(person=(yield from actors.now(person)))
     return [Identity.parse(key) for (key,) in rows]

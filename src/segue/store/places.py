@@ -1,12 +1,13 @@
-"""Places: the address that a chat's ids all stand for, and homes."""
+"""Places: the address that a chat's ids all stand for, the lane that somebody speaks in there, and homes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from segue.core.contracts import Transaction
-from segue.core.lanes import Address, Kind, Lane, Place, account_key
-from segue.core.moves import Why
-from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.store import moves
+from segue.core.lanes import Address, Kind, Lane, Place, Rules, account_key, lane_of
+from segue.core.values import Moment, PersonId, Value
+from segue.store import actors, moves
 from segue.store.statements import q
 
 
@@ -18,27 +19,32 @@ class Home(Value, frozen=True):
     since: Moment
 
 
-def settle(place: Place, aliases: tuple[str, ...], by: PersonId, merge: str, at: Moment) -> Transaction[Place]:
+def lane(
+    place: Place, aliases: Sequence[str], person: PersonId, rules: Rules, merge: str, at: Moment
+) -> Transaction[Lane]:
+    """The lane that a person speaks in at a place, remembered."""
+    person = yield from actors.hold(person)
+    place = yield from settle(place, aliases, person, merge, at)
+    if not place.opened and (yield from opened(place.address)):
+        place = Place(place.address, place.kind, place.name, place.topic, opened=True)
+    return (yield from moves.see(place, lane_of(place, person, rules).person, at))
+
+
+def settle(place: Place, aliases: Sequence[str], by: PersonId, merge: str, at: Moment) -> Transaction[Place]:
     """The place under the id that its chat was first known by; other ids of the chat become aliases of that one."""
-    chat = place.address.outside
-    chats = [chat, *(Address(chat.platform, chat.account, chat.space, alias) for alias in aliases if alias)]
-    settled: dict[str, Moment] = {}
-    for key in dict.fromkeys(c.key for c in chats):
-        rows = yield q.alias(alias=key)
-        canonical = rows[0][0] if rows else key
-        seen = yield q.address_since(address=canonical)
-        if rows or seen:
-            settled[canonical] = seen[0][0] if seen else at
-    first = min(settled, key=lambda key: (settled[key], key)) if settled else chat.key
-    for key in dict.fromkeys([*settled, *(c.key for c in chats)]):
-        if key != first:
-            yield q.repoint_aliases(old=key, address=first)
-            yield q.add_alias(alias=key, address=first, at=at)
-    for other in settled:
-        if other != first:
-            yield from _fold(Address.parse(other), Address.parse(first), by, merge, at)
-    known = Address.parse(first)
-    address = Address(known.platform, known.account, known.space, known.chat, place.address.thread)
+    address = place.address
+    ids = [id for id in dict.fromkeys((address.chat, *aliases)) if id]
+    if not ids:
+        return place
+    keys = [Address(address.platform, address.account, address.space, id).key for id in ids]
+    known = yield from _known(keys)
+    first = min(known, key=lambda key: (known[key] is None, known[key] or 0.0))
+    if len(known) > 1:
+        yield from _alias(first, [*known, *keys], at)
+        gone = [Address.parse(key) for key, since in known.items() if key != first and since is not None]
+        yield from _fold(gone, Address.parse(first), by, merge, at)
+    chat = Address.parse(first).chat
+    address = Address(address.platform, address.account, address.space, chat, address.thread)
     return Place(address, place.kind, place.name, place.topic, place.opened)
 
 
@@ -48,8 +54,10 @@ def opened(address: Address) -> Transaction[bool]:
     return bool(rows) and rows[0][3] is not None
 
 
-def set_home(place: Place, by: PersonId, at: Moment) -> Transaction[None]:
+def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[None]:
     """Name the home of an account."""
+    by = yield from actors.hold(by)
+    place = yield from settle(place, (), by, merge, at)
     yield from moves.see(place, "", at)
     account = account_key(place.address.platform, place.address.account)
     yield q.set_home(account=account, address=place.address.key, by=by, at=at)
@@ -64,26 +72,54 @@ def home(platform: str, account: str) -> Transaction[Home | None]:
     return Home(Place(Address.parse(address), Kind(kind)), by, since)
 
 
-def _fold(gone: Address, kept: Address, by: PersonId, move: str, at: Moment) -> Transaction[None]:
-    """Two ids of one chat had sessions: of two lanes the one last used stays, the other's binding ends."""
-    yield q.add_move(move=move, kind="merge", lane=None, session=None, by=by, at=at)
-    # A thread's key is its chat's with the last part filled in, so that '/' and '0' enclose all of them.
-    prefix = gone.key
-    threads = yield q.threads_in(after=prefix, before=prefix[:-1] + "0")
-    for address in (gone, *(Address.parse(row[0]) for row in threads)):
-        target = Address(kept.platform, kept.account, kept.space, kept.chat, address.thread)
-        rows = yield q.lanes_at(address=target.key)
-        stays = {person: (session, used) for _, person, session, used in rows}
-        rows = yield q.lanes_at(address=address.key)
-        facts = yield q.address(address=address.key)
-        for key, person, session, used in rows:
-            if session is None:
-                continue
-            yield from moves.bind(Lane.parse(key), None, Why.MERGED, by, move, at)
-            there, last = stays.get(person, (None, 0.0))
-            if there is not None and last >= used:
-                continue
-            kind, name, topic, was_opened = facts[0]
-            place = Place(target, Kind(kind), name, topic, was_opened is not None)
-            lane = yield from moves.see(place, person, at)
-            yield from moves.bind(lane, SessionId(session), Why.MERGED, by, move, at)
+def homes() -> Transaction[list[Home]]:
+    """Every home."""
+    rows = yield q.homes()
+    return [Home(Place(Address.parse(address), Kind(kind)), by, since) for _, address, kind, by, since in rows]
+
+
+def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
+    """What some ids of a chat stand for, and since when that is known; held, so that no lane opens there meanwhile."""
+    held: set[str] = set()
+    known: dict[str, Moment | None] = dict.fromkeys(keys)
+    while not held >= known.keys():
+        for key in sorted(known.keys() - held):
+            yield q.hold_name(name=key)
+        held |= known.keys()
+        known = {}
+        for key in keys:
+            rows = yield q.alias(alias=key)
+            stands_for = rows[0][0] if rows else key
+            [(known[stands_for],)] = yield q.chat_since(chat=stands_for, after=_after(stands_for))
+    return known
+
+
+def _after(chat: str) -> str:
+    """The end of a chat's threads: a key ends in `/` and the thread, and `0` comes right after `/`."""
+    return f"{chat[:-1]}0"
+
+
+def _alias(first: str, keys: Sequence[str], at: Moment) -> Transaction[None]:
+    for key in dict.fromkeys(keys):
+        if key != first:
+            yield q.repoint_aliases(old=key, address=first)
+            yield q.add_alias(alias=key, address=first, at=at)
+
+
+def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: Moment) -> Transaction[None]:
+    """Ids of one chat had lanes of their own: each lane there is the same lane of the chat that stays."""
+    pairs = []
+    for chat in chats:
+        known = yield q.addresses_in(chat=chat.key, after=_after(chat.key))
+        for key, kind, name, topic, was_opened in known:
+            thread = Address.parse(key).thread
+            address = Address(kept.platform, kept.account, kept.space, kept.chat, thread)
+            place = Place(address, Kind(kind), name, topic, was_opened is not None)
+            rows = yield q.lanes_at(address=key)
+            for lane, person in rows:
+                pairs.append((Lane.parse(lane), (yield from moves.see(place, person, at))))
+    if pairs:
+        yield q.add_move(move=move, kind="merge", lane=None, session=None, by=by, at=at)
+        yield from moves.fold(pairs, by, move, at)
+        for gone, stays in pairs:
+            yield q.move_origin(lane=gone.key, to=stays.key)

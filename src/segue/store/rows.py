@@ -9,7 +9,7 @@ from segue.core.lanes import Lane, Person
 from segue.core.messages import decode_parts
 from segue.core.moves import Why
 from segue.core.titles import Title
-from segue.core.transcripts import Author, Entry, Role, Session, Tip
+from segue.core.transcripts import Author, Entry, Role, Session, Tip, TipMove
 from segue.core.values import Moment, PersonId, SessionId, Value
 
 
@@ -23,6 +23,16 @@ class Binding(Value, frozen=True):
     why: Why
     ended_why: Why | None
     by: PersonId
+
+
+class TipChange(Value, frozen=True):
+    """A fact: a session's tip went from here to there, why, by whom, when."""
+
+    before: Tip | None
+    after: Tip | None
+    why: TipMove
+    by: PersonId
+    at: Moment
 
 
 def tip_of(session: str | None, n: int | None) -> Tip | None:
@@ -52,6 +62,12 @@ def entry_of(row: Row) -> Entry:
 @lru_cache(maxsize=1024)
 def _author(role: str, person: str, name: str) -> Author:
     return Author(Role(role), person, name)
+
+
+def tip_change_of(row: Row) -> TipChange:
+    """A change of a tip from its row."""
+    from_session, from_n, to_session, to_n, why, by, at = row
+    return TipChange(tip_of(from_session, from_n), tip_of(to_session, to_n), TipMove(why), by, at)
 
 
 def binding_of(row: Row) -> Binding:

@@ -8,15 +8,15 @@ import msgspec
 
 from segue.core.contracts import Transaction
 from segue.core.lanes import Lane
-from segue.core.titles import Title
 from segue.core.transcripts import Entry, Session
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Refusal, Refused
-from segue.store import titles
+from segue.store import actors
 from segue.store.rows import Binding, binding_of, entry_of, session_of
 from segue.store.statements import q
 
 _EVER = 1e18
+_MOST = 1000
 
 
 def bound(lane: Lane) -> Transaction[Session | None]:
@@ -45,23 +45,25 @@ def history(of: Lane | SessionId, count: int) -> Transaction[list[Binding]]:
 
 def own(session: SessionId, owner: PersonId) -> Transaction[Session]:
     """One of a person's own sessions."""
+    owner = yield from actors.now(owner)
     rows = yield q.session(session=session)
     if not rows or rows[0][1] != owner:
         raise Refused(Refusal.NOT_FOUND)
     return session_of(rows[0])
 
 
-def owned(owner: PersonId, count: int, before: Moment | None, since: Moment = 0.0) -> Transaction[list[Session]]:
-    """A person's sessions in which anything was said, last used first."""
-    last = _EVER if before is None else before
-    rows = yield q.sessions_of_owner(owner=owner, before=last, since=since, count=count)
+def owned(owner: PersonId, count: int, before: Session | None, since: Moment) -> Transaction[list[Session]]:
+    """A person's sessions in which anything was said, last used first, from the one after `before`."""
+    owner = yield from actors.now(owner)
+    used, id = (before.used, before.id) if before else (_EVER, "")
+    rows = yield q.sessions_of_owner(owner=owner, before=used, id=id, since=since, count=count)
     return [session_of(row) for row in rows]
 
 
 def here(lane: Lane, count: int) -> Transaction[list[Session]]:
-    """The open sessions that a lane has spoken to, in the order in which they came."""
+    """The open sessions that a lane has spoken to, the newest of them, in the order in which they came."""
     rows = yield q.sessions_of_lane(lane=lane.key, count=count)
-    return [session_of(row) for row in rows]
+    return [session_of(row) for row in reversed(rows)]
 
 
 def branches(session: SessionId) -> Transaction[list[Session]]:
@@ -70,21 +72,34 @@ def branches(session: SessionId) -> Transaction[list[Session]]:
     return [session_of(row) for row in rows]
 
 
-def set_title(session: SessionId, title: str, by: PersonId, at: Moment) -> Transaction[Title]:
-    """Name one of a person's own sessions."""
-    yield from own(session, by)
-    return (yield from titles.entitle(session, title, at))
+def children(parent: SessionId) -> Transaction[list[Session]]:
+    """The live children that a session has spawned, those with a label first."""
+    rows = yield q.children(session=parent, most=_MOST)
+    found = []
+    for child, _ in rows:
+        [row] = yield q.session(session=child)
+        found.append(session_of(row))
+    return found
+
+
+def child(parent: SessionId, label: str) -> Transaction[SessionId]:
+    """The live child of a session that goes by a label."""
+    rows = yield q.child(parent=parent, label=label)
+    if not label or not rows:
+        raise Refused(Refusal.NOT_FOUND)
+    return SessionId(rows[0][0])
 
 
 def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[SessionId], at: Moment) -> Transaction[None]:
     """Remember the list that a person is shown."""
+    person = yield from actors.hold(person)
     text = msgspec.json.encode(ids).decode()
     yield q.keep_list(lane=lane.key, person=person, kind=kind, sessions=text, at=at)
 
 
 def line(lane: Lane, person: PersonId, kind: str, number: int) -> Transaction[SessionId]:
     """The session on a line of the list that the person was shown last."""
-    rows = yield q.kept_list(lane=lane.key, person=person, kind=kind)
+    rows = yield q.kept_list(lane=lane.key, person=(yield from actors.now(person)), kind=kind)
     shown = msgspec.json.decode(rows[0][0], type=list[str]) if rows else []
     if not 1 <= number <= len(shown):
         raise Refused(Refusal.NOT_FOUND)

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Self
 
 from segue.core.contracts import Clock, Driver, Ids
-from segue.core.lanes import Address, Identity, Lane, Person, Place, Rules, lane_of
-from segue.core.messages import Parts, Receipt, Speaker, Summary, Text
+from segue.core.lanes import Address, Identity, Lane, Person, Place, Rules
+from segue.core.messages import Parts, Receipt, Speaker, Text
 from segue.core.moves import Actor, Limits, Move
 from segue.core.titles import Title
-from segue.core.transcripts import GATEWAY, Author, Draft, Entry, Role, Session, Tip, visible
+from segue.core.transcripts import Author, Draft, Entry, Role, Session, Tip, visible
 from segue.core.values import Moment, PersonId, SessionId, make_id
 from segue.errors import Refusal, Refused
 from segue.store import deliveries, moves, persons, places, search, sessions, titles, transcripts
@@ -77,7 +77,7 @@ class Store:
 
     async def link(self, one: Person, two: Person) -> persons.Merge:
         """Two persons are one: the older stays, with the sessions, titles and lanes of both."""
-        return await self.driver.write(persons.join, one.id, two.id, "link", one.id, self._ids(), self._clock())
+        return await self.driver.write(persons.link, one.id, two.id, "link", one.id, self._ids(), self._clock())
 
     async def unlink(self, merge: persons.Merge) -> None:
         """Undo a merge: what each of the two began is theirs again."""
@@ -87,16 +87,14 @@ class Store:
         """The merges that hold into a person."""
         return await self.driver.read(persons.merges, person.id)
 
-    async def lane(self, place: Place, person: Person, rules: Rules | None = None) -> Lane:
-        """The lane that a person speaks in at a place."""
-        opened = place.opened or await self.driver.read(places.opened, place.address)
-        known = Place(place.address, place.kind, place.name, place.topic, opened)
-        lane = lane_of(known, person.id, rules or Rules())
-        return await self.driver.write(moves.see, known, lane.person, self._clock())
+    async def lane(self, place: Place, person: Person, rules: Rules | None = None, aliases: Sequence[str] = ()) -> Lane:
+        """The lane that a person speaks in at a place; `aliases` are other ids of the same chat."""
+        fresh = self._ids(), self._clock()
+        return await self.driver.write(places.lane, place, aliases, person.id, rules or Rules(), *fresh)
 
     async def set_home(self, place: Place, by: Person) -> None:
         """Name the home of an account."""
-        await self.driver.write(places.set_home, place, by.id, self._clock())
+        await self.driver.write(places.set_home, place, by.id, self._ids(), self._clock())
 
     async def home(self, platform: str, account: str) -> places.Home | None:
         """The home of an account."""
@@ -138,9 +136,11 @@ class Store:
         """One of a person's own sessions; somebody else's is as if it weren't there."""
         return await self.driver.read(sessions.own, id, by.id)
 
-    async def sessions(self, owner: Person, count: int = 20, before: Moment | None = None) -> list[Session]:
-        """A person's sessions, last used first; empty ones aren't listed."""
-        return await self.driver.read(sessions.owned, owner.id, count, before)
+    async def sessions(
+        self, owner: Person, count: int = 20, before: Session | None = None, since: Moment = 0.0
+    ) -> list[Session]:
+        """A person's sessions, last used first; empty ones aren't listed. The last of a page is before the next one."""
+        return await self.driver.read(sessions.owned, owner.id, count, before, since)
 
     async def sessions_here(self, lane: Lane, count: int = 100) -> list[Session]:
         """The open sessions that a lane has spoken to, in the order in which they came."""
@@ -159,9 +159,13 @@ class Store:
         """Close a session: it takes no more turns, its transcript stays."""
         await self.driver.write(moves.close, id, Actor(by.id), self._ids(), self._clock())
 
+    async def reopen_session(self, id: SessionId, by: Person) -> None:
+        """Let a closed session go on; nothing speaks to it until it is resumed."""
+        await self.driver.write(moves.reopen, id, Actor(by.id), self._limits)
+
     async def set_title(self, id: SessionId, title: str, by: Person) -> Title:
         """Name a session; a name that its owner has used takes the next number."""
-        return await self.driver.write(sessions.set_title, id, title, by.id, self._clock())
+        return await self.driver.write(titles.entitle, id, title, by.id, self._clock())
 
     async def find(self, title: str, by: Person) -> SessionId:
         """The person's own session that goes by a title: the newest of its lineage, or `NAME #2`."""
@@ -173,6 +177,14 @@ class Store:
     async def nearest_title(self, title: str, by: Person) -> str | None:
         """The person's own title that looks most like this one."""
         return await self.driver.read(titles.nearest, by.id, title)
+
+    async def children(self, parent: SessionId) -> list[Session]:
+        """The live children that a session has spawned, those with a label first."""
+        return await self.driver.read(sessions.children, parent)
+
+    async def child(self, parent: SessionId, label: str) -> SessionId:
+        """The live child of a session that goes by a label."""
+        return await self.driver.read(sessions.child, parent, label)
 
     async def branches(self, id: SessionId) -> list[Session]:
         """The sessions that were forked or spawned from one."""
@@ -211,8 +223,7 @@ class Store:
 
     async def compress(self, id: SessionId, summary: str, upto: Tip, by: Person) -> Tip | None:
         """Let a summary stand for all entries up to one; nothing is deleted."""
-        draft = Draft(GATEWAY, (Summary(summary, upto.session, upto.n),))
-        return await self.driver.write(transcripts.compress, id, draft, by.id, self._clock())
+        return await self.driver.write(transcripts.compress, id, summary, upto, by.id, self._clock())
 
     async def receipt(self, address: Address, message: str) -> Receipt | None:
         """The receipt of a message, if Segue sent it."""

@@ -5,25 +5,27 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from segue.core.contracts import Transaction
-from segue.core.titles import Title, new_title, parse
+from segue.core.titles import LONGEST, Title, clean, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Refusal, Refused
+from segue.store import actors
 from segue.store.statements import q
 from segue.store.transactions import Moved
 
 _NEAR = 200
 
 
-def entitle(session: SessionId, text: str, at: Moment) -> Transaction[Title]:
-    """Name a session; a name that its owner has used takes the next number."""
+def entitle(session: SessionId, text: str, by: PersonId, at: Moment) -> Transaction[Title]:
+    """Name one of a person's own sessions; a name that they have used takes the next number."""
     name = new_title(text)
+    by = yield from actors.hold(by)
     rows = yield q.lock_session(session=session)
-    if not rows:
+    if not rows or rows[0][1] != by:
         raise Refused(Refusal.NOT_FOUND)
     current = yield q.title(session=session)
     if current and current[0][0] == name:
         return Title(name, current[0][1])
-    return (yield from take(session, rows[0][1], name, at))
+    return (yield from take(session, by, name, at))
 
 
 def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int | None = None) -> Transaction[Title]:
@@ -42,13 +44,13 @@ def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int
 def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:
     """The owner's session that goes by this title: the newest of its lineage, or the one with that number."""
     name, number = parse(text)
-    rows = yield q.titled(owner=owner, name=name, number=number)
+    rows = yield q.titled(owner=(yield from actors.now(owner)), name=name, number=number)
     return SessionId(rows[0][0]) if rows else None
 
 
 def nearest(owner: PersonId, text: str) -> Transaction[str | None]:
     """The owner's own title that looks most like this one."""
-    rows = yield q.titles_of(owner=owner, count=_NEAR)
+    rows = yield q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR)
     titles = {str(Title(name, number)).casefold(): str(Title(name, number)) for name, number, _ in rows}
-    close = get_close_matches(text.casefold(), titles, n=1, cutoff=0.5)
+    close = get_close_matches(clean(text)[:LONGEST].casefold(), titles, n=1, cutoff=0.5)
     return titles[close[0]] if close else None

@@ -6,10 +6,20 @@ from collections.abc import Callable, Sequence
 
 from segue.core.contracts import Transaction
 from segue.core.messages import Summary, encode_parts
-from segue.core.transcripts import Draft, Entry, Role, Tip, TipMove, before_answer, before_exchange, exchanges
+from segue.core.transcripts import (
+    GATEWAY,
+    Draft,
+    Entry,
+    Role,
+    Tip,
+    TipMove,
+    before_answer,
+    before_exchange,
+    exchanges,
+)
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Refusal, Refused
-from segue.store.rows import entry_of, tip_of
+from segue.errors import Invalid, Refusal, Refused
+from segue.store.rows import TipChange, entry_of, tip_change_of, tip_of
 from segue.store.statements import q
 
 _CHUNK = 64
@@ -55,6 +65,8 @@ def path(tip: Tip | None, enough: Enough | None = None) -> Transaction[list[Entr
     while tip is not None:
         rows = yield q.entries_upto(session=tip.session, n=tip.n, count=chunk)
         session = tip.session
+        if not rows or rows[0][1] != tip.n:
+            raise Invalid("entry", f"{tip.session}/{tip.n} doesn't exist", "Take one from a path.")
         for row in rows:
             # Entries on other branches lie between: a path goes from an entry to its parent.
             if row[1] != tip.n:
@@ -112,15 +124,24 @@ def retry(session: SessionId, by: PersonId, at: Moment) -> Transaction[list[Entr
 def rewind(session: SessionId, to: Tip, by: PersonId, at: Moment) -> Transaction[Tip | None]:
     """Go back to an entry of the path; what came after it stays, on a branch of its own."""
     tip, length = yield from _hold(session)
-    entries = yield from path(tip, lambda newest: newest[0].tip == to or any(e.tip == to for e in newest))
-    if not any(entry.tip == to for entry in entries):
+    if not (yield from _leads_through(tip, to)):
         raise Refused(Refusal.NOT_FOUND)
     return (yield from _move(session, tip, to, length, TipMove.REWIND, by, at))
 
 
-def compress(session: SessionId, draft: Draft, by: PersonId, at: Moment) -> Transaction[Tip | None]:
-    """Add a summary; what it stands for stays, and an undo or a rewind can still reach it."""
+def reaches(session: SessionId, entry: Tip) -> Transaction[bool]:
+    """Whether an entry is a session's own, on whichever branch, or lies on the way to where the session ends."""
+    if entry.session == session:
+        return bool((yield q.entry(session=session, n=entry.n)))
+    return (yield from _leads_through((yield from _tip(session)), entry))
+
+
+def compress(session: SessionId, text: str, upto: Tip, by: PersonId, at: Moment) -> Transaction[Tip | None]:
+    """Let a summary stand for all entries up to one; they stay, and an undo or a rewind can still reach them."""
     before, length = yield from _hold(session)
+    if not (yield from _leads_through(before, upto)):
+        raise Refused(Refusal.NOT_FOUND)
+    draft = Draft(GATEWAY, (Summary(text, upto.session, upto.n),))
     tip = yield from add(session, before, length, [draft], at, 0)
     yield from _record(session, before, tip, TipMove.COMPRESS, by, at)
     yield from _set_tip(session, tip, length + 1, at)
@@ -131,6 +152,18 @@ def back_to(session: SessionId, to: Tip | None, why: TipMove, by: PersonId, at: 
     """Move a tip to where it was before."""
     tip, length = yield from _hold(session)
     return (yield from _move(session, tip, to, length, why, by, at))
+
+
+def tip_changes(session: SessionId, count: int) -> Transaction[list[TipChange]]:
+    """How a session's tip has moved other than by new entries, newest first."""
+    rows = yield q.tip_moves(session=session, count=count)
+    return [tip_change_of(row) for row in rows]
+
+
+def _leads_through(tip: Tip | None, entry: Tip) -> Transaction[bool]:
+    """Whether an entry lies on the path to a tip."""
+    entries = yield from path(tip, lambda newest: any(e.tip == entry for e in newest))
+    return any(e.tip == entry for e in entries)
 
 
 def _hold(session: SessionId) -> Transaction[tuple[Tip | None, int]]:

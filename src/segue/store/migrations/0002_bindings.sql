@@ -61,7 +61,7 @@ create table sessions (
   check (label = '' or parent is not null)
   {tip_reference}
 ) {clustered};
-create index sessions_of_owner on sessions (owner, used);
+create index sessions_of_owner on sessions (owner, used, id);
 create index sessions_ready on sessions (due) where holder is null and head < tail;
 create index sessions_held on sessions (holder) where holder is not null;
 create index sessions_unindexed on sessions (id) where indexed < length;
@@ -69,16 +69,18 @@ create index sessions_of_parent on sessions (parent) where parent is not null;
 create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;
 create unique index sessions_label on sessions (parent, label) where label <> '' and closed is null;
 
+-- `seq` tells which move came later, whatever the clocks said.
 create table moves (
-  id {key} primary key,
+  seq {serial},
+  id {key} not null unique,
   kind text not null,
   lane {key} references lanes (key),
   session {key} references sessions (id),
   by_person {key} not null,
   at {real} not null,
   undone {real}
-) {clustered};
-create index moves_of_lane on moves (lane, at) where undone is null;
+) {strict};
+create index moves_of_lane on moves (lane, seq) where undone is null;
 
 -- History is kept: the row that is open is the binding, the others are how it came to be.
 create table bindings (

@@ -27,26 +27,36 @@ returning session;
 -- A lane speaks to a session from now on.
 insert into bindings (lane, session, since, why, by_person, move) values (:lane, :session, :at, :why, :by, :move);
 
+-- name: add_past_binding
+-- A lane takes over what another lane that was folded into it has spoken to.
+insert into bindings (lane, session, since, until, why, ended_why, by_person, move, ended_move)
+values (:lane, :session, :at, :at, :why, :why, :by, :move, :move);
+
+-- name: last_use
+-- What a lane speaks to, since when, and when somebody last spoke there.
+select b.session, b.since, (select max(t.accepted) from turns t where t.session = b.session and t.lane = b.lane)
+from bindings b where b.lane = :lane and b.until is null;
+
 -- name: move_started
--- The bindings that a move began.
-select lane, session from bindings where move = :move order by lane;
+-- The bindings that a move left behind.
+select lane, session from bindings where move = :move and ended_move is distinct from :move order by lane;
 
 -- name: move_ended
--- The bindings that a move ended.
-select lane, session from bindings where ended_move = :move order by lane;
+-- The bindings that a move found and ended.
+select lane, session from bindings where ended_move = :move and move <> :move order by lane;
 
 -- name: last_move
 -- The newest move of a lane that was not taken back.
 select id, kind, by_person, at from moves
-where lane = :lane and undone is null and kind <> 'undo' order by at desc, id desc limit 1;
+where lane = :lane and undone is null and kind <> 'undo' order by seq desc limit 1;
 
 -- name: move
 -- One move.
 select kind, lane, session, by_person, at, undone from moves where id = :move;
 
 -- name: undo_move
--- A move was taken back.
-update moves set undone = :at where id = :move;
+-- A move was taken back; nothing comes back if somebody was first.
+update moves set undone = :at where id = :move and undone is null returning id;
 
 -- name: lane_history
 -- What a lane has spoken to, newest first.

@@ -23,14 +23,20 @@ insert into aliases (alias, address, since) values (:alias, :address, :at)
 on conflict (alias) do update set address = excluded.address;
 
 -- name: lanes_at
--- The lanes at an address, with what they speak to and when they last did.
-select l.key, l.person, b.session, coalesce((select max(t.accepted) from turns t where t.session = b.session and t.lane = l.key), b.since, l.since)
-from lanes l left join bindings b on b.lane = l.key and b.until is null
-where l.address = :address order by l.key;
+-- The lanes at an address.
+select key, person from lanes where address = :address order by key;
 
--- name: threads_in
--- The threads of a chat: their keys begin with the chat's.
-select key, kind, name, topic, opened_for from addresses where key > :after and key < :before order by key;
+-- name: addresses_in
+-- A chat and its threads: their keys begin with the chat's.
+select key, kind, name, topic, opened_for from addresses where key >= :chat and key < :after order by key;
+
+-- name: chat_since
+-- Since when a chat or any of its threads is known.
+select min(since) from addresses where key >= :chat and key < :after;
+
+-- name: aliases_of
+-- The other ids of a chat.
+select alias from aliases where address = :address order by alias;
 
 -- name: all_lanes
 -- Every lane with the session that it speaks to.
@@ -56,10 +62,6 @@ on conflict (account) do update set address = excluded.address, by_person = excl
 -- Every home.
 select h.account, h.address, a.kind, h.by_person, h.since from homes h join addresses a on a.key = h.address
 order by h.account;
-
--- name: address_since
--- Since when an address is known.
-select since from addresses where key = :address;
 
 -- name: repoint_aliases
 -- What stood for one address stands for another now.

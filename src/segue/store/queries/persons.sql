@@ -23,6 +23,14 @@ on conflict (key) do nothing returning key;
 -- A merge: all that was one person is the other now.
 update identities set person = :kept where person = :gone;
 
+-- name: merged_into
+-- Whom a person was merged into.
+select kept from merges where gone = :person and until is null;
+
+-- name: hold_person
+-- Keep a person from being merged or parted until the transaction ends.
+select id from persons where id = :person {for_share};
+
 -- name: lock_persons
 -- Hold two persons while they are joined or parted.
 select id, since from persons where id = :one or id = :two order by since, id {for_update};
@@ -36,8 +44,8 @@ insert into merges (id, kept, gone, since, why, by_person) values (:merge, :kept
 select kept, gone, since from merges where id = :merge and until is null;
 
 -- name: end_merge
--- The merge was wrong.
-update merges set until = :at where id = :merge;
+-- The merge was wrong; nothing comes back if somebody was first to say so.
+update merges set until = :at where id = :merge and until is null returning id;
 
 -- name: merges_of
 -- The merges that hold into this person.
@@ -52,13 +60,9 @@ with recursive inside (id) as (
 )
 select id from inside;
 
--- name: identities_from
--- The identities of a person that began as another.
-select key from identities where person = :person and first = :first;
-
--- name: move_identity
--- One identity goes back to whom it was.
-update identities set person = :person where key = :key;
+-- name: move_identities_back
+-- A merge undone: the identities that somebody began with are theirs again.
+update identities set person = :gone where person = :kept and first = :first;
 
 -- name: move_sessions
 -- A merge: the sessions of one person belong to the other now.
@@ -73,7 +77,10 @@ update sessions set owner = :gone where owner = :kept and began_by = :first;
 select key from identities where person = :person order by since, key;
 
 -- name: lanes_of_person
--- The lanes that are one person's share of an address, with what they speak to and when they last did.
-select l.key, l.address, b.session, coalesce((select max(t.accepted) from turns t where t.session = b.session and t.lane = l.key), b.since, l.since)
-from lanes l left join bindings b on b.lane = l.key and b.until is null
-where l.person = :person order by l.key;
+-- The lanes that are one person's share of an address.
+select key, address from lanes where person = :person order by key;
+
+-- name: lanes_astray
+-- The lanes of a person that speak to a session of another.
+select b.lane from lanes l join bindings b on b.lane = l.key and b.until is null join sessions s on s.id = b.session
+where l.person = :person and s.owner = :owner order by b.lane;

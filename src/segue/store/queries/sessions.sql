@@ -21,19 +21,24 @@ select id from handoffs where session = :session and settled is null;
 select c.id, c.label from sessions c where c.parent = :session and c.closed is null and c.depth > 0
 order by c.label desc, c.id limit :most;
 
+-- name: child
+-- The live child of a session that goes by a label.
+select id from sessions where parent = :parent and label = :label and closed is null;
+
 -- name: sessions_of_owner
 -- The sessions of a person in which anything was said, last used first.
 select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
 from sessions s left join titles t on t.session = s.id and t.until is null
-where s.owner = :owner and s.used < :before and s.used >= :since and (s.length > 0 or s.tail > 0)
+where s.owner = :owner and (s.used, s.id) < (:before, :id) and s.used >= :since
+  and (s.tip is not null or s.length > 0 or s.tail > 0)
 order by s.used desc, s.id desc limit :count;
 
 -- name: sessions_of_lane
--- The open sessions that a lane has spoken to and in which anything was said, in the order in which they came.
+-- The open sessions that a lane has spoken to and in which anything was said, the last to come first.
 select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
 from (select session, min(id) as first from bindings where lane = :lane group by session) as b
 join sessions s on s.id = b.session left join titles t on t.session = s.id and t.until is null
-where s.closed is null and (s.length > 0 or s.tail > 0) order by b.first limit :count;
+where s.closed is null and (s.tip is not null or s.length > 0 or s.tail > 0) order by b.first desc limit :count;
 
 -- name: close_session
 -- A session takes no more turns; its transcript stays.
@@ -42,6 +47,10 @@ update sessions set closed = :at where id = :session and closed is null returnin
 -- name: reopen_session
 -- A closed session goes on.
 update sessions set closed = null where id = :session;
+
+-- name: move_origin
+-- Sessions that began in one lane count as begun in another.
+update sessions set origin = :to where origin = :lane;
 
 -- name: keep_list
 -- The list that a person was shown, so that its numbers stay true.

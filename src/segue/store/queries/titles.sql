@@ -25,9 +25,10 @@ order by number desc limit 1;
 -- The titles of an owner, newest first.
 select name, number, session from titles where owner = :owner and until is null order by id desc limit :count;
 
--- name: titles_owned
--- The titles of an owner, the oldest first.
-select session, name, number from titles where owner = :owner and until is null order by id;
+-- name: titles_astray
+-- The titles of an owner whose sessions belong to somebody else now, the oldest first.
+select t.session, t.name, t.number, s.owner from titles t join sessions s on s.id = t.session
+where t.owner = :owner and t.until is null and s.owner <> t.owner order by t.id;
 
 -- name: number_before
 -- The number that a title had while another person owned it.
