@@ -1,0 +1,207 @@
+"""Sessions apart from any database, and their JSONL: text that leaves the house and comes back whole.
+
+Law: a header, then one line an entry, numbered 1, 2, 3 and so on, each with the number of the entry before it; so every
+branch comes back. Reading is strict: a line that we wouldn't have written is named and refused, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from segue.core.lanes import clean_name
+from segue.core.messages import Part, Parts, Summary, encode_parts
+from segue.core.titles import new_title, parse
+from segue.core.transcripts import Author, Entry, Session, Tip
+from segue.core.values import Moment, SessionId, Value
+from segue.errors import Invalid
+
+T = TypeVar("T")
+VERSION = 1
+DAMAGED = "Export the session again: this text was cut off or changed."
+_LAST_MOMENT = 253_402_300_799
+"""The end of the year 9999, the last that a calendar can name."""
+_MOST_TURNS = 2**53
+
+
+class Form(StrEnum):
+    """What an export is written in."""
+
+    JSONL = "jsonl"
+    """One entry a line, with every branch; importing it gives the same session."""
+    MARKDOWN = "markdown"
+    """What was said up to the tip, for people to read."""
+
+
+class Line(Value, frozen=True, forbid_unknown_fields=True):
+    """One entry of a transcript; a summary in it names its last entry by number and leaves the session empty."""
+
+    number: int
+    parent: int | None
+    author: Author
+    parts: Parts
+    at: Moment
+    turn: int = 0
+
+
+class Transcript(Value, frozen=True):
+    """All that a session holds, by numbers instead of ids."""
+
+    began: Moment
+    used: Moment
+    lines: tuple[Line, ...]
+    tip: int | None = None
+    title: str = ""
+
+    @property
+    def path(self) -> list[Line]:
+        """What was said up to the tip, oldest first."""
+        newest_first = []
+        at = self.tip
+        while at is not None:
+            line = self.lines[at - 1]
+            newest_first.append(line)
+            at = line.parent
+        return newest_first[::-1]
+
+
+class _Version(Value, frozen=True):
+    segue: int
+
+
+class _Header(Value, frozen=True, forbid_unknown_fields=True):
+    segue: int
+    title: str
+    began: Moment
+    used: Moment
+    tip: int | None
+    entries: int
+
+
+_version = msgspec.json.Decoder(_Version)
+_header = msgspec.json.Decoder(_Header)
+_line = msgspec.json.Decoder(Line)
+
+
+def transcript_of(session: Session, entries: Sequence[Entry]) -> Transcript:
+    """A session and its entries, numbered as they come; none may come before its parent."""
+    numbers = {entry.tip: number for number, entry in enumerate(entries, 1)}
+    lines = [
+        Line(
+            numbers[entry.tip],
+            numbers[entry.parent] if entry.parent else None,
+            entry.author,
+            tuple(_numbered(part, numbers) for part in entry.parts),
+            entry.at,
+            entry.turn,
+        )
+        for entry in entries
+    ]
+    tip = numbers[session.tip] if session.tip else None
+    return Transcript(session.began, session.used, tuple(lines), tip, session.title)
+
+
+def to_jsonl(transcript: Transcript) -> str:
+    """A transcript as text, with every branch."""
+    count = len(transcript.lines)
+    header = _Header(VERSION, transcript.title, transcript.began, transcript.used, transcript.tip, count)
+    return "".join(msgspec.json.encode(value).decode() + "\n" for value in (header, *transcript.lines))
+
+
+def from_jsonl(text: str) -> Transcript:
+    """The transcript that `to_jsonl` wrote."""
+    texts = lines_of(text)
+    version = decode(_version, texts[0], 1).segue
+    check_version(version, 1)
+    header = decode(_header, texts[0], 1)
+    if header.entries != len(texts) - 1:
+        raise invalid(1, f"it tells of {header.entries} entries and {len(texts) - 1} follow", DAMAGED)
+    if header.tip is not None and not 1 <= header.tip <= header.entries:
+        raise invalid(1, f"its tip, {header.tip}, is not the number of an entry", DAMAGED)
+    check_moment(header.began, 1)
+    check_moment(header.used, 1)
+    lines = tuple(_checked(decode(_line, line, at), at) for at, line in enumerate(texts[1:], 2))
+    return Transcript(header.began, header.used, lines, header.tip, checked_title(header.title, 1))
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text; only a newline ends one."""
+    lines = text.removeprefix("\ufeff").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise invalid(1, "there is nothing in it", "Give the text of an export.")
+    return lines
+
+
+def decode(decoder: msgspec.json.Decoder[T], text: str, at: int) -> T:
+    """The value in a line."""
+    try:
+        return decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise invalid(at, str(error), DAMAGED) from error
+
+
+def check_version(version: int, at: int) -> None:
+    """Refuse what another Segue wrote in a way that this one doesn't know."""
+    if version != VERSION:
+        raise invalid(at, f"it is of version {version}, not {VERSION}", "Import it with the Segue that wrote it.")
+
+
+def checked_title(text: str, at: int) -> str:
+    """A title as `/title` would take it, with its number in the lineage."""
+    if not text:
+        return ""
+    name, number = parse(text)
+    try:
+        new_title(name)
+    except Invalid as error:
+        raise invalid(at, f"of its title, {error.problem}", error.fix) from error
+    return name if number is None else f"{name} #{number}"
+
+
+def check_moment(moment: Moment, at: int) -> None:
+    """Refuse what no calendar can name."""
+    if not 0 <= moment < _LAST_MOMENT:
+        raise invalid(at, f"{moment} is not a time", DAMAGED)
+
+
+def check_parts(parts: Parts, number: int, at: int) -> None:
+    """Refuse parts that a database couldn't keep, or that sum up what doesn't lie above entry `number`."""
+    try:
+        encode_parts(parts)
+    except Invalid as error:
+        raise invalid(at, error.problem, error.fix) from error
+    for part in parts:
+        if isinstance(part, Summary) and (part.session or not 0 <= part.n < number):
+            raise invalid(at, "its summary doesn't stand for entries above", DAMAGED)
+
+
+def invalid(at: int, problem: str, fix: str) -> Invalid:
+    """The error for a line of a text, counted from 1."""
+    return Invalid(f"line {at}", problem, fix)
+
+
+def _numbered(part: Part, numbers: dict[Tip, int]) -> Part:
+    if isinstance(part, Summary):
+        return Summary(part.text, "", numbers.get(Tip(SessionId(part.session), part.n), 0))
+    return part
+
+
+def _checked(line: Line, at: int) -> Line:
+    """A line as it may be kept; `at` is where it stands, one more than its number must be."""
+    if line.number != at - 1:
+        raise invalid(at, f"its number is {line.number} and {at - 1} is due", DAMAGED)
+    if line.parent is not None and not 1 <= line.parent < line.number:
+        raise invalid(at, f"its parent, {line.parent}, is not the number of an entry above", DAMAGED)
+    if not 0 <= line.turn <= _MOST_TURNS:
+        raise invalid(at, f"its turn, {line.turn}, is out of range", DAMAGED)
+    if "\0" in line.author.person:
+        raise invalid(at, "its person has a NUL character", DAMAGED)
+    check_moment(line.at, at)
+    check_parts(line.parts, line.number, at)
+    author = Author(line.author.role, line.author.person, clean_name(line.author.name))
+    return Line(line.number, line.parent, author, line.parts, line.at, line.turn)
