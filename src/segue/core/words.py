@@ -7,6 +7,8 @@ import unicodedata
 
 MOST = 64 * 1024
 """Bytes of words kept for one entry."""
+_LOOKED_AT = 4 * MOST
+"""Characters that are looked at: a text that is longer has had its share of words by then."""
 _LONGEST = 64
 _RUNS = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(
@@ -16,7 +18,7 @@ _UNSPACED = re.compile(
 
 def words_of(text: str) -> list[str]:
     """The words of a text, each once, in order: NFKC, case folded; scripts without spaces as pairs of characters."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text[:_LOOKED_AT]).casefold())
     found: dict[str, None] = {}
     size = 0
     for run in _RUNS.findall(folded):
@@ -37,7 +39,8 @@ def _cut(run: str) -> list[str]:
     for found in _UNSPACED.finditer(run):
         words += _plain(run[end : found.start()])
         piece = found[0]
-        words += [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece]
+        # The last one alone too: then every character begins a word, and a query of one finds it anywhere.
+        words += [piece[i : i + 2] for i in range(len(piece))]
         end = found.end()
     return words + _plain(run[end:])
 

@@ -20,6 +20,7 @@ from segue.store import deliveries, moves, persons, places, search, sessions, ti
 from segue.store.rows import Binding
 
 _EXPORT = 500
+_INDEXED = 64
 
 
 def fresh_ids(clock: Clock) -> Ids:
@@ -236,8 +237,9 @@ class Store:
     async def index(self) -> int:
         """Make every entry findable that isn't yet; the gateway does this in the background."""
         total = 0
-        while done := await self.driver.write(search.index_some, 64):
-            total += done
+        while batches := await self.driver.read(search.unindexed, _INDEXED):
+            await self.driver.write(search.index, batches)
+            total += sum(batch.upto - batch.after for batch in batches)
         return total
 
     async def entries(self, id: SessionId) -> AsyncIterator[Entry]:

@@ -13,11 +13,16 @@ insert into search (rowid, tokens, owner) values (:seq, :tokens, :owner);
 -- name: add_to_index (postgres)
 -- Make an entry findable by its words and by whose session it is.
 insert into search (seq, tokens)
-values (:seq, array_to_tsvector(string_to_array(cast(:tokens as text), ' ') || ('@' || cast(:owner as text))));
+values (:seq, array_to_tsvector(string_to_array(cast(:tokens as text), ' ') || ('@' || cast(:owner as text))))
+on conflict (seq) do nothing;
+
+-- name: indexed
+-- How far the index of a session has come.
+select indexed from sessions where id = :session;
 
 -- name: indexed_upto
--- The index has come this far; nothing comes back if another process was there first.
-update sessions set indexed = :upto where id = :session and indexed = :n returning id;
+-- The index has come this far, if another process wasn't there first.
+update sessions set indexed = :upto where id = :session and indexed = :n;
 
 -- name: search (sqlite)
 -- The newest entries of an owner that have all these words.
