@@ -109,6 +109,11 @@ def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
 
 
 def receipt(address: Address, message: str) -> Transaction[Receipt | None]:
-    """The receipt of a message, if Segue sent it."""
+    """The receipt of a message, if Segue sent it, under whichever id its chat had then."""
     rows = yield q.receipt(message=message, address=address.key)
+    if not rows:
+        aliases = yield q.aliases_of(address=address.outside.key)
+        thread = address.key.removeprefix(address.outside.key)
+        for (alias,) in aliases:
+            rows = rows or (yield q.receipt(message=message, address=f"{alias}{thread}"))
     return Receipt(Address.parse(rows[0][0]), *rows[0][1:]) if rows else None

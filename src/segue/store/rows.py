@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from segue.core.contracts import Row
-from segue.core.lanes import Lane, Person
+from segue.core.lanes import Kind, Lane, Person
 from segue.core.messages import decode_parts
 from segue.core.moves import Why
 from segue.core.titles import Title
@@ -23,6 +23,17 @@ class Binding(Value, frozen=True):
     why: Why
     ended_why: Why | None
     by: PersonId
+
+
+class Standing(Value, frozen=True):
+    """How a lane stands: what it speaks to, if anything, since when and why."""
+
+    lane: Lane
+    kind: Kind
+    name: str
+    session: SessionId | None
+    since: Moment | None
+    why: Why | None
 
 
 class TipChange(Value, frozen=True):
@@ -62,6 +73,12 @@ def entry_of(row: Row) -> Entry:
 @lru_cache(maxsize=1024)
 def _author(role: str, person: str, name: str) -> Author:
     return Author(Role(role), person, name)
+
+
+def standing_of(row: Row) -> Standing:
+    """How a lane stands, from its row."""
+    lane, kind, name, session, since, why = row
+    return Standing(Lane.parse(lane), Kind(kind), name, session, since, Why(why) if why is not None else None)
 
 
 def tip_change_of(row: Row) -> TipChange:

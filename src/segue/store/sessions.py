@@ -12,7 +12,7 @@ from segue.core.transcripts import Entry, Session
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Refusal, Refused
 from segue.store import actors
-from segue.store.rows import Binding, binding_of, entry_of, session_of
+from segue.store.rows import Binding, Standing, binding_of, entry_of, session_of, standing_of
 from segue.store.statements import q
 
 _EVER = 1e18
@@ -32,6 +32,12 @@ def lanes(session: SessionId) -> Transaction[list[Lane]]:
     """The lanes that speak to a session now, the newest first."""
     rows = yield q.lanes_bound(session=session)
     return [Lane.parse(lane) for (lane,) in rows]
+
+
+def all_lanes(after: str, count: int) -> Transaction[list[Standing]]:
+    """Lanes by their keys, with what they speak to, from the one after this key on."""
+    rows = yield q.all_lanes(after=after, count=count)
+    return [standing_of(row) for row in rows]
 
 
 def history(of: Lane | SessionId, count: int) -> Transaction[list[Binding]]:
@@ -88,6 +94,17 @@ def child(parent: SessionId, label: str) -> Transaction[SessionId]:
     if not label or not rows:
         raise Refused(Refusal.NOT_FOUND)
     return SessionId(rows[0][0])
+
+
+def set_context(session: SessionId, section: str, at: Moment) -> Transaction[None]:
+    """What the agent is told from now on about where and with whom it talks."""
+    yield q.add_context(session=session, section=section, at=at)
+
+
+def context(session: SessionId) -> Transaction[str]:
+    """What the agent is told now about where and with whom it talks."""
+    rows = yield q.context(session=session)
+    return str(rows[0][0]) if rows else ""
 
 
 def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[SessionId], at: Moment) -> Transaction[None]:

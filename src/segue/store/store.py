@@ -16,8 +16,8 @@ from segue.core.titles import Title
 from segue.core.transcripts import Author, Draft, Entry, Role, Session, Tip, visible
 from segue.core.values import Moment, PersonId, SessionId, make_id
 from segue.errors import Refusal, Refused
-from segue.store import deliveries, moves, persons, places, search, sessions, titles, transcripts
-from segue.store.rows import Binding
+from segue.store import deliveries, moves, persons, places, search, sessions, titles, transcripts, usage
+from segue.store.rows import Binding, Standing, TipChange
 
 _EXPORT = 500
 _INDEXED = 64
@@ -97,6 +97,10 @@ class Store:
         """Name the home of an account."""
         await self.driver.write(places.set_home, place, by.id, self._ids(), self._clock())
 
+    async def homes(self) -> list[places.Home]:
+        """Every home."""
+        return await self.driver.read(places.homes)
+
     async def home(self, platform: str, account: str) -> places.Home | None:
         """The home of an account."""
         return await self.driver.read(places.home, platform, account)
@@ -126,6 +130,10 @@ class Store:
     async def lanes_of(self, session: SessionId) -> list[Lane]:
         """The lanes that speak to a session now, the newest first."""
         return await self.driver.read(sessions.lanes, session)
+
+    async def lanes(self, after: Lane | None = None, count: int = 100) -> list[Standing]:
+        """Lanes by their keys, with what they speak to; the last of a page is before the next one."""
+        return await self.driver.read(sessions.all_lanes, after.key if after else "", count)
 
     async def history(self, of: Lane | SessionId, count: int = 100) -> list[Binding]:
         """The bindings that a lane or a session has had, newest first."""
@@ -225,6 +233,14 @@ class Store:
     async def compress(self, id: SessionId, summary: str, upto: Tip, by: Person) -> Tip | None:
         """Let a summary stand for all entries up to one; nothing is deleted."""
         return await self.driver.write(transcripts.compress, id, summary, upto, by.id, self._clock())
+
+    async def usage(self, id: SessionId) -> list[usage.Spent]:
+        """What a session has cost, by model."""
+        return await self.driver.read(usage.spent, id)
+
+    async def tip_changes(self, id: SessionId, count: int = 100) -> list[TipChange]:
+        """How a session's tip has moved other than by new entries, newest first."""
+        return await self.driver.read(transcripts.tip_changes, id, count)
 
     async def receipt(self, address: Address, message: str) -> Receipt | None:
         """The receipt of a message, if Segue sent it."""

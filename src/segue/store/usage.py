@@ -1,0 +1,20 @@
+"""Usage: what a session's turns have cost so far."""
+
+from __future__ import annotations
+
+from segue.core.contracts import Transaction, Usage
+from segue.core.values import SessionId, Value
+from segue.store.statements import q
+
+
+class Spent(Value, frozen=True):
+    """What a session has cost with one model."""
+
+    usage: Usage
+    turns: int
+
+
+def spent(session: SessionId) -> Transaction[list[Spent]]:
+    """What a session has cost, by model."""
+    rows = yield q.usage_of(session=session)
+    return [Spent(Usage(*row[:7]), row[7]) for row in rows]
