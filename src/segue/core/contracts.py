@@ -189,6 +189,15 @@ class ReadsBack(Protocol):
         ...
 
 
+@runtime_checkable
+class Closes(Protocol):
+    """An adapter or agent that holds something open; whoever made it closes it."""
+
+    async def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
 class Usage(Value, frozen=True):
     """What a turn cost, as far as the agent knows."""
 
