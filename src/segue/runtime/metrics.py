@@ -1,0 +1,81 @@
+"""What a gateway counts, named after what happened; labels never name a person, a chat or a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+_SOON = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_LONG = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+
+
+class Metrics:
+    """The figures of one gateway, in a registry of its own."""
+
+    MEDIA_TYPE = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        account, outcome = ("platform", "account"), ("platform", "account", "outcome")
+        self._arrivals = Counter("segue_arrivals", "Messages that came in.", outcome, registry=registry)
+        self._started = Histogram(
+            "segue_accepted_to_started_seconds",
+            "From a message accepted to its turn given to the agent.",
+            buckets=_SOON,
+            registry=registry,
+        )
+        self._turns = Counter("segue_turns", "Turns that ended.", ("outcome",), registry=registry)
+        self._turn_seconds = Histogram("segue_turn_seconds", "How long turns took.", buckets=_LONG, registry=registry)
+        self._deliveries = Counter("segue_deliveries", "Attempts to send a message.", outcome, registry=registry)
+        self._delivery_seconds = Histogram(
+            "segue_delivery_seconds", "How long attempts to send took.", account, buckets=_SOON, registry=registry
+        )
+        self._dead = Counter(
+            "segue_dead_letters", "Messages that were given up, either way.", account, registry=registry
+        )
+        self._store_errors = Counter(
+            "segue_store_errors", "What the database couldn't do.", ("outcome",), registry=registry
+        )
+        self._live = Gauge("segue_turns_running", "Turns that run now.", registry=registry)
+        self._slots = Gauge("segue_turn_slots", "Turns that may run at once.", registry=registry)
+        self._lease = Gauge(
+            "segue_lease_left_seconds", "How long this replica is surely alive to the others.", registry=registry
+        )
+
+    def accepted(self, platform: str, account: str, outcome: str) -> None:
+        """A message came in and is durable, or couldn't be made so."""
+        self._arrivals.labels(platform, account, outcome).inc()
+
+    def started(self, seconds: float) -> None:
+        """A turn was given to the agent, so long after its message was accepted."""
+        self._started.observe(seconds)
+
+    def ended(self, outcome: str, seconds: float) -> None:
+        """A turn ended."""
+        self._turns.labels(outcome).inc()
+        self._turn_seconds.observe(seconds)
+
+    def sent(self, platform: str, account: str, outcome: str, seconds: float) -> None:
+        """An attempt to send ended."""
+        self._deliveries.labels(platform, account, outcome).inc()
+        self._delivery_seconds.labels(platform, account).observe(seconds)
+
+    def buried(self, platform: str, account: str) -> None:
+        """A message became a dead letter."""
+        self._dead.labels(platform, account).inc()
+
+    def store_failed(self, error: Exception) -> None:
+        """The database couldn't do something."""
+        self._store_errors.labels(type(error).__name__).inc()
+
+    def watch(self, running: Callable[[], float], slots: int, lease_left: Callable[[], float]) -> None:
+        """Ask for these figures whenever somebody looks."""
+        self._live.set_function(running)
+        self._slots.set(slots)
+        self._lease.set_function(lease_left)
+
+    def text(self) -> bytes:
+        """All figures, in the text format of Prometheus."""
+        return generate_latest(self._registry)
