@@ -1,0 +1,1 @@
+"""One platform each: what speaks to the world outside."""

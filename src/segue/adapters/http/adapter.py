@@ -1,0 +1,80 @@
+"""The HTTP adapter: one object per account, with the abilities that its platform has."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+from uuid import uuid4
+
+from segue.adapters.http.callback import Call, Callback, id_in
+from segue.adapters.http.webhook import Webhook
+from segue.core.contracts import Accept, Clock, Connection, Longest
+from segue.core.lanes import Address
+from segue.core.messages import LONGEST_TEXT, Delivery, Sending
+from segue.core.secret import Secret
+
+
+class Http:
+    """Speaks to one account over signed HTTP, both ways."""
+
+    platform = "http"
+    sending = Sending.KEYED
+    connection = Connection.ANY
+    longest = Longest(LONGEST_TEXT)
+
+    def __init__(self, account: str, secret: Secret, callback: str, clock: Clock = time.time) -> None:
+        self.account = account
+        self._secret = secret
+        self._clock = clock
+        self._callback = Callback(callback, secret, clock)
+
+    def webhook(self, accept: Accept) -> Webhook:
+        """An ASGI application that answers 2xx only after `accept` returned."""
+        return Webhook(self.account, self._secret, accept, self._clock)
+
+    async def send(self, delivery: Delivery) -> str:
+        """Send one message and return the platform's id of it."""
+        return id_in(await self._callback.call(_call(delivery)), "id")
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._callback.close()
+
+
+class HttpOpens(Http):
+    """For a platform that opens threads."""
+
+    async def open_thread(self, parent: Address, title: str, key: str) -> Address:
+        """Open a thread; the same key gives the same thread."""
+        answer = await self._callback.call(Call(key, "open_thread", parent, title=title))
+        return Address(parent.platform, parent.account, parent.space, parent.chat, id_in(answer, "thread"))
+
+
+class HttpEdits(Http):
+    """For a platform that changes messages and shows that somebody writes."""
+
+    async def edit(self, delivery: Delivery) -> None:
+        """Replace the text of `delivery.message`."""
+        # A key of its own for each call: a text may come back after another, and the same key would be taken for old.
+        await self._callback.call(_call(delivery, "edit", f"{delivery.key}/edit/{uuid4().hex}"))
+
+    async def typing(self, address: Address) -> None:
+        """Show that somebody writes."""
+        await self._callback.call(Call(f"typing/{uuid4().hex}", "typing", address))
+
+
+class HttpOpensAndEdits(HttpOpens, HttpEdits):
+    """For a platform that does both."""
+
+
+def _call(delivery: Delivery, kind: Literal["message", "edit"] = "message", key: str = "") -> Call:
+    return Call(
+        key=key or delivery.key,
+        kind=kind,
+        address=delivery.address,
+        text=delivery.text,
+        message=delivery.message if kind == "edit" else "",
+        in_reply_to=delivery.answers[-1] if delivery.answers else "",
+        answers=delivery.answers,
+        session=delivery.session,
+    )

@@ -1,0 +1,120 @@
+"""The call out: one signed POST for each thing that the platform is to do."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+import httpx2
+import msgspec
+
+from segue.adapters.http.signature import sign
+from segue.core.contracts import Clock
+from segue.core.lanes import Address
+from segue.core.secret import Secret
+from segue.core.values import Value
+from segue.errors import SendLater, SendNever, SendUnsure
+
+SLOWEST = 10.0
+"""Seconds that a call may take in all."""
+LARGEST = 64 * 1024
+"""Bytes of an answer."""
+
+# A proxy that the environment names can't reach this machine's own loopback.
+_DIRECT = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None}
+
+
+class Call(Value, frozen=True):
+    """The body of a call to the callback; a field that a kind doesn't need is empty."""
+
+    key: str
+    kind: Literal["message", "edit", "typing", "open_thread"]
+    address: Address
+    text: str = ""
+    message: str = ""
+    """The id that an edit changes."""
+    in_reply_to: str = ""
+    """The last arrival's id."""
+    answers: tuple[str, ...] = ()
+    """The ids of all arrivals answered."""
+    session: str = ""
+    title: str = ""
+
+
+class Answer(Value, frozen=True):
+    """What the callback answers; other fields are its own affair."""
+
+    id: str | int = ""
+    thread: str | int = ""
+
+
+_answer = msgspec.json.Decoder(Answer)
+
+
+class Callback:
+    """Where one account's messages go."""
+
+    def __init__(self, url: str, secret: Secret, clock: Clock) -> None:
+        self._url = url
+        self._secret = secret
+        self._clock = clock
+        self._client = httpx2.AsyncClient(timeout=SLOWEST, mounts=_DIRECT)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()
+
+    async def call(self, call: Call) -> bytes:
+        """Make one call and return the body of its answer."""
+        body = msgspec.json.encode(call)
+        headers = {"Content-Type": "application/json", **sign(self._secret, body, self._clock())}
+        try:
+            async with (
+                asyncio.timeout(SLOWEST),
+                self._client.stream("POST", self._url, content=body, headers=headers) as response,
+            ):
+                return await self._read(response)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise SendLater(f"the callback can't be reached ({type(error).__name__})") from error
+        except (httpx2.TransportError, httpx2.DecodingError, TimeoutError) as error:
+            raise SendUnsure(f"the callback broke off or was too slow ({type(error).__name__})") from error
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        status = response.status_code
+        if status == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error:
+            raise SendLater(f"the callback answered {status}", self._seconds(response.headers.get("Retry-After")))
+        if not response.is_success:
+            raise SendNever(f"the callback answered {status}")
+        body = b""
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > LARGEST:
+                raise SendNever(f"the callback's answer has more than {LARGEST} bytes")
+        return body
+
+    def _seconds(self, retry_after: str | None) -> float | None:
+        """How long to wait, from a number of seconds or a date."""
+        if retry_after is None:
+            return None
+        if retry_after.isascii() and retry_after.isdigit():
+            return float(retry_after)
+        try:
+            when = parsedate_to_datetime(retry_after)
+        except ValueError:
+            return None
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=UTC)
+        return max(0.0, when.timestamp() - self._clock())
+
+
+def id_in(body: bytes, field: Literal["id", "thread"]) -> str:
+    """The id that an answer gives; `SendNever` if it gives none."""
+    try:
+        found = str(getattr(_answer.decode(body), field))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SendNever("the callback's answer isn't a JSON object") from error
+    if not found.strip() or "\0" in found:
+        raise SendNever(f'the callback\'s answer has no "{field}"')
+    return found

@@ -1,0 +1,110 @@
+"""A message as the platform sends it in, and as the gateway knows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.messages import Arrival, Speaker, Text
+from segue.core.values import Moment, Value
+from segue.errors import Invalid
+
+LONGEST_ID = 255
+"""Bytes of one id."""
+LONGEST_KEY = 2000
+"""Bytes of all the ids of an address together, escaped: what either database can index."""
+
+_AT = re.compile(r" - at `\$\.?(.*)`$")
+_NAMED = re.compile(r"field `(.*)`$")
+
+
+class SentPerson(Value, frozen=True, forbid_unknown_fields=True):
+    """Who wrote it."""
+
+    id: str
+    name: str | None = None
+    aliases: tuple[str, ...] = ()
+
+
+class Sent(Value, frozen=True, forbid_unknown_fields=True):
+    """The body of a call to /in/http/ACCOUNT."""
+
+    id: str
+    chat_kind: Kind
+    """Needed: a group that passes for a private chat would mix what people say."""
+    person: SentPerson
+    text: str
+    space: str | None = None
+    chat: str | None = None
+    chat_name: str | None = None
+    chat_aliases: tuple[str, ...] = ()
+    topic: str | None = None
+    thread: str | None = None
+    quotes: str | None = None
+    edits: str | None = None
+    mentions_agent: bool = False
+
+
+_decoder = msgspec.json.Decoder(Sent)
+
+
+def read(body: bytes, account: str, at: Moment) -> Arrival:
+    """The arrival in a body; raises `Invalid` with the name of the field that is wrong."""
+    sent = _decode(body)
+    _check(sent)
+    address = Address("http", account, sent.space or "", sent.chat or "", sent.thread or "")
+    if len(address.key.encode()) > LONGEST_KEY:
+        raise Invalid("chat", "the ids of the place are too long together", "Shorten space, chat or thread.")
+    return Arrival(
+        place=Place(address, sent.chat_kind, sent.chat_name or "", sent.topic or ""),
+        message=sent.id,
+        speaker=Speaker(Identity("http", account, sent.person.id), sent.person.name or "", sent.person.aliases),
+        parts=(Text(sent.text),),
+        at=at,
+        quotes=sent.quotes or "",
+        edits=sent.edits or "",
+        mentions_agent=sent.mentions_agent,
+        chat_aliases=sent.chat_aliases,
+    )
+
+
+def _decode(body: bytes) -> Sent:
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        problem, _, _ = str(error).partition(" - at ")
+        path = found[1] if (found := _AT.search(str(error))) else ""
+        if named := _NAMED.search(problem):
+            path = f"{path}.{named[1]}" if path else named[1]
+        raise Invalid(path or "body", problem, "The fields are in the documentation of the HTTP adapter.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Invalid("body", "it is not JSON in UTF-8", "Send one JSON object.") from error
+
+
+def _check(sent: Sent) -> None:
+    for field, id in _ids(sent):
+        if len(id.encode()) > LONGEST_ID:
+            raise Invalid(field, f"it has more than {LONGEST_ID} bytes", "Send a shorter id.")
+    for field, text in _strings(sent):
+        if "\0" in text:
+            raise Invalid(field, "it has a NUL character", "Remove it: databases can't keep one.")
+    for field, needed in (("id", sent.id), ("person.id", sent.person.id), ("text", sent.text)):
+        if not needed.strip():
+            raise Invalid(field, "it is empty", "Every message has one.")
+
+
+def _ids(sent: Sent) -> Iterator[tuple[str, str]]:
+    yield from (("id", sent.id), ("person.id", sent.person.id))
+    for field in ("space", "chat", "thread", "quotes", "edits"):
+        yield field, getattr(sent, field) or ""
+    yield from (("person.aliases", alias) for alias in sent.person.aliases)
+    yield from (("chat_aliases", alias) for alias in sent.chat_aliases)
+
+
+def _strings(sent: Sent) -> Iterator[tuple[str, str]]:
+    yield from _ids(sent)
+    yield from (("text", sent.text), ("person.name", sent.person.name or ""))
+    yield from (("chat_name", sent.chat_name or ""), ("topic", sent.topic or ""))

@@ -1,0 +1,86 @@
+"""The door that the platform knocks at: a signed body comes in, and is acknowledged once it is durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from segue.adapters.http.incoming import read
+from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Unsigned, verify
+from segue.core.contracts import Accept, Accepted, Clock
+from segue.core.secret import Secret
+from segue.errors import Invalid, StoreError
+
+LARGEST = 1024 * 1024
+"""Bytes of a body."""
+SLOWEST = 20.0
+"""Seconds that a body may take to come."""
+RETRY_AFTER = 1
+"""Seconds after which a platform should try again what couldn't be made durable."""
+
+
+class Webhook:
+    """An ASGI application for one account."""
+
+    def __init__(self, account: str, secret: Secret, accept: Accept, clock: Clock) -> None:
+        self._account = account
+        self._secret = secret
+        self._accept = accept
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        try:
+            response = await self._answer(request)
+        except ClientDisconnect:
+            return  # Nobody is there to be answered, and nothing was accepted.
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> JSONResponse:
+        try:
+            accepted = await self._take(request)
+        except HTTPException as error:
+            return _refusal(error.status_code, error.headers, problem=error.detail)
+        except Unsigned as error:
+            return _refusal(401, problem=str(error))
+        except Invalid as error:
+            return _refusal(422, field=error.field, problem=error.problem, fix=error.fix)
+        except StoreError:
+            # What the database said is for the host's log, which the gateway writes.
+            problem = "It couldn't be made durable. Send it again."
+            return _refusal(503, {"Retry-After": str(RETRY_AFTER)}, problem=problem)
+        if accepted is Accepted.DUPLICATE:
+            return JSONResponse({"accepted": False, "duplicate": True}, 200)
+        return JSONResponse({"accepted": True}, 202)
+
+    async def _take(self, request: Request) -> Accepted:
+        if request.method != "POST":
+            raise HTTPException(405, "Send a POST.", {"Allow": "POST"})
+        body = await _body(request)
+        now, headers = self._clock(), request.headers
+        verify(self._secret, body, headers.getlist(TIMESTAMP), headers.getlist(SIGNATURE), now)
+        return await self._accept(read(body, self._account, now))
+
+
+async def _body(request: Request) -> bytes:
+    """The raw body, as long as it is neither too large nor too slow."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(SLOWEST):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > LARGEST:
+                    raise HTTPException(413, f"The body has more than {LARGEST} bytes.")
+    except TimeoutError as error:
+        raise HTTPException(408, f"The body took longer than {SLOWEST:.0f} seconds.") from error
+    return bytes(body)
+
+
+def _refusal(status: int, headers: Mapping[str, str] | None = None, **why: str) -> JSONResponse:
+    return JSONResponse({"accepted": False, **why}, status, headers)
