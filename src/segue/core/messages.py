@@ -195,6 +195,15 @@ class Delivery(Value, frozen=True):
     """The platform ids of the arrivals that it answers, the last one last."""
 
 
+    def with_text(self, text: str) -> Delivery:
+        """The same delivery with another text."""
+        return msgspec.structs.replace(self, text=text)
+
+    def with_message(self, message: str) -> Delivery:
+        """The same delivery as an edit of a message."""
+        return msgspec.structs.replace(self, message=message)
+
+
 class Receipt(Value, frozen=True):
     """A delivery that was sent: lets a quote find its session."""
 

@@ -21,6 +21,10 @@ from segue.store.transactions import Moved
 from segue.store.turns import ARRIVAL, Claim, Run, Turn
 
 
+KEPT = 8 * 86400.0
+"""Seconds for which a redelivery is known: a day more than the most patient platform tries."""
+
+
 class DmThreads(StrEnum):
     """How a thread in a private chat begins."""
 
@@ -108,6 +112,16 @@ def accept(
         return edited
     session, reset = yield from _session(arrival, lane, place, row, settings, fresh, met.person, at)
     return (yield from _queue(arrival, session, lane, met, reset, me, trace, at))
+
+
+def bury(account: str, raw: str, why: str, at: Moment) -> Transaction[None]:
+    """Keep an arrival that couldn't be understood, as it came."""
+    yield q.add_letter(account=account, raw=raw, why=why, at=at)
+
+
+def forget(at: Moment) -> Transaction[None]:
+    """Forget keys that no platform redelivers any more."""
+    yield q.forget_seen(before=at - KEPT, count=1000)
 
 
 def _locate(

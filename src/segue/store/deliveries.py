@@ -30,13 +30,15 @@ class Outgoing(Value, frozen=True):
     id: int
     me: str
     delivery: Delivery
+    since: Moment
+    """When it was to be sent first."""
 
 
 def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[list[Outgoing]]:
     """Take the oldest unsent delivery of each address of an account."""
     rows = yield q.outgoing(me=me, account=account_key(platform, account), count=count)
     taken = []
-    for id, attempt, key, address, session, entry, text, answers, message, doubtful in rows:
+    for id, attempt, key, address, session, entry, text, answers, message, doubtful, since in rows:
         delivery = Delivery(
             str(id),
             Address.parse(address),
@@ -49,8 +51,24 @@ def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[li
             doubtful,
             _answers.decode(answers),
         )
-        taken.append(Outgoing(id, me, delivery))
+        taken.append(Outgoing(id, me, delivery, since))
     return taken
+
+
+def notify(address: Address, text: str, key: str, answers: tuple[str, ...], at: Moment) -> Transaction[None]:
+    """Say something that is in no transcript."""
+    yield q.hold_name(name=address.key)
+    yield q.add_delivery(
+        key=key,
+        account=account_key(address.platform, address.account),
+        address=address.key,
+        session=None,
+        turn=0,
+        entry=0,
+        text=text,
+        answers=msgspec.json.encode(answers).decode(),
+        at=at,
+    )
 
 
 def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:

@@ -108,6 +108,16 @@ class Run(Value, frozen=True):
         return self.turns[0].seq
 
 
+class Finished(Value, frozen=True):
+    """How a turn left its session."""
+
+    before: Tip | None
+    """Where its entries were added."""
+    tip: Tip | None
+    next: Run | None
+    """What runs next; None if nothing waits, and the session was let go."""
+
+
 def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:
     """What is answered as one: the first that waits, and all that its person said right after it in the same lane."""
     if not waiting:
@@ -167,14 +177,11 @@ def journaled(session: SessionId, turn: int) -> Transaction[Parts]:
     return tuple(part for _, parts in rows for part in decode_parts(parts))
 
 
-def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
-    """Finish a turn: entries, deliveries, usage and the session's position move together.
-
-    Returns what runs next if more turns wait; the session is let go otherwise.
-    """
-    tip, length, head, tail = yield from _held(held)
+def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
+    """Finish a turn: entries, deliveries, usage and the session's position move together."""
+    before, length, head, tail = yield from _held(held)
     session, name = held.session, done.turns[0]
-    tip = yield from transcripts.add(session, tip, length, done.drafts, at, name)
+    tip = yield from transcripts.add(session, before, length, done.drafts, at, name)
     for seq in done.turns:
         within = None if seq == name else name
         ended = yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
@@ -215,7 +222,7 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Run | None]:
         yield q.end_streams(first=first, last=last, at=at)
     for used in done.usage:
         yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
-    return Run(held, turns, tip) if turns else None
+    return Finished(before, tip, Run(held, turns, tip) if turns else None)
 
 
 def delivery_key(session: SessionId, turn: int, part: int) -> str:

@@ -155,7 +155,7 @@ with next as (
         and (p.id < d.id or p.holder is not null))
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
-returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1;
+returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1, accepted;
 
 -- name: sent
 -- A delivery was sent: it is a receipt now.
