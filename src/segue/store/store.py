@@ -9,14 +9,28 @@ from types import TracebackType
 from typing import Self
 
 from segue.core.contracts import Clock, Driver, Ids
+from segue.core.exports import Form, from_jsonl, to_jsonl
 from segue.core.lanes import Address, Identity, Lane, Person, Place, Rules
 from segue.core.messages import Parts, Receipt, Speaker, Text
 from segue.core.moves import Actor, Limits, Move
+from segue.core.readable import START, from_markdown, to_markdown
 from segue.core.titles import Title
 from segue.core.transcripts import Author, Draft, Entry, Role, Session, Tip, visible
 from segue.core.values import Moment, PersonId, SessionId, make_id
 from segue.errors import Refusal, Refused
-from segue.store import deliveries, moves, persons, places, search, sessions, titles, transcripts, usage
+from segue.store import (
+    deliveries,
+    exports,
+    imports,
+    moves,
+    persons,
+    places,
+    search,
+    sessions,
+    titles,
+    transcripts,
+    usage,
+)
 from segue.store.rows import Binding, Standing, TipChange
 
 _EXPORT = 500
@@ -265,3 +279,16 @@ class Store:
             for entry in found:
                 yield entry
             n = found[-1].tip.n
+
+    async def export(self, id: SessionId, by: Person, form: Form = Form.JSONL) -> str:
+        """One of a person's own sessions as text: whole as JSONL, or what was said up to its tip as Markdown."""
+        whole = await self.driver.read(exports.transcript, id, by.id)
+        return to_markdown(whole) if form is Form.MARKDOWN else to_jsonl(whole)
+
+    async def import_session(self, text: str, by: Person) -> SessionId:
+        """A new session of a person's own, made of an export in either form."""
+        markdown = text.removeprefix("\ufeff").startswith(START)
+        transcript = from_markdown(text) if markdown else from_jsonl(text)
+        fresh = self.new_session_id(), self._clock()
+        brought = await self.driver.write(imports.bring, transcript, by.id, *fresh)
+        return brought.session
