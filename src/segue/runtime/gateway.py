@@ -1,0 +1,204 @@
+"""The gateway: adapters, an agent and a store put together; the one composition root."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from segue.core.contracts import Accept, Accepted, Adapter, Agent, Clock, Ids, Letter, TakesWebhooks
+from segue.core.messages import Arrival, Delivery
+from segue.core.values import SessionId
+from segue.errors import Fenced, StoreUnreachable
+from segue.runtime.access import Access
+from segue.runtime.commands import Commands
+from segue.runtime.connections import Intake
+from segue.runtime.inbox import Inbox
+from segue.runtime.metrics import Metrics
+from segue.runtime.outbox import Outbox
+from segue.runtime.patience import Patient
+from segue.runtime.replica import CONNECTIONS, DELIVERIES, LOOK, TURNS, Replica
+from segue.runtime.settings import GatewaySettings
+from segue.runtime.turns import Turns
+from segue.store import arrivals, search
+from segue.store.store import Store, fresh_ids
+from segue.store.turns import Finish, Run
+
+log = logging.getLogger(__name__)
+
+_INDEX_PACE = 1.0
+_INDEX_BATCH = 64
+_FORGET_PACE = 600.0
+
+
+class Gateway:
+    """Takes messages in, has them answered and sends the answers, until it is stopped.
+
+    `async with Gateway(...)` runs it. Any number of them, in as many processes, may share one database.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent: Agent,
+        adapters: Sequence[Adapter] = (),
+        settings: GatewaySettings | None = None,
+        *,
+        clock: Clock = time.time,
+        ids: Ids | None = None,
+    ) -> None:
+        self.store = store
+        self.settings = settings or GatewaySettings()
+        self.metrics = Metrics()
+        self._clock = clock
+        self._ids = ids or fresh_ids(clock)
+        self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
+        self._patient = Patient(store.driver)
+        self._replica = Replica(self._patient, self._ids, self.settings.lease)
+        self._turns = Turns(
+            self._patient, agent, self._adapters, self._replica, self.settings, clock, self._turn_finished
+        )
+        self._inbox = Inbox(
+            store.driver,
+            self._turns,
+            Access(self.settings, self._ids),
+            Commands(self.settings, self._ids),
+            self.settings,
+            clock,
+            self._ids,
+            self._arrived,
+        )
+        self._outboxes = {
+            account: Outbox(self._patient, adapter, self._replica, self.settings, clock, self._delivered)
+            for account, adapter in self._adapters.items()
+        }
+        self._intakes = [
+            Intake(self._patient, adapter, self._replica, self.accept, self.settings.poll) for adapter in adapters
+        ]
+        self.metrics.watch(lambda: self._turns.running, self.settings.slots, lambda: self._replica.left)
+        self._taking_in = False
+        self._looks: set[asyncio.Task[None]] = set()
+        self._main: asyncio.Task[None] | None = None
+        self._unlisten: Callable[[], None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._replica.join()
+        self._unlisten = self.store.driver.listen(self._heard)
+        self._taking_in = True
+        self._main = asyncio.create_task(self._live(), name="gateway")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Stop gracefully: nothing more comes in, running turns get a while, the rest goes to the others."""
+        main, self._main = self._main, None
+        if main is None:
+            return
+        self._taking_in = False
+        await self._turns.drain(self.settings.grace)
+        # What was just answered gets a moment to be sent.
+        await asyncio.gather(*(outbox.flush(min(self.settings.grace, 2.0)) for outbox in self._outboxes.values()))
+        main.cancel()
+        await asyncio.wait([main])
+        if self._unlisten is not None:
+            self._unlisten()
+        await self._replica.leave()
+
+    async def accept(self, arrival: Arrival | Letter) -> Accepted:
+        """Make an arrival durable; when this returns it may be acknowledged."""
+        if not self._taking_in:
+            raise StoreUnreachable("This gateway is stopping. Send it again in a moment.")
+        return await self._inbox.accept(arrival)
+
+    def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
+        """What platforms call, by path."""
+        accept: Accept = self.accept
+        return [
+            (f"/in/{adapter.platform}/{adapter.account}", adapter.webhook(accept))
+            for adapter in self._adapters.values()
+            if isinstance(adapter, TakesWebhooks)
+        ]
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes messages in."""
+        return self._taking_in and not self._patient.trouble
+
+    def problems(self) -> list[str]:
+        """What keeps it from doing its work now."""
+        found = [self._patient.trouble, *(intake.trouble for intake in self._intakes)]
+        if self._main is not None and self._main.done():
+            found.append("The gateway has stopped. See its log for why.")
+        return [problem for problem in found if problem]
+
+    async def _live(self) -> None:
+        """Do everything at once; under a new id again if this replica was taken for dead."""
+        while True:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._replica.beat(), name="beat")
+                    group.create_task(self._turns.claim(), name="claim")
+                    group.create_task(self._index(), name="index")
+                    group.create_task(self._forget(), name="forget")
+                    for outbox in self._outboxes.values():
+                        group.create_task(outbox.run(), name="outbox")
+                    for intake in self._intakes:
+                        group.create_task(intake.run(), name="intake")
+            except* Fenced:
+                log.warning("this replica was taken for dead; it goes on under a new id")
+                await self._turns.drain(0.0)
+                await self._replica.join()
+
+    async def _index(self) -> None:
+        """Make what was said findable, behind the turns."""
+        while True:
+            batches = await self._patient.read(search.unindexed, _INDEX_BATCH)
+            if batches:
+                await self._patient.write(search.index, batches)
+            else:
+                await asyncio.sleep(_INDEX_PACE)
+
+    async def _forget(self) -> None:
+        """Forget keys that no platform redelivers any more."""
+        while True:
+            await self._patient.write(arrivals.forget, self._clock())
+            await asyncio.sleep(_FORGET_PACE)
+
+    def _heard(self, topic: str) -> None:
+        if topic in ("", TURNS):
+            self._turns.wake.set()
+        if topic in ("", DELIVERIES):
+            for outbox in self._outboxes.values():
+                outbox.wake.set()
+        if topic in ("", CONNECTIONS):
+            for intake in self._intakes:
+                intake.wake.set()
+        if topic.startswith(LOOK):
+            look = asyncio.create_task(self._turns.look(SessionId(topic.removeprefix(LOOK))))
+            self._looks.add(look)
+            look.add_done_callback(self._looks.discard)
+
+    def _arrived(self, arrival: Arrival | Letter, outcome: Accepted) -> None:
+        where = arrival if isinstance(arrival, Letter) else arrival.place.address
+        self.metrics.accepted(where.platform, where.account, outcome)
+        if outcome is Accepted.DEAD:
+            self.metrics.buried(where.platform, where.account)
+
+    def _turn_finished(self, run: Run, done: Finish) -> None:
+        self.metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
+        for reply in done.replies:
+            outbox = self._outboxes.get((reply.address.platform, reply.address.account))
+            if outbox is not None:
+                outbox.wake.set()
+
+    def _delivered(self, delivery: Delivery, outcome: str, seconds: float) -> None:
+        self.metrics.sent(delivery.address.platform, delivery.address.account, outcome, seconds)
+        if outcome == "dead":
+            self.metrics.buried(delivery.address.platform, delivery.address.account)

@@ -1,0 +1,140 @@
+"""The inbox: one transaction from an arrival to a command that was run or a turn that waits; then the platform hears."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import assert_never
+
+from segue.core.commands import Command, parse
+from segue.core.contracts import Accepted, Clock, Driver, Ids, Letter, Transaction
+from segue.core.lanes import Kind, Lane, account_key
+from segue.core.messages import Arrival, plain_text
+from segue.core.values import Moment, PersonId, SessionId
+from segue.errors import Invalid
+from segue.runtime.access import Access, Refuse
+from segue.runtime.commands import Commands, Request
+from segue.runtime.replica import DELIVERIES, LOOK, TURNS
+from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
+from segue.runtime.turns import Turns
+from segue.store import arrivals, deliveries
+from segue.store.arrivals import Duplicate, Fresh, Handled, Queued
+from segue.store.persons import Met
+
+log = logging.getLogger(__name__)
+
+
+class Inbox:
+    """Takes messages in, exactly once."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        turns: Turns,
+        access: Access,
+        commands: Commands,
+        settings: GatewaySettings,
+        clock: Clock,
+        ids: Ids,
+        accepted: Callable[[Arrival | Letter, Accepted], None],
+    ) -> None:
+        self._driver = driver
+        self._turns = turns
+        self._access = access
+        self._commands = commands
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self._accepted = accepted
+
+    async def accept(self, arrival: Arrival | Letter) -> Accepted:
+        """Make an arrival durable; when this returns it may be acknowledged."""
+        if isinstance(arrival, Letter):
+            outcome = await self._bury(arrival)
+        else:
+            try:
+                outcome = await self._take(arrival)
+            except Invalid as error:
+                outcome = await self._bury(_letter(arrival, error))
+        self._accepted(arrival, outcome)
+        return outcome
+
+    async def _take(self, arrival: Arrival) -> Accepted:
+        at, trace = self._clock(), self._ids()
+        fresh = Fresh(
+            PersonId(self._ids()),
+            SessionId(self._ids()),
+            self._ids(),
+            tuple(self._ids() for _ in range(1 + len(arrival.speaker.aliases))),
+        )
+        me = self._turns.reserve()
+        run = None
+        try:
+            taken = await self._driver.write(
+                arrivals.accept, arrival, self._settings.routing, fresh, me, trace, at, self._gate(trace, at)
+            )
+            run = taken.run if isinstance(taken, Queued) else None
+        finally:
+            if me is not None and run is None:
+                self._turns.give_back()
+        match taken:
+            case Duplicate():
+                return Accepted.DUPLICATE
+            case Handled():
+                await self._driver.hint(DELIVERIES)
+                if taken.why.startswith(LOOK):
+                    await self._driver.hint(taken.why)
+            case Queued():
+                if run is not None:
+                    self._turns.start(run)
+                elif me is None:
+                    await self._driver.hint(TURNS)
+                if run is None and self._settings.busy is not Busy.QUEUE:
+                    await self._driver.hint(LOOK + taken.session)
+            case _:
+                assert_never(taken)
+        return Accepted.NEW
+
+    def _gate(self, trace: str, at: Moment) -> arrivals.Gate:
+        def gate(arrival: Arrival, met: Met, lane: Lane) -> Transaction[Handled | None]:
+            verdict = yield from self._access.judge(arrival, met, lane, at)
+            if isinstance(verdict, Refuse):
+                if verdict.notice:
+                    yield from self._say(arrival, verdict.notice, trace, at)
+                return Handled("refused")
+            command = parse(plain_text(arrival.parts))
+            if isinstance(command, Command):
+                request = Request(command, arrival, met, lane, verdict.standing, trace, at)
+                answer = yield from self._commands.run(request)
+                if answer.text:
+                    yield from self._say(arrival, answer.text, trace, at)
+                return Handled(LOOK + answer.look if answer.look else "command")
+            if not self._meant(arrival, lane):
+                return Handled("not for the agent")
+            return None
+
+        return gate
+
+    def _meant(self, arrival: Arrival, lane: Lane) -> bool:
+        """Whether a message in a group is for the agent."""
+        address = lane.address
+        account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
+        if arrival.place.kind is Kind.DM or account.mentions is Mentions.OPTIONAL:
+            return True
+        return arrival.mentions_agent
+
+    def _say(self, arrival: Arrival, text: str, trace: str, at: Moment) -> Transaction[None]:
+        yield from deliveries.notify(arrival.place.address, text, f"notice/{trace}", (arrival.message,), at)
+
+    async def _bury(self, letter: Letter) -> Accepted:
+        log.error("something from %s.%s couldn't be understood: %s", letter.platform, letter.account, letter.why)
+        account = account_key(letter.platform, letter.account)
+        await self._driver.write(arrivals.bury, account, letter.raw, letter.why, self._clock())
+        return Accepted.DEAD
+
+
+def _letter(arrival: Arrival, error: Invalid) -> Letter:
+    """An arrival that turned out to be impossible, as a dead letter that a database can keep."""
+    address = arrival.place.address
+    raw = ascii(arrival)
+    return Letter(address.platform, address.account, raw, str(error))

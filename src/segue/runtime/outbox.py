@@ -1,0 +1,180 @@
+"""The outbox: takes deliveries in order per address and sends them, each by its adapter's class.
+
+Law: a call is started only if it can end before the lease does; what a call did is recorded under the attempt that made
+it. What nobody can know (a call that broke off) is told to the next attempt as doubt, and the adapter's class says what
+to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import ParamSpec, assert_never
+
+from segue.core.contracts import Adapter, Clock, EditsMessages, ReadsBack, Transaction
+from segue.core.messages import Delivery, Sending
+from segue.errors import Fenced, SendLater, SendNever, SendUnsure
+from segue.runtime.patience import Patient
+from segue.runtime.replica import Replica
+from segue.runtime.settings import Blind, GatewaySettings
+from segue.runtime.wakes import Wake
+from segue.store import deliveries
+from segue.store.deliveries import Attempt, Outgoing
+
+P = ParamSpec("P")
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 64
+_CALL = 30.0
+"""Seconds that one call may take."""
+_MARGIN = 0.2
+"""Of the lease, kept back for recording what a call did."""
+_LONGEST_WAIT = 300.0
+PLACEHOLDER = "…"
+MAYBE = "(You may have seen this already.) "
+
+
+class Outbox:
+    """Sends the deliveries of one account."""
+
+    def __init__(
+        self,
+        store: Patient,
+        adapter: Adapter,
+        replica: Replica,
+        settings: GatewaySettings,
+        clock: Clock,
+        tried: Callable[[Delivery, str, float], None],
+    ) -> None:
+        self._store = store
+        self._adapter = adapter
+        self._replica = replica
+        self._settings = settings
+        self._clock = clock
+        self._tried = tried
+        self._calls: set[asyncio.Task[None]] = set()
+        self._idle = asyncio.Event()
+        self.wake = Wake(settings.poll)
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until all that is due was sent, but no longer than this."""
+        self._idle.clear()
+        self.wake.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+
+    async def run(self) -> None:
+        """Send until cancelled; calls under way are let finish."""
+        try:
+            while True:
+                room = _AT_ONCE - len(self._calls)
+                taken = await self._take(room) if room and self._replica.left > 0 else []
+                for held in taken:
+                    call = asyncio.create_task(self._attempt(held), name=f"delivery {held.id}")
+                    self._calls.add(call)
+                    call.add_done_callback(self._ended)
+                if len(taken) < room or not room:
+                    if not self._calls:
+                        self._idle.set()
+                    await self.wake.wait()
+        finally:
+            if self._calls:
+                await asyncio.wait(self._calls)
+
+    async def _take(self, count: int) -> list[Outgoing]:
+        platform, account = self._adapter.platform, self._adapter.account
+        return await self._store.write(deliveries.outgoing, self._replica.id, platform, account, count)
+
+    def _ended(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self.wake.set()
+        if not call.cancelled() and (error := call.exception()):
+            log.error("a delivery failed in a way that nobody foresaw", exc_info=error)
+
+    async def _attempt(self, held: Outgoing) -> None:
+        started = time.monotonic()
+        outcome = await self._outcome(held)
+        self._tried(held.delivery, outcome, time.monotonic() - started)
+
+    async def _outcome(self, held: Outgoing) -> str:
+        """Send it and record what became of it, which is also the name it is counted under."""
+        budget = min(_CALL, self._replica.left - self._replica.lease * _MARGIN)
+        if budget <= 0:
+            # Too close to the end of the lease: whoever holds it next sends it.
+            await self._keep(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
+            return "put off"
+        try:
+            async with asyncio.timeout(budget):
+                message = await self._send(held)
+        except SendLater as error:
+            return await self._later(held, Attempt.REFUSED, error.seconds, error)
+        except SendNever as error:
+            return await self._give_up(held, error)
+        except (SendUnsure, TimeoutError) as error:
+            return await self._later(held, Attempt.UNSURE, None, error)
+        except Fenced as error:
+            log.warning("%s", error)
+            return "lost"
+        return "sent" if await self._keep(deliveries.sent, held, message, self._clock()) else "lost"
+
+    async def _keep(self, record: Callable[P, Transaction[None]], *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Record what became of an attempt; False if the delivery is somebody else's by now."""
+        try:
+            await self._store.write(record, *args, **kwargs)
+        except Fenced as error:
+            log.warning("%s", error)
+            return False
+        return True
+
+    async def _later(self, held: Outgoing, known: Attempt, seconds: float | None, error: Exception) -> str:
+        tried = held.delivery.attempt
+        if self._clock() - held.since > self._settings.give_up_after:
+            return await self._give_up(held, error)
+        delay = seconds if seconds is not None else min(_LONGEST_WAIT, 0.25 * 2 ** min(tried, 12))
+        delay *= random.uniform(1.0, 1.2)  # noqa: S311 -- spreads retries, keeps no secret
+        await self._keep(deliveries.unsent, held, known, delay, str(error) or type(error).__name__)
+        asyncio.get_running_loop().call_later(delay, self.wake.set)
+        return "later" if known is Attempt.REFUSED else "unsure"
+
+    async def _give_up(self, held: Outgoing, error: Exception) -> str:
+        log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)
+        await self._keep(deliveries.give_up, held, str(error) or type(error).__name__, self._clock())
+        return "dead"
+
+    async def _send(self, held: Outgoing) -> str:
+        """One attempt, by the adapter's class."""
+        adapter, delivery = self._adapter, held.delivery
+        if delivery.message and isinstance(adapter, EditsMessages):
+            await adapter.edit(delivery)
+            return delivery.message
+        match adapter.sending:
+            case Sending.KEYED:
+                return await adapter.send(delivery)
+            case Sending.READ_BACK:
+                if delivery.doubtful and isinstance(adapter, ReadsBack) and (found := await adapter.find(delivery)):
+                    return found
+                return await adapter.send(delivery)
+            case Sending.EDIT:
+                return await self._place(adapter, held)
+            case Sending.BLIND:
+                if delivery.doubtful and self._settings.blind is Blind.AT_MOST_ONCE:
+                    raise SendNever("Nobody knows whether it was sent, and the host wants no duplicates.")
+                text = MAYBE + delivery.text if delivery.doubtful else delivery.text
+                return await adapter.send(delivery.with_text(text))
+            case _:
+                assert_never(adapter.sending)
+
+    async def _place(self, adapter: Adapter, held: Outgoing) -> str:
+        """Send a placeholder, keep its id, edit it to the final text: a crash leaves a stray placeholder at most."""
+        delivery = held.delivery
+        if not isinstance(adapter, EditsMessages):
+            raise SendNever(f"{adapter.platform}.{adapter.account} sends by editing, but its adapter can't edit.")
+        message = await adapter.send(delivery.with_text(PLACEHOLDER))
+        await self._store.write(deliveries.placed, delivery, held.me, message)
+        await adapter.edit(delivery.with_message(message))
+        return message

@@ -1,0 +1,65 @@
+"""This process among those that share the database: alive while it beats."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from segue.core.contracts import Ids
+from segue.runtime.patience import Patient
+from segue.store import replicas
+
+TURNS = "turns"
+"""A session has turns and no holder."""
+DELIVERIES = "deliveries"
+"""Something waits to be sent."""
+CONNECTIONS = "connections"
+"""A connection may be free."""
+LOOK = "look "
+"""Before a session's id: something changed for the turn that runs there."""
+
+
+class Replica:
+    """A lease on being alive; what a replica that stopped beating held goes to the others."""
+
+    def __init__(self, store: Patient, ids: Ids, lease: float) -> None:
+        self._store = store
+        self._ids = ids
+        self.lease = lease
+        self.id = ""
+        self._until = 0.0
+
+    async def join(self) -> None:
+        """Come alive under an id that nobody had before."""
+        started = time.monotonic()
+        self.id = self._ids()
+        await self._store.write(replicas.join, self.id, self.lease)
+        self._until = started + self.lease
+        # Whoever starts after a crash takes over what the crash left behind as soon as its lease is over.
+        await self._beat()
+
+    async def beat(self) -> None:
+        """Live on until cancelled; raises `Fenced` when the lease was lost."""
+        while True:
+            await asyncio.sleep(self.lease / 3)
+            await self._beat()
+
+    async def _beat(self) -> None:
+        # The lease is counted from before the call, so that a slow answer makes it shorter, never longer.
+        started = time.monotonic()
+        dead = await self._store.write(replicas.beat, self.id, self.lease)
+        self._until = started + self.lease
+        if dead:
+            for topic in (TURNS, DELIVERIES, CONNECTIONS):
+                await self._store.hint(topic)
+
+    @property
+    def left(self) -> float:
+        """Seconds for which this replica is surely alive to the others."""
+        return self._until - time.monotonic()
+
+    async def leave(self) -> None:
+        """Hand all that is held over to the others."""
+        await self._store.write(replicas.leave, self.id)
+        for topic in (TURNS, DELIVERIES, CONNECTIONS):
+            await self._store.hint(topic)
