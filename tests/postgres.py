@@ -93,16 +93,16 @@ class Postgres:
         """Stop at once, as a crash would; the next start recovers what was committed."""
         self._run("pg_ctl", "stop", "--wait", "--silent", "--mode", "immediate", "--pgdata", str(self._data))
 
-    def create_database(self, template: str = "template1") -> str:
+    def create_database(self) -> str:
         name = f"test_{uuid.uuid4().hex}"
-        self._psql(f"create database {name} owner segue template {template} strategy file_copy")
+        self._psql(f"create database {name} owner segue strategy file_copy")
         return name
 
     def drop_database(self, name: str) -> None:
         self._psql(f"drop database {name} with (force)")
 
-    def dsn(self, database: str) -> str:
-        return f"postgresql://segue@/{database}?host={urllib.parse.quote(str(self._home), safe='')}&port=5432"
+    def dsn(self, database: str, role: str = "segue") -> str:
+        return f"postgresql://{role}@/{database}?host={urllib.parse.quote(str(self._home), safe='')}&port=5432"
 
     def _psql(self, sql: str) -> None:
         self._run("psql", "--no-psqlrc", "--quiet", "-h", str(self._home), "-p", "5432", "-U", "postgres", "-c", sql)
