@@ -1,10 +1,14 @@
 """Each test of the store runs on both databases."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from segue.store.opening import open_driver
+from tests.postgres import Postgres
 from tests.store.world import Engine, World
 
 
@@ -15,12 +19,38 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return found
 
 
+@pytest.fixture(scope="session")
+def migrated(postgres: Postgres) -> str:
+    """A database with today's schema."""
+
+    async def make() -> None:
+        await (await open_driver(postgres.dsn(name))).close()
+
+    name = postgres.create_database()
+    asyncio.run(make())
+    return name
+
+
+@pytest.fixture
+async def emptied_dsn(postgres: Postgres, migrated: str) -> str:
+    """That database without what earlier tests left in it, which is much faster than a new one."""
+    connection = await asyncpg.connect(postgres.dsn(migrated, "postgres"))
+    tables = await connection.fetch(
+        "select tablename from pg_tables where schemaname = 'segue' and tablename <> 'version'"
+    )
+    # As a replica: no trigger and no reference stands in the way.
+    deletes = [f"delete from segue.{table}" for (table,) in tables]
+    await connection.execute(";".join(["set session_replication_role = replica", *deletes]))
+    await connection.close()
+    return postgres.dsn(migrated)
+
+
 @pytest.fixture
 def where(engine: Engine, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty database."""
     if engine is Engine.SQLITE:
         return str(tmp_path / "segue.db")
-    dsn: str = request.getfixturevalue("postgres_dsn")
+    dsn: str = request.getfixturevalue("emptied_dsn")
     return dsn
 
 
