@@ -145,6 +145,7 @@ async def test_whatever_happened_to_a_session_its_export_gives_the_same_one(
     assert without_ids(await store.path(copy)) == without_ids(await store.path(session))
     assert without_ids(await store.visible(copy)) == without_ids(await store.visible(session))
     page = await store.export(session, ann, Form.MARKDOWN)
+    assert page.startswith("<!-- segue markdown 1, ")
     again = await store.import_session(page, ann)
     assert [e.parts for e in await store.path(again) if e.author.role is not Role.GATEWAY] == [
         e.parts for e in await store.path(session) if e.author.role is not Role.GATEWAY
@@ -233,6 +234,7 @@ async def test_an_import_is_found_by_search_and_goes_on(world: World) -> None:
         '"parts":[{"type":"text","text":"a haystack"}],"at":7.0,"turn":41}\n'
     )
     copy = await store.import_session(text, ann)
+    assert [(entry.at, entry.turn) for entry in await store.path(copy)] == [(7.0, 41)]
     await store.index()
     assert [entry.tip for entry in await store.search("hay", ann)] == [Tip(copy, 1)]
     await world.resume(lane, copy, ann)
