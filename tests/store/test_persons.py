@@ -220,7 +220,7 @@ async def test_a_merge_that_does_not_hold_cannot_be_undone(world: World) -> None
     ann, bob = await world.person("ann"), await world.person("bob")
     merge = await world.store.link(ann, bob)
     await world.store.unlink(merge)
-    with pytest.raises(Invalid, match="merge: .* doesn't hold"):
+    with pytest.raises(Invalid, match=r"merge: .* doesn't hold"):
         await world.store.unlink(merge)
     with pytest.raises(Refused) as refused:  # nor is it a move of a lane
         await world.store.undo_move(merge.id, ann)
