@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from segue.core.contracts import Accept, Accepted, Adapter, Agent, Clock, Ids, Letter, TakesWebhooks
+from segue.core.contracts import Accept, Accepted, Adapter, Agent, Clock, Ids, Letter, Probe, TakesWebhooks
 from segue.core.messages import Arrival, Delivery
 from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
@@ -25,6 +25,7 @@ from segue.runtime.settings import GatewaySettings
 from segue.runtime.turns import Turns
 from segue.store import arrivals, search
 from segue.store.store import Store, fresh_ids
+from segue.store.transactions import unheeded
 from segue.store.turns import Finish, Run
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Gateway:
         *,
         clock: Clock = time.time,
         ids: Ids | None = None,
+        probe: Probe = unheeded,
     ) -> None:
         self.store = store
         self.settings = settings or GatewaySettings()
@@ -59,7 +61,7 @@ class Gateway:
         self._patient = Patient(store.driver)
         self._replica = Replica(self._patient, self._ids, self.settings.lease)
         self._turns = Turns(
-            self._patient, agent, self._adapters, self._replica, self.settings, clock, self._turn_finished
+            self._patient, agent, self._adapters, self._replica, self.settings, clock, self._turn_finished, probe
         )
         self._inbox = Inbox(
             store.driver,
@@ -70,9 +72,10 @@ class Gateway:
             clock,
             self._ids,
             self._arrived,
+            probe,
         )
         self._outboxes = {
-            account: Outbox(self._patient, adapter, self._replica, self.settings, clock, self._delivered)
+            account: Outbox(self._patient, adapter, self._replica, self.settings, clock, self._delivered, probe)
             for account, adapter in self._adapters.items()
         }
         self._intakes = [

@@ -1,4 +1,4 @@
-"""The inbox: one transaction from an arrival to a command that was run or a turn that waits; then the platform hears."""
+"""The inbox: one transaction from an arrival to a command that was run or a turn that waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from segue.core.commands import Command, parse
-from segue.core.contracts import Accepted, Clock, Driver, Ids, Letter, Transaction
+from segue.core.contracts import Accepted, Clock, Driver, Ids, Letter, Point, Probe, Transaction
 from segue.core.lanes import Kind, Lane, account_key
 from segue.core.messages import Arrival, plain_text
 from segue.core.values import Moment, PersonId, SessionId
@@ -37,6 +37,7 @@ class Inbox:
         clock: Clock,
         ids: Ids,
         accepted: Callable[[Arrival | Letter, Accepted], None],
+        probe: Probe,
     ) -> None:
         self._driver = driver
         self._turns = turns
@@ -46,6 +47,7 @@ class Inbox:
         self._clock = clock
         self._ids = ids
         self._accepted = accepted
+        self._probe = probe
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
@@ -56,6 +58,7 @@ class Inbox:
                 outcome = await self._take(arrival)
             except Invalid as error:
                 outcome = await self._bury(_letter(arrival, error))
+        self._probe(Point.ACCEPT_COMMITTED)
         self._accepted(arrival, outcome)
         return outcome
 

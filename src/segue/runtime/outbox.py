@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import ParamSpec, assert_never
 
-from segue.core.contracts import Adapter, Clock, EditsMessages, ReadsBack, Transaction
+from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, Transaction
 from segue.core.messages import Delivery, Sending
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
 from segue.runtime.patience import Patient
@@ -49,6 +49,7 @@ class Outbox:
         settings: GatewaySettings,
         clock: Clock,
         tried: Callable[[Delivery, str, float], None],
+        probe: Probe,
     ) -> None:
         self._store = store
         self._adapter = adapter
@@ -56,6 +57,7 @@ class Outbox:
         self._settings = settings
         self._clock = clock
         self._tried = tried
+        self._probe = probe
         self._calls: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self.wake = Wake(settings.poll)
@@ -103,6 +105,7 @@ class Outbox:
 
     async def _outcome(self, held: Outgoing) -> str:
         """Send it and record what became of it, which is also the name it is counted under."""
+        self._probe(Point.SEND_TAKEN)
         budget = min(_CALL, self._replica.left - self._replica.lease * _MARGIN)
         if budget <= 0:
             # Too close to the end of the lease: whoever holds it next sends it.
@@ -120,7 +123,10 @@ class Outbox:
         except Fenced as error:
             log.warning("%s", error)
             return "lost"
-        return "sent" if await self._keep(deliveries.sent, held, message, self._clock()) else "lost"
+        self._probe(Point.SEND_CALLED)
+        kept = await self._keep(deliveries.sent, held, message, self._clock())
+        self._probe(Point.SEND_RECORDED)
+        return "sent" if kept else "lost"
 
     async def _keep(self, record: Callable[P, Transaction[None]], *args: P.args, **kwargs: P.kwargs) -> bool:
         """Record what became of an attempt; False if the delivery is somebody else's by now."""
@@ -176,5 +182,6 @@ class Outbox:
             raise SendNever(f"{adapter.platform}.{adapter.account} sends by editing, but its adapter can't edit.")
         message = await adapter.send(delivery.with_text(PLACEHOLDER))
         await self._store.write(deliveries.placed, delivery, held.me, message)
+        self._probe(Point.SEND_PLACED)
         await adapter.edit(delivery.with_message(message))
         return message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from segue.core.contracts import Adapter, Clock, EditsMessages, ShowsTyping
+from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ShowsTyping
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.splitting import split
@@ -29,12 +29,20 @@ class Stream:
     """What a person sees of a turn before it is done; trouble here never harms the turn."""
 
     def __init__(
-        self, store: Patient, adapter: Adapter | None, replica: Replica, clock: Clock, streams: Streams, run: Run
+        self,
+        store: Patient,
+        adapter: Adapter | None,
+        replica: Replica,
+        clock: Clock,
+        streams: Streams,
+        run: Run,
+        probe: Probe,
     ) -> None:
         self._store = store
         self._replica = replica
         self._clock = clock
         self._run = run
+        self._probe = probe
         self._text = ""
         self._changed = asyncio.Event()
         self._calling = asyncio.Lock()
@@ -96,10 +104,13 @@ class Stream:
         if self._delivery is None:
             return
         self.streamed = Streamed.YES
+        self._probe(Point.STREAM_OPENED)
         async with asyncio.timeout(min(_CALL, self._replica.left)):
             if self._delivery.message:
                 await edits.edit(self._delivery.with_text(text))
                 return
             message = await adapter.send(self._delivery.with_text(text))
+        self._probe(Point.STREAM_SENT)
         await self._store.write(deliveries.placed, self._delivery, held.me, message)
+        self._probe(Point.STREAM_PLACED)
         self._delivery = self._delivery.with_message(message)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from segue.core.contracts import Adapter, Agent, Clock, Longest, Steers, Usage, Work
+from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, Steers, Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Text, ToolCall, ToolResult
 from segue.core.splitting import split
@@ -99,6 +99,7 @@ class Turns:
         settings: GatewaySettings,
         clock: Clock,
         finished: Callable[[Run, Finish], None],
+        probe: Probe,
     ) -> None:
         self._store = store
         self._agent = agent
@@ -107,6 +108,7 @@ class Turns:
         self._settings = settings
         self._clock = clock
         self._finished = finished
+        self._probe = probe
         self._paths = Paths(store)
         self._live: dict[SessionId, Live] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -215,8 +217,9 @@ class Turns:
         account = address.platform, address.account
         adapter = self._adapters.get(account)
         streams = self._settings.accounts.get(account, AccountSettings()).streams
-        stream = Stream(self._store, adapter, self._replica, self._clock, streams, run)
+        stream = Stream(self._store, adapter, self._replica, self._clock, streams, run, self._probe)
         said = Said(run.journal)
+        self._probe(Point.TURN_STARTED)
         try:
             live.answering = asyncio.create_task(self._answer(work, said, stream, run))
             if live.stopping:
@@ -228,6 +231,7 @@ class Turns:
                 raise
         finally:
             await stream.end()
+        self._probe(Point.TURN_ANSWERED)
         done = _finish(live, said, stream.streamed, adapter.longest if adapter else None)
         return await self._write(run, done, path)
 
@@ -260,6 +264,7 @@ class Turns:
         call = said.call(result.id)
         parts: tuple[Part, ...] = (call, result) if call else (result,)
         await self._store.write(turns.journal, run.held, run.name, result.id, parts, self._clock())
+        self._probe(Point.TURN_JOURNALED)
 
     async def _meanwhile(self, live: Live) -> None:
         """The speaker said more while their turn runs: steer it, or end it."""
@@ -279,6 +284,7 @@ class Turns:
     async def _write(self, run: Run, done: Finish, path: list[Entry]) -> Run | None:
         at = self._clock()
         finished = await self._store.write(turns.finish, run.held, done, at)
+        self._probe(Point.TURN_FINISHED)
         if finished.tip is not None and finished.before == run.tip:
             entries, parent = list(path), run.tip
             for n, draft in enumerate(done.drafts, finished.tip.n - len(done.drafts) + 1):
