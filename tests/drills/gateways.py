@@ -1,0 +1,109 @@
+"""Gateways as processes of their own, forked from a server that has imported everything, and killed at will."""
+
+import asyncio
+import contextlib
+import enum
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator
+from multiprocessing.process import BaseProcess
+
+from segue import open_store
+from segue.adapters.http import HttpAccount
+from segue.core.contracts import Accepted, Event, Letter, Work
+from segue.core.messages import Arrival, Text, plain_text
+from segue.core.secret import Secret
+from segue.core.values import Value
+from segue.runtime.gateway import Gateway
+from segue.runtime.listening import Listener, serving
+from segue.runtime.server import make_app
+from segue.runtime.settings import AccountSettings, GatewaySettings
+
+SECRET = "drill"
+ACCOUNT = "alpha"
+
+
+class Bug(enum.Enum):
+    """A mistake that is planted on purpose, to see that a drill finds it."""
+
+    NONE = "none"
+    ACKNOWLEDGES_FIRST = "the platform hears 2xx before the message is durable"
+    FORGETS_KEYS = "a redelivery is taken for a new message"
+
+
+class Plan(Value, frozen=True):
+    """How a gateway is to be run."""
+
+    where: str
+    port: int
+    callback: str
+    lease: float = 0.5
+    pace: float = 0.0
+    """Seconds that the agent takes for a turn."""
+    bug: Bug = Bug.NONE
+
+
+class Repeats:
+    """An agent that says again what it was asked, in two pieces."""
+
+    def __init__(self, pace: float) -> None:
+        self._pace = pace
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        yield Text("You said: ")
+        await asyncio.sleep(self._pace)
+        yield Text(" + ".join(plain_text(draft.parts) for draft in work.asked))
+
+
+class AcknowledgesFirst(Gateway):
+    """A gateway with the oldest bug there is."""
+
+    async def accept(self, arrival: Arrival | Letter) -> Accepted:
+        self._later = asyncio.get_running_loop().call_later(0.02, self._start, arrival)
+        return Accepted.NEW
+
+    def _start(self, arrival: Arrival | Letter) -> None:
+        self._task = asyncio.create_task(super().accept(arrival))
+
+
+async def run(plan: Plan) -> None:
+    """Run a gateway until the process is ended."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    store = await open_store(plan.where)
+    adapter = HttpAccount(Secret(SECRET), plan.callback).adapter(ACCOUNT)
+    settings = GatewaySettings(
+        accounts={("http", ACCOUNT): AccountSettings(public=True)}, lease=plan.lease, poll=plan.lease / 2, grace=2.0
+    )
+    kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
+    listener = Listener("127.0.0.1", plan.port)
+    gateway = kind(store, Repeats(plan.pace), [adapter], settings)
+    async with store, gateway, serving(make_app(gateway), listener):
+        await ended.wait()
+    await adapter.close()
+
+
+def _main(plan: Plan) -> None:
+    # The fork server hands its own way of ending on; a gateway ends by signals.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(run(plan))
+
+
+_forge = multiprocessing.get_context("forkserver")
+_forge.set_forkserver_preload([__name__])
+
+
+def start(plan: Plan) -> BaseProcess:
+    """Start a gateway as a process of its own."""
+    process = _forge.Process(target=_main, args=(plan,), daemon=True)
+    process.start()
+    return process
+
+
+def kill(process: BaseProcess) -> None:
+    """End a process as a power cut would end its program."""
+    assert process.pid is not None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    process.join()

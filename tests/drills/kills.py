@@ -1,0 +1,34 @@
+"""kill -9 at random moments under load, with duplicate deliveries; restart; compare notes."""
+
+import asyncio
+import random
+
+from tests.drills.gateways import Bug, Plan, kill, start
+from tests.drills.town import Report, Town
+
+
+async def run(where: str, kills: int, seed: int, people: int = 8, bug: Bug = Bug.NONE) -> Report:
+    """Kill a gateway so many times while people talk to it, then let it finish."""
+    chance = random.Random(seed)
+    town = Town(people, seed)
+    async with town.platform():
+        plan = Plan(where, town.port, town.callback, pace=0.01, bug=bug)
+        town.start_talking()
+        for _ in range(kills):
+            gateway = await asyncio.to_thread(start, plan)
+            try:
+                async with asyncio.timeout(30):
+                    await town.ready()
+                await asyncio.sleep(chance.expovariate(1 / 0.15))
+            finally:
+                await asyncio.to_thread(kill, gateway)
+        gateway = await asyncio.to_thread(start, plan)
+        try:
+            async with asyncio.timeout(30):
+                await town.ready()
+            await asyncio.sleep(0.5)
+            await town.stop_talking()
+            await town.settle(10.0)
+        finally:
+            await asyncio.to_thread(kill, gateway)
+        return town.compare_notes()

@@ -1,0 +1,166 @@
+"""A town of people who talk to a gateway over HTTP, keep every receipt, and afterwards compare notes.
+
+Black box: all that is known of the gateway is what it answers and what it sends to the callback.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+
+from segue.core.values import Value
+from segue.runtime.listening import Listener, serving
+from segue.runtime.server import Mounted
+from tests.adapters.platform import signed
+from tests.drills.gateways import ACCOUNT, SECRET
+
+
+class Report(Value, frozen=True):
+    """What the people of the town found when they compared notes."""
+
+    accepted: int
+    lost: list[str]
+    """Messages that were acknowledged and never answered."""
+    doubled: list[str]
+    """Messages that were answered by more than one message."""
+    disordered: list[str]
+    """Answers that came before those of earlier messages."""
+    mixed: list[str]
+    """Answers with somebody else's words in them."""
+
+    @property
+    def clean(self) -> bool:
+        return not (self.lost or self.doubled or self.disordered or self.mixed)
+
+
+class Town:
+    """People who each have a chat, and the platform between them and the gateway."""
+
+    def __init__(self, people: int, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._chats = [f"chat-{n}" for n in range(people)]
+        self._sent: dict[str, list[str]] = defaultdict(list)
+        self._accepted: dict[str, list[str]] = defaultdict(list)
+        self._received: dict[str, dict[str, Any]] = {}
+        self._news = asyncio.Event()
+        self._talking: list[asyncio.Task[None]] = []
+        self.callback = ""
+        self.port = 0
+
+    @contextlib.asynccontextmanager
+    async def platform(self) -> AsyncIterator[None]:
+        """Serve the callback: the same key gives the same answer."""
+        listener = Listener("127.0.0.1", 0)
+        self.callback = f"{listener.url}/out"
+        spare = Listener("127.0.0.1", 0)
+        self.port = spare.port
+        spare.close()
+        async with serving(Mounted(self._take), listener):
+            yield
+
+    async def _take(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            call = json.loads(await Request(scope, receive).body())
+        except ClientDisconnect:
+            return  # killed while it was calling
+        if call["kind"] == "message" and call["key"] not in self._received:
+            self._received[call["key"]] = call
+            self._news.set()
+        await JSONResponse({"id": call["key"]})(scope, receive, send)
+
+    def start_talking(self) -> None:
+        """Everybody begins to talk, each in their own chat."""
+        self._talking = [asyncio.create_task(self._talk(chat)) for chat in self._chats]
+
+    async def stop_talking(self) -> None:
+        """Everybody finishes the message that they are sending."""
+        for task in self._talking:
+            task.cancel()
+        await asyncio.gather(*self._talking, return_exceptions=True)
+
+    async def _talk(self, chat: str) -> None:
+        limits = httpx2.Limits(max_connections=1)
+        async with httpx2.AsyncClient(timeout=5.0, limits=limits) as client:
+            n = 0
+            while True:
+                message = f"{chat}-message-{n}"
+                n += 1
+                await self._post(client, chat, message)
+                if self._random.random() < 0.2:
+                    await self._post(client, chat, self._random.choice(self._accepted[chat]))
+                await asyncio.sleep(self._random.uniform(0.0, 0.2))
+
+    async def _post(self, client: httpx2.AsyncClient, chat: str, message: str) -> None:
+        """Send a message until it is acknowledged, as platforms do."""
+        person = {"id": f"person of {chat}", "name": chat}
+        body = json.dumps(
+            {"id": message, "chat": chat, "chat_kind": "dm", "person": person, "text": f"I am {message}"}
+        ).encode()
+        if message not in self._sent[chat]:
+            self._sent[chat].append(message)
+        url = f"http://127.0.0.1:{self.port}/in/http/{ACCOUNT}"
+        while True:
+            with contextlib.suppress(httpx2.TransportError):
+                answer = await client.post(url, content=body, headers=signed(SECRET, body, time.time()))
+                if answer.status_code in {200, 202}:
+                    if message not in self._accepted[chat]:
+                        self._accepted[chat].append(message)
+                    return
+            await asyncio.sleep(0.02)
+
+    async def ready(self) -> None:
+        """Wait until the gateway takes messages in."""
+        async with httpx2.AsyncClient(timeout=5.0) as client:
+            while True:
+                with contextlib.suppress(httpx2.TransportError):
+                    answer = await client.get(f"http://127.0.0.1:{self.port}/readyz")
+                    if answer.status_code == 200:
+                        return
+                await asyncio.sleep(0.01)
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until everything that was acknowledged is answered, or nothing new has come for so long."""
+        while self._unanswered():
+            self._news.clear()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+            except TimeoutError:
+                return
+
+    def _answers(self) -> dict[str, list[str]]:
+        """By message, the keys of the calls that answered it."""
+        answers: dict[str, list[str]] = defaultdict(list)
+        for key, call in self._received.items():
+            for message in call["answers"]:
+                answers[message].append(key)
+        return answers
+
+    def _unanswered(self) -> list[str]:
+        answers = self._answers()
+        return [message for said in self._accepted.values() for message in said if message not in answers]
+
+    def compare_notes(self) -> Report:
+        """What was lost, doubled, out of order or mixed up."""
+        order: dict[str, list[int]] = defaultdict(list)
+        mixed = []
+        for call in self._received.values():
+            chat = call["address"]["chat"]
+            order[chat] += [int(message.rsplit("-", 1)[1]) for message in call["answers"]]
+            if any(f"{other}-" in call["text"] for other in self._chats if other != chat):
+                mixed.append(call["text"])
+        return Report(
+            accepted=sum(map(len, self._accepted.values())),
+            lost=self._unanswered(),
+            doubled=[message for message, keys in self._answers().items() if len(keys) > 1],
+            disordered=[chat for chat, numbers in order.items() if numbers != sorted(numbers)],
+            mixed=mixed,
+        )
