@@ -162,6 +162,10 @@ class Arrival(Value, frozen=True):
         return tuple(dict.fromkeys(key for key in (message, *self.seen_as) if key))
 
 
+PLACEHOLDER = "…"
+"""What stands on a platform until the text is there."""
+
+
 class Sending(StrEnum):
     """How a resend after a crash is kept from doubling, declared by each adapter."""
 
@@ -193,7 +197,6 @@ class Delivery(Value, frozen=True):
     """Earlier attempts of which nobody knows whether the platform took them."""
     answers: tuple[str, ...] = ()
     """The platform ids of the arrivals that it answers, the last one last."""
-
 
     def with_text(self, text: str) -> Delivery:
         """The same delivery with another text."""

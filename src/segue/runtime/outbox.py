@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import ParamSpec, assert_never
 
 from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, Transaction
-from segue.core.messages import Delivery, Sending
+from segue.core.messages import PLACEHOLDER, Delivery, Sending
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
 from segue.runtime.patience import Patient
 from segue.runtime.replica import Replica
@@ -34,7 +34,6 @@ _CALL = 30.0
 _MARGIN = 0.2
 """Of the lease, kept back for recording what a call did."""
 _LONGEST_WAIT = 300.0
-PLACEHOLDER = "…"
 MAYBE = "(You may have seen this already.) "
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ShowsTyping
+from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, ShowsTyping
 from segue.core.lanes import Address
-from segue.core.messages import Delivery
+from segue.core.messages import PLACEHOLDER, Delivery
 from segue.core.splitting import split
 from segue.errors import Fenced, SendError
 from segue.runtime.patience import Patient
@@ -101,16 +101,22 @@ class Stream:
             self._delivery = await self._store.write(
                 deliveries.open_stream, held, self._run.name, address, answers, self._clock()
             )
-        if self._delivery is None:
-            return
-        self.streamed = Streamed.YES
-        self._probe(Point.STREAM_OPENED)
-        async with asyncio.timeout(min(_CALL, self._replica.left)):
-            if self._delivery.message:
-                await edits.edit(self._delivery.with_text(text))
+            if self._delivery is None:
                 return
-            message = await adapter.send(self._delivery.with_text(text))
-        self._probe(Point.STREAM_SENT)
-        await self._store.write(deliveries.placed, self._delivery, held.me, message)
-        self._probe(Point.STREAM_PLACED)
-        self._delivery = self._delivery.with_message(message)
+            self.streamed = Streamed.YES
+            self._probe(Point.STREAM_OPENED)
+        async with asyncio.timeout(min(_CALL, self._replica.left)):
+            if not self._delivery.message:
+                message = await self._place(adapter, self._delivery)
+                self._probe(Point.STREAM_SENT)
+                await self._store.write(deliveries.placed, self._delivery, held.me, message)
+                self._probe(Point.STREAM_PLACED)
+                self._delivery = self._delivery.with_message(message)
+            await edits.edit(self._delivery.with_text(text))
+
+    async def _place(self, adapter: Adapter, delivery: Delivery) -> str:
+        """A message to grow: if its id is lost in a crash, what remains on the platform is a placeholder."""
+        earlier = self._run.streamed is Streamed.YES
+        if earlier and isinstance(adapter, ReadsBack) and (found := await adapter.find(delivery)):
+            return found
+        return await adapter.send(delivery.with_text(PLACEHOLDER))
