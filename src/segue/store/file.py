@@ -19,7 +19,7 @@ from segue.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
-from segue.store.transactions import Steps, pending
+from segue.store.transactions import Steps, pending, too_long
 
 _APPLICATION = 0x53656775
 """`Segu` in the file's header: tells our files from those of other programs."""
@@ -93,7 +93,7 @@ class File:
                 if isinstance(error, apsw.CantOpenError) and not os.access(self.path.parent, os.W_OK):
                     return StoreReadOnly(f"{self.path.parent} can't be written to. {_PERMIT}")
                 return ours(f"{self.path}: {text} (SQLite says: {error})")
-        return error
+        return too_long() if isinstance(error, apsw.TooBigError) else error
 
     def _make(self) -> None:
         """Make an empty file that only we can read, if there is none: conversations are private."""

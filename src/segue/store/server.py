@@ -20,7 +20,7 @@ from segue.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
-from segue.store.transactions import Steps, pending
+from segue.store.transactions import Steps, pending, too_long
 
 TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 """Whatever can come out of a call to the server."""
@@ -112,6 +112,8 @@ class Server:
             # Its own text quotes what people wrote.
             rule = f"{error.constraint_name or error.column_name} of {error.table_name}"
             return StoreConflict(f"{self.place}: a rule of the schema refused the change ({rule}).")
+        if isinstance(error, asyncpg.ProgramLimitExceededError):
+            return too_long()
         for kind, ours, text in _MEANINGS:
             if isinstance(error, kind):
                 return ours(f"{self.place}: {text} (PostgreSQL says: {error})")

@@ -35,6 +35,11 @@ def refuse_unsound(arguments: Mapping[str, Any]) -> None:
                     raise Invalid(name, "text can't contain half of a surrogate pair", "Decode it anew.") from None
 
 
+def too_long() -> Invalid:
+    """The error for a value that is longer than the database, or an index of it, can hold."""
+    return Invalid("value", "one is longer than the database can keep", "Shorten it.")
+
+
 def never_settled(place: str) -> StoreError:
     """The error for a transaction that was overtaken each time it ran."""
     return StoreLocked(f"{place}: others changed the same things {ATTEMPTS} times in a row. Try again.")
