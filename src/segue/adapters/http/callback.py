@@ -56,11 +56,12 @@ _answer = msgspec.json.Decoder(Answer)
 class Callback:
     """Where one account's messages go."""
 
-    def __init__(self, url: str, secret: Secret, clock: Clock) -> None:
+    def __init__(self, url: str, secret: Secret, clock: Clock, slowest: float = SLOWEST) -> None:
+        self._slowest = slowest
         self._url = url
         self._secret = secret
         self._clock = clock
-        self._client = httpx2.AsyncClient(timeout=SLOWEST, mounts=_DIRECT)
+        self._client = httpx2.AsyncClient(timeout=slowest, mounts=_DIRECT)
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -72,7 +73,7 @@ class Callback:
         headers = {"Content-Type": "application/json", **sign(self._secret, body, self._clock())}
         try:
             async with (
-                asyncio.timeout(SLOWEST),
+                asyncio.timeout(self._slowest),
                 self._client.stream("POST", self._url, content=body, headers=headers) as response,
             ):
                 return await self._read(response)

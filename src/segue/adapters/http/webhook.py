@@ -27,7 +27,8 @@ RETRY_AFTER = 1
 class Webhook:
     """An ASGI application for one account."""
 
-    def __init__(self, account: str, secret: Secret, accept: Accept, clock: Clock) -> None:
+    def __init__(self, account: str, secret: Secret, accept: Accept, clock: Clock, slowest: float = SLOWEST) -> None:
+        self._slowest = slowest
         self._account = account
         self._secret = secret
         self._accept = accept
@@ -62,23 +63,23 @@ class Webhook:
     async def _take(self, request: Request) -> Accepted:
         if request.method != "POST":
             raise HTTPException(405, "Send a POST.", {"Allow": "POST"})
-        body = await _body(request)
+        body = await _body(request, self._slowest)
         now, headers = self._clock(), request.headers
         verify(self._secret, body, headers.getlist(TIMESTAMP), headers.getlist(SIGNATURE), now)
         return await self._accept(read(body, self._account, now))
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, slowest: float) -> bytes:
     """The raw body, as long as it is neither too large nor too slow."""
     body = bytearray()
     try:
-        async with asyncio.timeout(SLOWEST):
+        async with asyncio.timeout(slowest):
             async for piece in request.stream():
                 body += piece
                 if len(body) > LARGEST:
                     raise HTTPException(413, f"The body has more than {LARGEST} bytes.")
     except TimeoutError as error:
-        raise HTTPException(408, f"The body took longer than {SLOWEST:.0f} seconds.") from error
+        raise HTTPException(408, f"The body took longer than {slowest:g} seconds.") from error
     return bytes(body)
 
 
