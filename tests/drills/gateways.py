@@ -8,17 +8,20 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
-from segue import open_store
+from segue import Store
 from segue.adapters.http import HttpAccount
-from segue.core.contracts import Accepted, Event, Letter, Work
-from segue.core.messages import Arrival, Text, plain_text
+from segue.core.contracts import Accepted, Driver, Event, Letter, Point, Probe, Work
+from segue.core.messages import Arrival, Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.secret import Secret
 from segue.core.values import Value
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, serving
 from segue.runtime.server import make_app
-from segue.runtime.settings import AccountSettings, GatewaySettings
+from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.store.postgres import Postgres
+from segue.store.sqlite import Sqlite
 
 SECRET = "drill"
 ACCOUNT = "alpha"
@@ -42,15 +45,24 @@ class Plan(Value, frozen=True):
     pace: float = 0.0
     """Seconds that the agent takes for a turn."""
     bug: Bug = Bug.NONE
+    sending: Sending = Sending.KEYED
+    streams: Streams = Streams.WHOLE
+    dies_at: Point | None = None
+    """A label at which the process kills itself."""
+    dies_after: int = 1
+    """The how-manieth time that it comes there."""
 
 
 class Repeats:
-    """An agent that says again what it was asked, in two pieces."""
+    """An agent that looks something up, then says again what it was asked, in two pieces."""
 
     def __init__(self, pace: float) -> None:
         self._pace = pace
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
+        if not work.journal:
+            yield ToolCall("call", "look_up", {})
+            yield ToolResult("call", "found")
         yield Text("You said: ")
         await asyncio.sleep(self._pace)
         yield Text(" + ".join(plain_text(draft.parts) for draft in work.asked))
@@ -67,18 +79,42 @@ class AcknowledgesFirst(Gateway):
         self._task = asyncio.create_task(super().accept(arrival))
 
 
+def _probe(plan: Plan) -> Probe:
+    left = plan.dies_after
+
+    def probe(point: Point) -> None:
+        nonlocal left
+        if point is plan.dies_at:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return probe
+
+
+async def _driver(plan: Plan) -> Driver:
+    if plan.where.startswith("postgresql://"):
+        return await Postgres.open(plan.where, probe=_probe(plan))
+    return await Sqlite.open(Path(plan.where), probe=_probe(plan))
+
+
 async def run(plan: Plan) -> None:
     """Run a gateway until the process is ended."""
+    live = plan.streams is Streams.LIVE
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
-    store = await open_store(plan.where)
-    adapter = HttpAccount(Secret(SECRET), plan.callback).adapter(ACCOUNT)
+    store = Store(await _driver(plan))
+    adapter = HttpAccount(Secret(SECRET), plan.callback, edits=plan.sending is Sending.EDIT or live).adapter(ACCOUNT)
+    adapter.sending = plan.sending
     settings = GatewaySettings(
-        accounts={("http", ACCOUNT): AccountSettings(public=True)}, lease=plan.lease, poll=plan.lease / 2, grace=2.0
+        accounts={("http", ACCOUNT): AccountSettings(public=True, streams=plan.streams)},
+        lease=plan.lease,
+        poll=plan.lease / 2,
+        grace=2.0,
     )
     kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
     listener = Listener("127.0.0.1", plan.port)
-    gateway = kind(store, Repeats(plan.pace), [adapter], settings)
+    gateway = kind(store, Repeats(plan.pace), [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway), listener):
         await ended.wait()
     await adapter.close()

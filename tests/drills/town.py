@@ -16,6 +16,7 @@ import httpx2
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
+from segue.core.messages import PLACEHOLDER, Sending
 from segue.core.values import Value
 from segue.runtime.listening import Listener, serving
 from segue.runtime.server import Mounted
@@ -44,9 +45,10 @@ class Report(Value, frozen=True):
 class Town:
     """People who each have a chat, and the platform between them and the gateway."""
 
-    def __init__(self, people: int, seed: int) -> None:
+    def __init__(self, people: int, seed: int, sending: Sending = Sending.KEYED) -> None:
+        self._sending = sending
         self._random = random.Random(seed)
-        self._chats = [f"chat-{n}" for n in range(people)]
+        self.chats = [f"chat-{n}" for n in range(people)]
         self._sent: dict[str, list[str]] = defaultdict(list)
         self._accepted: dict[str, list[str]] = defaultdict(list)
         self._received: dict[str, dict[str, Any]] = {}
@@ -60,9 +62,7 @@ class Town:
         """Serve the callback: the same key gives the same answer."""
         listener = Listener("127.0.0.1", 0)
         self.callback = f"{listener.url}/out"
-        spare = Listener("127.0.0.1", 0)
-        self.port = spare.port
-        spare.close()
+        self.port = self.free_port()
         async with serving(Mounted(self._take), listener):
             yield
 
@@ -71,14 +71,37 @@ class Town:
             call = json.loads(await Request(scope, receive).body())
         except ClientDisconnect:
             return  # killed while it was calling
-        if call["kind"] == "message" and call["key"] not in self._received:
-            self._received[call["key"]] = call
-            self._news.set()
-        await JSONResponse({"id": call["key"]})(scope, receive, send)
+        await JSONResponse({"id": self._post_up(call)})(scope, receive, send)
+
+    def _post_up(self, call: dict[str, Any]) -> str:
+        """Do what a platform does with a call; by its class, it knows messages by their keys or doesn't."""
+        if call["kind"] == "edit":
+            self._received[call["message"]] |= {"text": call["text"], "answers": call["answers"]}
+        id: str = call["key"] if self._sending is Sending.KEYED else f"post-{len(self._received)}"
+        if call["kind"] == "message" and id not in self._received:
+            self._received[id] = call
+        self._news.set()
+        return id
+
+    @property
+    def _posts(self) -> list[dict[str, Any]]:
+        """What people see, but for placeholders that a crash left behind."""
+        return [call for call in self._received.values() if call["text"] != PLACEHOLDER]
+
+    def free_port(self) -> int:
+        """A port that nobody listens at."""
+        spare = Listener("127.0.0.1", 0)
+        spare.close()
+        return spare.port
+
+    async def say(self, chat: str, message: str) -> None:
+        """One person says one thing."""
+        async with httpx2.AsyncClient(timeout=5.0) as client:
+            await self._post(client, chat, message)
 
     def start_talking(self) -> None:
         """Everybody begins to talk, each in their own chat."""
-        self._talking = [asyncio.create_task(self._talk(chat)) for chat in self._chats]
+        self._talking = [asyncio.create_task(self._talk(chat)) for chat in self.chats]
 
     async def stop_talking(self) -> None:
         """Everybody finishes the message that they are sending."""
@@ -137,25 +160,27 @@ class Town:
                 return
 
     def _answers(self) -> dict[str, list[str]]:
-        """By message, the keys of the calls that answered it."""
+        """By message, the texts that answered it."""
         answers: dict[str, list[str]] = defaultdict(list)
-        for key, call in self._received.items():
+        for call in self._posts:
             for message in call["answers"]:
-                answers[message].append(key)
+                answers[message].append(call["text"])
         return answers
 
     def _unanswered(self) -> list[str]:
         answers = self._answers()
-        return [message for said in self._accepted.values() for message in said if message not in answers]
+        said = [message for messages in self._accepted.values() for message in messages]
+        # An answer says again what it was asked, so one that stops short is none.
+        return [message for message in said if not any(f"I am {message}" in text for text in answers.get(message, ()))]
 
     def compare_notes(self) -> Report:
         """What was lost, doubled, out of order or mixed up."""
         order: dict[str, list[int]] = defaultdict(list)
         mixed = []
-        for call in self._received.values():
+        for call in self._posts:
             chat = call["address"]["chat"]
             order[chat] += [int(message.rsplit("-", 1)[1]) for message in call["answers"]]
-            if any(f"{other}-" in call["text"] for other in self._chats if other != chat):
+            if any(f"{other}-" in call["text"] for other in self.chats if other != chat):
                 mixed.append(call["text"])
         return Report(
             accepted=sum(map(len, self._accepted.values())),

@@ -81,7 +81,12 @@ class Gateway:
         self._intakes = [
             Intake(self._patient, adapter, self._replica, self.accept, self.settings.poll) for adapter in adapters
         ]
-        self.metrics.watch(lambda: self._turns.running, self.settings.slots, lambda: self._replica.left)
+        self.metrics.watch(
+            running=lambda: self._turns.running,
+            slots=self.settings.slots,
+            lease_left=lambda: self._replica.left,
+            refused=lambda: self._patient.refused,
+        )
         self._taking_in = False
         self._looks: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None

@@ -40,6 +40,9 @@ class Metrics:
         )
         self._live = Gauge("segue_turns_running", "Turns that run now.", registry=registry)
         self._slots = Gauge("segue_turn_slots", "Turns that may run at once.", registry=registry)
+        self._refused = Gauge(
+            "segue_writes_refused", "Writes about what another replica holds by now.", registry=registry
+        )
         self._lease = Gauge(
             "segue_lease_left_seconds", "How long this replica is surely alive to the others.", registry=registry
         )
@@ -70,8 +73,11 @@ class Metrics:
         """The database couldn't do something."""
         self._store_errors.labels(type(error).__name__).inc()
 
-    def watch(self, running: Callable[[], float], slots: int, lease_left: Callable[[], float]) -> None:
+    def watch(
+        self, running: Callable[[], float], slots: int, lease_left: Callable[[], float], refused: Callable[[], float]
+    ) -> None:
         """Ask for these figures whenever somebody looks."""
+        self._refused.set_function(refused)
         self._live.set_function(running)
         self._slots.set(slots)
         self._lease.set_function(lease_left)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
 from segue.core.contracts import Driver, Transaction
-from segue.errors import OutcomeUnknown, StoreFull, StoreLocked, StoreReadOnly, StoreUnreachable
+from segue.errors import Fenced, OutcomeUnknown, StoreFull, StoreLocked, StoreReadOnly, StoreUnreachable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,6 +26,8 @@ class Patient:
         self._driver = driver
         self.trouble = ""
         """Why the store can't now; empty while it can."""
+        self.refused = 0
+        """Writes that came too late: what they were about is held by another replica."""
 
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it until the store takes it."""
@@ -44,6 +46,9 @@ class Patient:
         while True:
             try:
                 answer = await ask()
+            except Fenced:
+                self.refused += 1
+                raise
             except PASSING as error:
                 if self.trouble != str(error):
                     log.warning("the store can't now, and is asked again: %s", error)

@@ -1,0 +1,59 @@
+"""Two replicas; one is frozen past its lease in the middle of a turn, taken for dead, and woken."""
+
+import asyncio
+import os
+import re
+import signal
+
+import httpx2
+
+from segue.core.values import Value
+from tests.drills.gateways import Plan, kill, start
+from tests.drills.town import Report, Town
+
+_REFUSED = re.compile(r"^segue_writes_refused ([0-9.]+)$", re.MULTILINE)
+
+
+class Zombies(Value, frozen=True):
+    """What came of it."""
+
+    report: Report
+    refused: int
+    """Writes of woken replicas that the fence turned away."""
+
+
+async def run(where: str, rounds: int, seed: int) -> Zombies:
+    """Freeze a replica in a turn, see the other answer, wake the first and see its writes refused."""
+    town = Town(4, seed)
+    async with town.platform():
+        sleeper = Plan(where, town.port, town.callback, pace=0.3)
+        other = Plan(where, town.free_port(), town.callback, pace=0.05)
+        gateways = [await asyncio.to_thread(start, sleeper), await asyncio.to_thread(start, other)]
+        pid = gateways[0].pid
+        assert pid is not None
+        try:
+            for round_ in range(rounds):
+                await town.ready()
+                messages = [f"{chat}-message-{round_}" for chat in town.chats]
+                await asyncio.gather(*(town.say(chat, m) for chat, m in zip(town.chats, messages, strict=True)))
+                os.kill(pid, signal.SIGSTOP)
+                try:
+                    await town.settle(20.0)
+                finally:
+                    os.kill(pid, signal.SIGCONT)
+            await town.ready()
+            # What a zombie still wanted to do, it does in the moments after it wakes.
+            await asyncio.sleep(1.0)
+            refused = await _refused(town.port)
+        finally:
+            for gateway in gateways:
+                await asyncio.to_thread(kill, gateway)
+        return Zombies(town.compare_notes(), refused)
+
+
+async def _refused(port: int) -> int:
+    async with httpx2.AsyncClient(timeout=5.0) as client:
+        metrics = await client.get(f"http://127.0.0.1:{port}/metrics")
+    found = _REFUSED.search(metrics.text)
+    assert found, metrics.text
+    return round(float(found[1]))
