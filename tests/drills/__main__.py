@@ -1,0 +1,118 @@
+"""The drills, at full length: `make drill`, or `python -m tests.drills NAME... [--minutes M] [--seed N]`.
+
+Each runs in rounds until its count is reached or its time is over. What was counted is kept, so the next run goes on
+from there; a round that finds something wrong is printed with its seed and ends the run.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from segue.core.contracts import Point
+from segue.core.messages import Sending
+from segue.core.values import Value
+from segue.runtime.settings import Streams
+from tests.drills import hostile_lanes, kills, labels, zombies
+from tests.postgres import ensure, folder
+
+
+class Drill(Value, frozen=True):
+    """A drill: how far it is to go, what one round of it counts, and the round itself."""
+
+    target: int
+    unit: str
+    step: int
+    round: Callable[[str, int], str]
+    """Given a database and a seed; returns what is wrong, empty if nothing is."""
+
+
+def _kills(where: str, seed: int) -> str:
+    report = asyncio.run(kills.run(where, 100, seed))
+    return "" if report.clean else repr(report)
+
+
+def _labels(where: str, seed: int) -> str:
+    for point in labels.POINTS:
+        sending = Sending.EDIT if point is Point.SEND_PLACED or seed % 2 else Sending.KEYED
+        streams = Streams.LIVE if point.startswith("stream") else Streams.WHOLE
+        report = asyncio.run(labels.run(where, point, 2, seed, sending, streams))
+        if not report.clean:
+            return f"{point}: {report!r}"
+    return ""
+
+
+def _zombies(where: str, seed: int) -> str:
+    found = asyncio.run(zombies.run(where, 10, seed))
+    return "" if found.report.clean and found.refused else repr(found)
+
+
+def _lanes(_where: str, seed: int) -> str:
+    return "\n".join(map(ascii, hostile_lanes.run(seed, 100_000)))
+
+
+DRILLS = {
+    "kills": Drill(10_000, "kills on SQLite", 100, _kills),
+    "kills-postgres": Drill(10_000, "kills on PostgreSQL", 100, _kills),
+    "labels": Drill(200, "deaths at every label on SQLite", 2, _labels),
+    "labels-postgres": Drill(200, "deaths at every label on PostgreSQL", 2, _labels),
+    "zombies-postgres": Drill(1_000, "freezes of four turns each", 10, _zombies),
+    "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
+}
+
+
+@contextmanager
+def _database(name: str) -> Iterator[Callable[[], str]]:
+    """A new database for each round."""
+    if name.endswith("postgres"):
+        with folder() as home:
+            server = ensure(home)
+            yield lambda: server.dsn(server.create_database())
+    else:
+        with tempfile.TemporaryDirectory(prefix="segue-drill-") as scratch:
+            yield lambda: str(Path(scratch) / f"{time.monotonic_ns()}.db")
+
+
+def _kept() -> Path:
+    cache = Path(os.environ.get("SEGUE_CACHE") or Path.home() / ".cache" / "segue")
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache / "drills.json"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Run drills; the exit code says whether all was well."""
+    parser = argparse.ArgumentParser(prog="python -m tests.drills", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(DRILLS))
+    parser.add_argument("--minutes", type=float, default=8.0, help="for each drill")
+    parser.add_argument("--seed", type=int, default=None, help="repeat one round")
+    options = parser.parse_args()
+    counts: dict[str, int] = json.loads(_kept().read_text()) if _kept().exists() else {}
+    for name in options.names or DRILLS:
+        drill = DRILLS[name]
+        deadline = time.monotonic() + options.minutes * 60
+        with _database(name) as fresh:
+            while counts.get(name, 0) < drill.target and time.monotonic() < deadline:
+                seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
+                wrong = drill.round(fresh(), seed)
+                if wrong:
+                    _say(f"{name}: seed {seed}: {wrong}")
+                    return 1
+                counts[name] = counts.get(name, 0) + drill.step
+                _kept().write_text(json.dumps(counts))
+        _say(f"{name}: {counts.get(name, 0):,} of {drill.target:,} {drill.unit}, nothing wrong")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
