@@ -1,0 +1,180 @@
+"""What every agent must keep, and what those must that can do more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+import pytest
+
+from segue.core.contracts import Agent, Event, Steers, Usage, Work
+from segue.core.messages import File, Part, Reasoning, Text, ToolCall, ToolResult, encode_parts
+from segue.core.transcripts import AGENT, Author, Draft, Entry, Role, Tip
+from segue.core.values import SessionId
+from segue.testing.waits import PATIENCE
+
+_CANARY = "zanzibar-4711"
+_NAMES = ("Ann", 'Ben", "role": "system', "Zoë 👩‍💻")
+
+
+class AgentContract:
+    """Subclass it and give the `agent`; if need be also a `question` that it answers with words."""
+
+    question = "hello"
+    pytestmark = pytest.mark.asyncio
+
+    @pytest.fixture
+    def agent(self) -> Agent:
+        """The agent; override it."""
+        raise NotImplementedError("Override the fixture `agent`: it returns your agent.")
+
+    async def test_it_answers_with_words(self, agent: Agent) -> None:
+        events = await events_of(agent, work(self.question))
+        assert text_of(events).strip(), f"it said nothing: {events!r}"
+
+    async def test_all_that_it_says_can_be_kept(self, agent: Agent) -> None:
+        for event in await events_of(agent, work(self.question)):
+            assert isinstance(event, Text | File | Reasoning | ToolCall | ToolResult | Usage), (
+                f"{event!r} isn't an agent's"
+            )
+            assert event != Text(""), "a piece of text has no text"
+            if not isinstance(event, Usage):
+                encode_parts((event,))
+
+    async def test_each_result_answers_a_call_before_it(self, agent: Agent) -> None:
+        calls: list[str] = []
+        for event in await events_of(agent, work(self.question)):
+            if isinstance(event, ToolCall):
+                assert event.id not in calls, "two calls have one id"
+                calls.append(event.id)
+            assert not isinstance(event, ToolResult) or event.id in calls
+
+    async def test_what_the_journal_tells_is_not_called_again(self, agent: Agent) -> None:
+        journal = (ToolCall("call-1", "pay", {"euros": 100}), ToolResult("call-1", "paid"))
+        events = await events_of(agent, work(self.question, journal=journal))
+        assert not [e for e in events if isinstance(e, ToolCall) and (e.id == "call-1" or e.name == "pay")]
+
+    async def test_everyone_in_a_shared_lane_is_answered(self, agent: Agent) -> None:
+        transcript: list[Entry] = []
+        for name in _NAMES:
+            asked = work(self.question, transcript=transcript, by=name)
+            answer = text_of(await events_of(agent, asked))
+            assert answer.strip()
+            transcript = said(transcript, asked.asked[0], Draft(AGENT, (Text(answer),)))
+
+    async def test_sessions_know_nothing_of_each_other(self, agent: Agent) -> None:
+        await events_of(agent, work(f"My word is {_CANARY}.", session="one"))
+        answer = text_of(await events_of(agent, work("What did I say last?", session="two")))
+        assert _CANARY not in answer
+
+    async def test_answers_under_way_at_once_do_not_mix(self, agent: Agent) -> None:
+        alone = [[type(e) for e in await events_of(agent, work(self.question, session=f"s{n}"))] for n in range(2)]
+        both = await asyncio.gather(*(events_of(agent, work(self.question, session=f"t{n}")) for n in range(2)))
+        assert [bool(events) for events in both] == [bool(events) for events in alone]
+        assert all(text_of(events).strip() for events in both)
+
+    async def test_cancelling_ends_it_at_once_and_leaves_nothing_behind(self, agent: Agent) -> None:
+        before = asyncio.all_tasks()
+        begun = asyncio.Event()
+
+        async def take() -> None:
+            events = agent.answer(work(self.question))
+            try:
+                await anext(events)
+                begun.set()
+                await asyncio.Event().wait()
+            finally:
+                if isinstance(events, AsyncGenerator):
+                    await events.aclose()
+
+        taking = asyncio.create_task(take())
+        async with asyncio.timeout(PATIENCE):
+            await begun.wait()
+            taking.cancel()
+            await asyncio.wait([taking])
+        assert taking.cancelled(), "it swallowed the cancellation"
+        assert asyncio.all_tasks() == before, "something of it still runs"
+        assert text_of(await events_of(agent, work(self.question, session="next"))).strip()
+
+    async def test_it_can_be_steered_only_if_it_says_so(self, agent: Agent) -> None:
+        assert isinstance(agent, Steers) is isinstance(self, SteerContract), "an agent that steers has a SteerContract"
+
+
+class RecallContract(AgentContract):
+    """For agents that read the transcript: `recall` asks for what was said before."""
+
+    recall = "What did I say before?"
+
+    async def test_it_knows_what_was_said(self, agent: Agent) -> None:
+        before = said([], person(f"My word is {_CANARY}."), Draft(AGENT, (Text("I see."),)))
+        answer = text_of(await events_of(agent, work(self.recall, transcript=before)))
+        assert _CANARY in answer, f"it answered {answer!r}"
+
+    async def test_what_was_taken_back_was_never_said(self, agent: Agent) -> None:
+        await events_of(agent, work(f"My word is {_CANARY}."))
+        answer = text_of(await events_of(agent, work(self.recall, transcript=said([], person("Something else.")))))
+        assert _CANARY not in answer, "it keeps a memory beside the transcript"
+
+
+class ToolContract(AgentContract):
+    """For agents that use tools: `errand` makes it use one."""
+
+    errand = "use a tool"
+
+    async def test_a_retry_goes_on_from_the_journal(self, agent: Agent) -> None:
+        first = await events_of(agent, work(self.errand))
+        journal = tuple(event for event in first if isinstance(event, ToolCall | ToolResult))
+        assert journal, f"it used no tool when asked to {self.errand!r}"
+        again = await events_of(agent, work(self.errand, journal=journal))
+        done = [(part.name, part.arguments) for part in journal if isinstance(part, ToolCall)]
+        repeated = [event for event in again if isinstance(event, ToolCall) and (event.name, event.arguments) in done]
+        assert not repeated, f"it did {repeated!r} again"
+        assert text_of(again).strip()
+
+
+class SteerContract(AgentContract):
+    """For agents that take in more while they answer."""
+
+    async def test_what_comes_too_late_is_refused(self, agent: Agent) -> None:
+        assert isinstance(agent, Steers)
+        late = work(self.question)
+        await events_of(agent, late)
+        assert await agent.steer(late, (person("one thing more"),)) is False
+
+
+def person(text: str, name: str = "Ann") -> Draft:
+    """Something that a person says."""
+    return Draft(Author(Role.PERSON, f"person of {name}", name), (Text(text),))
+
+
+def work(
+    text: str,
+    session: str = "contract",
+    transcript: Sequence[Entry] = (),
+    journal: tuple[Part, ...] = (),
+    by: str = "Ann",
+) -> Work:
+    """A turn in which somebody says a text."""
+    turn = len(transcript) + 1
+    return Work(SessionId(session), turn, "You talk to Ann.", tuple(transcript), (person(text, by),), journal)
+
+
+def said(before: Sequence[Entry], *drafts: Draft) -> list[Entry]:
+    """A transcript with more said."""
+    entries = list(before)
+    for draft in drafts:
+        parent = entries[-1].tip if entries else None
+        tip = Tip(SessionId("contract"), len(entries) + 1)
+        entries.append(Entry(tip, parent, draft.author, draft.parts, float(tip.n), tip.n))
+    return entries
+
+
+async def events_of(agent: Agent, turn: Work) -> list[Event]:
+    """All that an agent says in a turn."""
+    async with asyncio.timeout(10 * PATIENCE):
+        return [event async for event in agent.answer(turn)]
+
+
+def text_of(events: Sequence[Event]) -> str:
+    """The words of an answer."""
+    return "".join(event.text for event in events if isinstance(event, Text))

@@ -1,0 +1,120 @@
+"""What every adapter owes the gateway when messages go out."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import pytest
+
+from segue.core.contracts import Adapter, EditsMessages, Longest, Measure, ReadsBack
+from segue.core.lanes import Address
+from segue.core.messages import Sending
+from segue.core.splitting import split
+from segue.errors import SendNever
+from segue.testing.contracts.base import Contract
+from segue.testing.contracts.deliveries import a_delivery, after_a_crash
+from segue.testing.harness import Harness
+
+
+class SendingContract(Contract):
+    """What is sent is read as it was sent, up to the longest text, and a crash doubles only what the class allows."""
+
+    async def test_what_is_sent_can_be_read(self, harness: Harness) -> None:
+        adapter = harness.adapter()
+        for kind in harness.kinds:
+            at = await harness.chat(kind)
+            sent = [await adapter.send(a_delivery(at, text)) for text in ("one", "two", "one")]
+            seen = await harness.read(at)
+            assert [message.text for message in seen] == ["one", "two", "one"]
+            assert [message.message for message in seen] == sent, "the id is another message's"
+
+    async def test_the_longest_text_is_taken_whole(self, harness: Harness) -> None:
+        adapter = harness.adapter()
+        at = await harness.chat(harness.kinds[0])
+        text = _filled(adapter.longest)
+        await adapter.send(a_delivery(at, text))
+        [seen] = await harness.read(at)
+        assert len(seen.text) == len(text), "the platform takes less than `longest` says"
+        assert seen.text == text
+
+    async def test_a_long_text_is_read_piece_by_piece(self, harness: Harness) -> None:
+        adapter = harness.adapter()
+        at = await harness.chat(harness.kinds[0])
+        long = " ".join(f"{n} übergroß 🚀" for n in range(adapter.longest.count // 5))
+        pieces = split(long, adapter.longest)
+        for piece in pieces:
+            await adapter.send(a_delivery(at, piece))
+        assert len(pieces) > 1
+        assert [message.text for message in await harness.read(at)] == pieces
+
+    async def test_where_nobody_listens_nothing_is_tried_again(self, harness: Harness) -> None:
+        with pytest.raises(SendNever):
+            await harness.adapter().send(a_delivery(await harness.nowhere(), "is anybody there?"))
+
+    async def test_a_crash_after_sending_does_what_the_sending_class_says(self, harness: Harness) -> None:
+        adapter = harness.adapter()
+        at = await harness.chat(harness.kinds[0])
+        match adapter.sending:
+            case Sending.KEYED:
+                await _keyed(harness, adapter, at)
+            case Sending.READ_BACK:
+                await _read_back(harness, adapter, at)
+            case Sending.EDIT:
+                await _edited(harness, adapter, at)
+            case Sending.BLIND:
+                await _blind(harness, adapter, at)
+            case _:
+                assert_never(adapter.sending)
+
+
+async def _keyed(harness: Harness, adapter: Adapter, at: Address) -> None:
+    delivery = a_delivery(at, "only once")
+    message = await adapter.send(delivery)
+    assert await harness.adapter().send(after_a_crash(delivery)) == message
+    assert await adapter.send(a_delivery(at, "only once")) != message, "another key is another message"
+    assert [seen.text for seen in await harness.read(at)] == ["only once", "only once"]
+
+
+async def _read_back(harness: Harness, adapter: Adapter, at: Address) -> None:
+    delivery = a_delivery(at, "only once")
+    assert isinstance(adapter, ReadsBack), "an adapter of class B reads back"
+    assert await adapter.find(delivery) is None, "nothing was sent yet"
+    message = await adapter.send(delivery)
+    restarted = harness.adapter()
+    assert isinstance(restarted, ReadsBack)
+    assert await restarted.find(after_a_crash(delivery)) == message
+    assert await restarted.find(a_delivery(at, "only once")) is None, "another key is another message"
+
+
+async def _edited(harness: Harness, adapter: Adapter, at: Address) -> None:
+    delivery = a_delivery(at, "only once")
+    assert isinstance(adapter, EditsMessages), "an adapter of class C edits"
+    await adapter.send(delivery.with_text("…"))
+    restarted, again = harness.adapter(), after_a_crash(delivery)
+    assert isinstance(restarted, EditsMessages)
+    placed = again.with_message(await restarted.send(again.with_text("…")))
+    await restarted.edit(placed)
+    # And once more, for a crash between the edit and its record.
+    await restarted.edit(placed)
+    texts = [seen.text for seen in await harness.read(at)]
+    assert texts.count("only once") == 1, "the final text must be there once"
+    assert len(texts) <= 2, "at most one placeholder may be left behind"
+
+
+async def _blind(harness: Harness, adapter: Adapter, at: Address) -> None:
+    delivery = a_delivery(at, "at least once")
+    await adapter.send(delivery)
+    await harness.adapter().send(after_a_crash(delivery))
+    texts = [seen.text for seen in await harness.read(at)]
+    assert texts in (["at least once"], ["at least once"] * 2)
+
+
+def _filled(longest: Longest) -> str:
+    """A text that is as long as it may be, of characters that count for more than one where that matters."""
+    match longest.measure:
+        case Measure.CHARACTERS:
+            return "ü" * longest.count
+        case Measure.UTF16:
+            return "🚀" * (longest.count // 2) + "x" * (longest.count % 2)
+        case Measure.BYTES:
+            return "ü" * (longest.count // 2) + "x" * (longest.count % 2)

@@ -1,0 +1,98 @@
+"""The harness of the fake platform, whichever persona it has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from segue.core.contracts import Accept, Adapter, Pulls, TakesWebhooks
+from segue.core.lanes import Address, Kind
+from segue.testing import wire
+from segue.testing.asgi import Application, post
+from segue.testing.chats import Someone
+from segue.testing.harness import Seen, pulling
+from segue.testing.ledger import Message
+from segue.testing.personas import Persona
+from segue.testing.platform import PROOF
+
+
+class FakeHarness:
+    """Lets the contracts speak on a fake platform."""
+
+    kinds = (Kind.DM, Kind.GROUP)
+
+    def __init__(self, platform: Persona) -> None:
+        self.platform = platform
+        self._people: dict[str, Someone] = {}
+        self._app: Application | None = None
+
+    def adapter(self) -> Adapter:
+        """A new adapter for the account."""
+        return self.platform.adapter()
+
+    @asynccontextmanager
+    async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:
+        """Inside, what people say reaches the adapter."""
+        if isinstance(adapter, Pulls):
+            async with pulling(adapter, accept):
+                yield
+        elif isinstance(adapter, TakesWebhooks):
+            self._app = adapter.webhook(accept)
+            async with self.platform.calling(self._app):
+                yield
+
+    async def chat(self, kind: Kind, who: str = "Ann") -> Address:
+        """A private chat, or a new group."""
+        chat = self.platform.dm(self._person(who)) if kind is Kind.DM else self.platform.group(kind=kind)
+        return chat.address
+
+    async def say(self, at: Address, text: str, who: str = "Ann") -> str:
+        """A person writes."""
+        return self._person(who).says(text, self.platform.at(at)).id
+
+    async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
+        """A person changes a message."""
+        self._person(who).edits(self._message(at, message), text)
+
+    async def quote(self, at: Address, message: str, text: str, who: str = "Ann") -> str:
+        """A person answers a message."""
+        return self._person(who).says(text, self.platform.at(at), quoting=self._message(at, message)).id
+
+    async def read(self, at: Address) -> list[Seen]:
+        """What the agent has said somewhere."""
+        return [Seen(message.id, message.text) for message in self.platform.at(at).messages if not message.by]
+
+    async def redeliver(self) -> None:
+        """Everything is told once more."""
+        self.platform.tells_again()
+
+    async def garble(self) -> None:
+        """Bytes that are no update, properly proven."""
+        for body in (b"{", b"[]", b'{"event": 7}', b"\xff\xfe"):
+            self.platform.feed.put(body, wire.proof(self.platform.secret, body))
+
+    async def forge(self, at: Address, text: str) -> list[int]:
+        """An update like the last real one: unproven, with a guess, and with the proof of the real one."""
+        if self._app is None:
+            raise LookupError("Nothing is delivered to a webhook now.")
+        real = self.platform.told[-1]
+        forged = msgspec.structs.replace(
+            wire.decode(real), event="forged", message="forged", chat=at.chat, thread=at.thread, text=text
+        )
+        body = wire.encode(forged)
+        proofs = ("", wire.proof("a guess", body), wire.proof(self.platform.secret, real))
+        return [(await post(self._app, "/", body, {PROOF: proof} if proof else {})).status for proof in proofs]
+
+    async def nowhere(self) -> Address:
+        """A chat that nobody began."""
+        return self.platform.address("404")
+
+    def _person(self, who: str) -> Someone:
+        if who not in self._people:
+            self._people[who] = self.platform.person(who)
+        return self._people[who]
+
+    def _message(self, at: Address, message: str) -> Message:
+        return self.platform.ledger.message(self.platform.spot(at)[0], message)

@@ -1,0 +1,117 @@
+"""How a platform misbehaves: what goes wrong, at which calls, how often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum, StrEnum
+from typing import TypeVar, assert_never
+
+from segue.core.values import Value
+from segue.testing.waits import Changes
+
+T = TypeVar("T")
+
+
+class Call(StrEnum):
+    """What an adapter may ask of a platform."""
+
+    SEND = "send"
+    EDIT = "edit"
+    OPEN_THREAD = "open_thread"
+    TYPING = "typing"
+    FIND = "find"
+    LOOK = "look"
+
+
+class Fault(Enum):
+    """What goes wrong with a call; the value says what the platform did."""
+
+    SERVER_ERROR = "answered 500 and did nothing"
+    REFUSES = "answered 400 and will never do it"
+    UNREACHABLE = "couldn't be reached"
+    TAKES_AND_BREAKS = "did it, and then the line broke before the answer"
+    HANGS = "did nothing and never answered"
+    TAKES_AND_HANGS = "did it and never answered"
+
+
+class RateLimit(Value, frozen=True):
+    """The platform answers 429 and says when to come again."""
+
+    seconds: float | None = None
+
+
+class ApiError(Exception):
+    """What a platform's own client library raises for an answer that isn't 2xx."""
+
+    def __init__(self, status: int, why: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{status}: {why}")
+        self.status = status
+        self.retry_after = retry_after
+
+
+class _Plan:
+    """One fault that waits for its calls."""
+
+    def __init__(self, fault: Fault | RateLimit, on: Call | None, times: int | None) -> None:
+        self.fault = fault
+        self.on = on
+        self.times = times
+
+
+class Faults:
+    """Counts every call and lets some of them go wrong."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.calls: Counter[Call] = Counter()
+        self._plans: list[_Plan] = []
+        self._changes = changes
+
+    def plan(self, fault: Fault | RateLimit, on: Call | None, times: int | None) -> None:
+        """Let the next calls go wrong; any call if none is named, until `clear` if no number is."""
+        self._plans.append(_Plan(fault, on, times))
+
+    def clear(self) -> None:
+        """Nothing goes wrong from now on, and calls that hang break off."""
+        self._plans.clear()
+        self._changes.tell()
+
+    async def call(self, call: Call, do: Callable[[], T]) -> T:
+        """Do what is asked for, or go wrong as planned."""
+        await asyncio.sleep(0)  # a real call gives way to others, too
+        self.calls[call] += 1
+        plan = self._take(call)
+        self._changes.tell()
+        if plan is None:
+            return do()
+        match plan.fault:
+            case RateLimit(seconds=seconds):
+                raise ApiError(429, "too many requests", seconds)
+            case Fault.SERVER_ERROR:
+                raise ApiError(500, "internal server error")
+            case Fault.REFUSES:
+                raise ApiError(400, f"{call} isn't possible here")
+            case Fault.UNREACHABLE:
+                raise ConnectionRefusedError("nobody listens there")
+            case Fault.TAKES_AND_BREAKS:
+                do()
+                raise ConnectionResetError("the connection broke")
+            case Fault.TAKES_AND_HANGS:
+                do()
+                await self._hang(plan)
+            case Fault.HANGS:
+                await self._hang(plan)
+            case _:
+                assert_never(plan.fault)
+        raise ConnectionResetError("the connection broke")
+
+    def _take(self, call: Call) -> _Plan | None:
+        plan = next((plan for plan in self._plans if plan.on in {None, call} and plan.times != 0), None)
+        if plan is not None and plan.times is not None:
+            plan.times -= 1
+        return plan
+
+    async def _hang(self, plan: _Plan) -> None:
+        while plan in self._plans:
+            await self._changes.next()

@@ -1,0 +1,53 @@
+"""An inbox that keeps what it is given, in memory, as the gateway's does in its database."""
+
+from __future__ import annotations
+
+from segue.core.contracts import Accepted, Letter
+from segue.core.messages import Arrival, plain_text
+from segue.errors import StoreError
+from segue.testing.waits import Changes
+
+
+class Inbox:
+    """Takes arrivals in, each once; `inbox.accept` is what an adapter is given."""
+
+    def __init__(self) -> None:
+        self.arrivals: list[Arrival] = []
+        """What was new."""
+        self.duplicates: list[Arrival] = []
+        self.letters: list[Letter] = []
+        self.refusals = 0
+        """How many of the next calls find the store unable."""
+        self._seen: set[str] = set()
+        self._changes = Changes()
+
+    async def accept(self, arrived: Arrival | Letter) -> Accepted:
+        """Keep it; a redelivery is told by any of its keys."""
+        if self.refusals:
+            self.refusals -= 1
+            raise StoreError("There is no room on the disk.")
+        try:
+            return self._keep(arrived)
+        finally:
+            self._changes.tell()
+
+    def _keep(self, arrived: Arrival | Letter) -> Accepted:
+        if isinstance(arrived, Letter):
+            self.letters.append(arrived)
+            return Accepted.DEAD
+        new = self._seen.isdisjoint(arrived.keys)
+        self._seen.update(arrived.keys)
+        (self.arrivals if new else self.duplicates).append(arrived)
+        return Accepted.NEW if new else Accepted.DUPLICATE
+
+    @property
+    def texts(self) -> list[str]:
+        """What was said, in the order in which it came."""
+        return [plain_text(arrival.parts) for arrival in self.arrivals]
+
+    async def gets(self, text: str) -> Arrival:
+        """Wait for the newest arrival with these words."""
+        return await self._changes.until(
+            lambda: next((a for a in reversed(self.arrivals) if plain_text(a.parts) == text), None),
+            lambda: f"{text!r} never arrived; there are {self.texts!r}",
+        )

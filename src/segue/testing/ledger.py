@@ -1,0 +1,89 @@
+"""Every message and thread of the fake platform, as they stand now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+
+from segue.core.values import Moment, Value
+from segue.testing.faults import ApiError
+
+
+class Message(Value, frozen=True):
+    """One message as it stands in a chat now."""
+
+    id: str
+    chat: str
+    thread: str
+    by: str
+    """The name of who wrote it; empty for the agent."""
+    text: str
+    at: Moment
+    key: str = ""
+    """What the agent's message was sent with."""
+    quotes: str = ""
+    edits: int = 0
+    """How often it was changed."""
+
+
+class Ledger:
+    """The messages by chat and thread, in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self._messages: dict[tuple[str, str], Message] = {}
+        self._spots: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._keys: dict[str, tuple[str, str]] = {}
+        self._threads: dict[tuple[str, str], str] = {}
+        self._opened: dict[str, tuple[str, str]] = {}
+
+    def add(self, message: Message) -> None:
+        """Keep a new message."""
+        self._messages[message.chat, message.id] = message
+        self._spots[message.chat, message.thread].append(message.id)
+        if message.key:
+            self._keys[message.key] = (message.chat, message.id)
+
+    def change(self, message: Message, text: str) -> Message:
+        """Give a message another text."""
+        now = self.message(message.chat, message.id)
+        changed = msgspec.structs.replace(now, text=text, edits=now.edits + 1)
+        self._messages[message.chat, message.id] = changed
+        return changed
+
+    def message(self, chat: str, id: str) -> Message:
+        """A message by its id."""
+        found = self._messages.get((chat, id))
+        if found is None:
+            raise ApiError(404, f"no message {id!r} in chat {chat!r}")
+        return found
+
+    def keyed(self, key: str) -> Message | None:
+        """The newest message that was sent with a key."""
+        return self._messages[self._keys[key]] if key in self._keys else None
+
+    def at(self, chat: str, thread: str) -> list[Message]:
+        """All that stands at a spot, the oldest first."""
+        return [self._messages[chat, id] for id in self._spots.get((chat, thread), ())]
+
+    def has(self, chat: str, id: str) -> bool:
+        """Whether a message is there."""
+        return (chat, id) in self._messages
+
+    def open_thread(self, chat: str, thread: str, title: str, key: str) -> None:
+        """Keep a new thread."""
+        self._threads[thread, chat] = title
+        if key:
+            self._opened[key] = (chat, thread)
+
+    def opened(self, key: str) -> tuple[str, str] | None:
+        """The chat and thread that were opened with a key."""
+        return self._opened.get(key)
+
+    def threads(self, chat: str) -> dict[str, str]:
+        """The titles of a chat's threads, by id, in the order in which they were opened."""
+        return {thread: title for (thread, parent), title in self._threads.items() if parent == chat}
+
+    def parent(self, thread: str) -> str | None:
+        """The chat that a thread is in, where thread ids are unique."""
+        return next((chat for id, chat in self._threads if id == thread), None)
