@@ -52,5 +52,5 @@ def nearest(owner: PersonId, text: str) -> Transaction[str | None]:
     """The owner's own title that looks most like this one."""
     rows = yield q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR)
     titles = {str(Title(name, number)).casefold(): str(Title(name, number)) for name, number, _ in rows}
-    close = get_close_matches(clean(text)[:LONGEST].casefold(), titles, n=1, cutoff=0.5)
+    close = get_close_matches(clean(text[: 2 * LONGEST])[:LONGEST].casefold(), titles, n=1, cutoff=0.5)
     return titles[close[0]] if close else None
