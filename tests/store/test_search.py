@@ -41,7 +41,7 @@ async def test_only_the_last_word_is_a_beginning(world: World) -> None:
 @pytest.mark.parametrize(
     ("text", "query"),
     [
-        ("ＦＵＬＬ width", "full"),
+        ("\uff26\uff35\uff2c\uff2c width", "full"),
         ("ﬁne ligature", "fine"),
         ("Straße", "STRASSE"),
         ("cafe\u0301 au lait", "café"),
