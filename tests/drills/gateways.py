@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import apsw
+
 from segue import Store
 from segue.adapters.http import HttpAccount
 from segue.core.contracts import Accepted, Driver, Event, Letter, Point, Probe, Work
@@ -22,6 +24,7 @@ from segue.runtime.server import make_app
 from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
 from segue.store.postgres import Postgres
 from segue.store.sqlite import Sqlite
+from tests.store.disk import Disk
 
 SECRET = "drill"
 ACCOUNT = "alpha"
@@ -47,6 +50,10 @@ class Plan(Value, frozen=True):
     bug: Bug = Bug.NONE
     sending: Sending = Sending.KEYED
     streams: Streams = Streams.WHOLE
+    silence: float = 300.0
+    """Seconds after which an agent that says nothing is hung."""
+    full: str = ""
+    """A file; while it exists, the disk is full."""
     dies_at: Point | None = None
     """A label at which the process kills itself."""
     dies_after: int = 1
@@ -63,9 +70,16 @@ class Repeats:
         if not work.journal:
             yield ToolCall("call", "look_up", {})
             yield ToolResult("call", "found")
+        words = " + ".join(plain_text(draft.parts) for draft in work.asked)
+        if "hang" in words:
+            await asyncio.Event().wait()
+        if "raise" in words:
+            raise RuntimeError("as asked")
+        if "die" in words:
+            os.kill(os.getpid(), signal.SIGKILL)
         yield Text("You said: ")
         await asyncio.sleep(self._pace)
-        yield Text(" + ".join(plain_text(draft.parts) for draft in work.asked))
+        yield Text(words)
 
 
 class AcknowledgesFirst(Gateway):
@@ -92,10 +106,17 @@ def _probe(plan: Plan) -> Probe:
     return probe
 
 
+def _refuse_if(full: Path) -> None:
+    if full.exists():
+        raise apsw.FullError("this disk is full")
+
+
 async def _driver(plan: Plan) -> Driver:
     if plan.where.startswith("postgresql://"):
         return await Postgres.open(plan.where, probe=_probe(plan))
-    return await Sqlite.open(Path(plan.where), probe=_probe(plan))
+    disk = Disk()
+    disk.guard = lambda _: _refuse_if(Path(plan.full)) if plan.full else None
+    return await Sqlite.open(Path(plan.where), probe=_probe(plan), vfs=disk.name)
 
 
 async def run(plan: Plan) -> None:
@@ -111,6 +132,7 @@ async def run(plan: Plan) -> None:
         lease=plan.lease,
         poll=plan.lease / 2,
         grace=2.0,
+        turn_silence=plan.silence,
     )
     kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
     listener = Listener("127.0.0.1", plan.port)

@@ -10,6 +10,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from enum import Enum
 from typing import Any
 
 import httpx2
@@ -42,11 +43,19 @@ class Report(Value, frozen=True):
         return not (self.lost or self.doubled or self.disordered or self.mixed)
 
 
+class Fault(Enum):
+    """How a platform can misbehave."""
+
+    BUSY = "answers 429 and wants to be left alone for a second"
+    BROKEN = "answers 500"
+    DROPS = "takes the message and hangs up"
+
+
 class Town:
     """People who each have a chat, and the platform between them and the gateway."""
 
     def __init__(self, people: int, seed: int, sending: Sending = Sending.KEYED) -> None:
-        self._sending = sending
+        self.sending = sending
         self._random = random.Random(seed)
         self.chats = [f"chat-{n}" for n in range(people)]
         self._sent: dict[str, list[str]] = defaultdict(list)
@@ -54,6 +63,8 @@ class Town:
         self._received: dict[str, dict[str, Any]] = {}
         self._news = asyncio.Event()
         self._talking: list[asyncio.Task[None]] = []
+        self.faults: list[Fault] = []
+        """What the platform does to the next calls instead of what it should."""
         self.callback = ""
         self.port = 0
 
@@ -71,13 +82,22 @@ class Town:
             call = json.loads(await Request(scope, receive).body())
         except ClientDisconnect:
             return  # killed while it was calling
-        await JSONResponse({"id": self._post_up(call)})(scope, receive, send)
+        match self.faults.pop(0) if self.faults and call["kind"] == "message" else None:
+            case None:
+                await JSONResponse({"id": self._post_up(call)})(scope, receive, send)
+            case Fault.BUSY:
+                await JSONResponse({}, 429, {"Retry-After": "1"})(scope, receive, send)
+            case Fault.BROKEN:
+                await JSONResponse({}, 500)(scope, receive, send)
+            case Fault.DROPS:
+                self._post_up(call)
+                raise ConnectionResetError("took the message and hung up")
 
     def _post_up(self, call: dict[str, Any]) -> str:
         """Do what a platform does with a call; by its class, it knows messages by their keys or doesn't."""
         if call["kind"] == "edit":
             self._received[call["message"]] |= {"text": call["text"], "answers": call["answers"]}
-        id: str = call["key"] if self._sending is Sending.KEYED else f"post-{len(self._received)}"
+        id: str = call["key"] if self.sending is Sending.KEYED else f"post-{len(self._received)}"
         if call["kind"] == "message" and id not in self._received:
             self._received[id] = call
         self._news.set()
@@ -94,10 +114,44 @@ class Town:
         spare.close()
         return spare.port
 
-    async def say(self, chat: str, message: str) -> None:
-        """One person says one thing."""
+    async def say(self, chat: str, message: str, **more: object) -> None:
+        """One person says one thing, until it is acknowledged."""
         async with httpx2.AsyncClient(timeout=5.0) as client:
-            await self._post(client, chat, message)
+            await self._post(client, chat, message, **more)
+
+    async def call(self, chat: str, message: str, port: int = 0, **more: object) -> httpx2.Response:
+        """One call, whatever comes of it."""
+        body = self._body(chat, message, **more)
+        url = f"http://127.0.0.1:{port or self.port}/in/http/{ACCOUNT}"
+        async with httpx2.AsyncClient(timeout=30.0) as client:
+            return await client.post(url, content=body, headers=signed(SECRET, body, time.time()))
+
+    async def health(self, status: int) -> str:
+        """Wait until the gateway says that it is so, and return what it says."""
+        async with asyncio.timeout(30), httpx2.AsyncClient(timeout=5.0) as client:
+            while True:
+                answer = await client.get(f"http://127.0.0.1:{self.port}/healthz")
+                if answer.status_code == status:
+                    return answer.text
+                await asyncio.sleep(0.01)
+
+    def texts(self, chat: str) -> list[str]:
+        """What the agent said in a chat, in order."""
+        return [call["text"] for call in self._posts if call["address"]["chat"] == chat]
+
+    def calls(self, chat: str) -> list[dict[str, Any]]:
+        """What the gateway sent to a chat, in order."""
+        return [call for call in self._posts if call["address"]["chat"] == chat]
+
+    async def hears(self, chat: str, words: str) -> str:
+        """Wait until the agent says something in a chat, and return it."""
+        while True:
+            self._news.clear()
+            for text in self.texts(chat):
+                if words in text:
+                    return text
+            async with asyncio.timeout(30):
+                await self._news.wait()
 
     def start_talking(self) -> None:
         """Everybody begins to talk, each in their own chat."""
@@ -121,12 +175,14 @@ class Town:
                     await self._post(client, chat, self._random.choice(self._accepted[chat]))
                 await asyncio.sleep(self._random.uniform(0.0, 0.2))
 
-    async def _post(self, client: httpx2.AsyncClient, chat: str, message: str) -> None:
-        """Send a message until it is acknowledged, as platforms do."""
+    def _body(self, chat: str, message: str, **more: object) -> bytes:
         person = {"id": f"person of {chat}", "name": chat}
-        body = json.dumps(
-            {"id": message, "chat": chat, "chat_kind": "dm", "person": person, "text": f"I am {message}"}
-        ).encode()
+        plain = {"id": message, "chat": chat, "chat_kind": "dm", "person": person, "text": f"I am {message}"}
+        return json.dumps(plain | more).encode()
+
+    async def _post(self, client: httpx2.AsyncClient, chat: str, message: str, **more: object) -> None:
+        """Send a message until it is acknowledged, as platforms do."""
+        body = self._body(chat, message, **more)
         if message not in self._sent[chat]:
             self._sent[chat].append(message)
         url = f"http://127.0.0.1:{self.port}/in/http/{ACCOUNT}"
