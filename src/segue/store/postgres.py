@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
 import asyncpg
@@ -12,6 +12,7 @@ import asyncpg
 from segue.core.contracts import Point, Probe, Transaction
 from segue.errors import OutcomeUnknown, StoreUnreachable
 from segue.store.channel import Channel
+from segue.store.pool import Pool
 from segue.store.server import TROUBLE, Server
 from segue.store.statements import POSTGRES, Compiled, compile_for, migrations
 from segue.store.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded
@@ -28,15 +29,13 @@ _IN_THE_WAY = (
     asyncpg.SerializationError,
 )
 """Somebody else came between: the same transaction gets through when it runs again."""
-_Pool = asyncpg.Pool
-_Connection = asyncpg.pool.PoolConnectionProxy
 
 
 class Postgres:
     """Runs transactions against one schema of a PostgreSQL database."""
 
     def __init__(
-        self, server: Server, pool: _Pool, channel: Channel, queries: Mapping[str, Compiled], probe: Probe
+        self, server: Server, pool: Pool, channel: Channel, queries: Mapping[str, Compiled], probe: Probe
     ) -> None:
         self._server = server
         self._pool = pool
@@ -62,7 +61,7 @@ class Postgres:
         """Open the database, its schema made or brought up to date; for a lock it waits `patience` seconds."""
         server = Server(dsn, schema, patience)
         await server.migrate(migrations(POSTGRES) if steps is None else steps, probe)
-        pool = await server.pool(connections)
+        pool = Pool(server.connect_for_transactions, connections)
         channel = Channel(server)
         await channel.open()
         return cls(server, pool, channel, compile_for(POSTGRES) if queries is None else queries, probe)
@@ -109,7 +108,7 @@ class Postgres:
                     breaks += 1
                     if breaks > 1:
                         raise self._server.named(broken.error) from broken.error
-                    await self._pool.expire_connections()  # the others may be as dead
+                    self._pool.forget()
                 except asyncpg.PostgresError as error:
                     raise self._server.named(error) from None  # its text may quote what people wrote
             raise never_settled(self._server.place)
@@ -119,7 +118,7 @@ class Postgres:
                 self._finished.set()
 
     async def _attempt(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]]) -> Any:
-        async with self._connection() as connection:
+        async with self._pool.lend() as connection:
             at = None
             try:
                 await connection.execute(begin)
@@ -140,7 +139,7 @@ class Postgres:
             probe(Point.WRITE_COMMITTED)
             return result
 
-    async def _run(self, connection: _Connection, steps: Transaction[Any]) -> Any:
+    async def _run(self, connection: asyncpg.Connection, steps: Transaction[Any]) -> Any:
         rows: Any = None
         try:
             while True:
@@ -158,17 +157,6 @@ class Postgres:
             return OutcomeUnknown(f"{place}: the connection broke during the commit. Look before you repeat it.")
         return _Broken(error)
 
-    @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncIterator[_Connection]:
-        try:
-            connection = await self._pool.acquire()
-        except TROUBLE as error:
-            raise self._server.named(error) from error
-        try:
-            yield connection
-        finally:
-            await self._pool.release(connection)
-
 
 class _Broken(Exception):
     """The connection ended before anything was committed on it."""
@@ -178,10 +166,11 @@ class _Broken(Exception):
         self.error = error
 
 
-def _gone(connection: _Connection, error: Exception) -> bool:
+def _gone(connection: asyncpg.Connection, error: Exception) -> bool:
     """Whether the connection ended with this error, or is worth no more than one that did."""
     return (
-        isinstance(error, OSError)  # a deadline that passed is one too
+        # A deadline that passed is an OSError; the library is confused by a farewell that nobody asked for.
+        isinstance(error, OSError | asyncpg.InternalClientError)
         or getattr(error, "severity_en", None) in {"FATAL", "PANIC"}
         or connection.is_closed()
     )

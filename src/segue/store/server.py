@@ -22,9 +22,11 @@ from segue.errors import (
 )
 from segue.store.transactions import Steps, pending, too_long
 
-TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """Whatever can come out of a call to the server."""
 
+# A server may have been told not to wait for its disk; we acknowledge what is committed, so we do.
+_DURABLE = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 _SILENT = "it doesn't answer. See whether it runs and whether the address is right."
 _MEANINGS: tuple[tuple[type[Exception], type[StoreError], str], ...] = (
     (asyncpg.LockNotAvailableError, StoreLocked, "somebody else held it too long. Try again."),
@@ -44,15 +46,9 @@ _MEANINGS: tuple[tuple[type[Exception], type[StoreError], str], ...] = (
     (asyncpg.InsufficientResourcesError, StoreUnreachable, "it has run out of memory or of something else."),
     (asyncpg.PostgresSystemError, StoreUnreachable, "its disk doesn't read or write. See whether that is sound."),
     (asyncpg.InterfaceError, StoreUnreachable, _SILENT),
+    (asyncpg.InternalClientError, StoreUnreachable, _SILENT),
     (OSError, StoreUnreachable, _SILENT),
 )
-
-
-class Connection(asyncpg.Connection):
-    """A connection that goes back to the pool as it is: no transaction leaves anything behind on it."""
-
-    def get_reset_query(self) -> str:
-        return ""
 
 
 class Server:
@@ -64,10 +60,10 @@ class Server:
         self.schema = schema
         self.place = _place(dsn)
         self._patience = patience
+        self._wait = str(int(patience * 1000))
         self._settings: dict[str, Any] = {
             "dsn": dsn,
             "timeout": 10,
-            "connection_class": Connection,
             "statement_cache_size": 1000,
             "max_cached_statement_lifetime": 0,
         }
@@ -76,33 +72,34 @@ class Server:
             "search_path": schema,
             "jit": "off",
             # A process that froze in a transaction, or whose machine is gone, must not keep its locks for ever.
-            "idle_in_transaction_session_timeout": str(int(patience * 1000)),
+            "idle_in_transaction_session_timeout": self._wait,
             "tcp_keepalives_idle": "10",
             "tcp_keepalives_interval": "5",
             "tcp_keepalives_count": "3",
         }
 
     async def connect(self) -> asyncpg.Connection:
-        """A connection of one's own, which waits for locks as long as it takes."""
-        try:
-            return await asyncpg.connect(**self._settings, server_settings=self._session)
-        except ValueError:
-            raise _bad_address() from None  # its text quotes the address
-        except TROUBLE as error:
-            raise self.named(error) from error
+        """A connection that waits for locks as long as it takes."""
+        return await self._connect(self._session)
 
-    async def pool(self, most: int) -> asyncpg.Pool:
-        """The connections for transactions, which wait for locks with patience."""
+    async def connect_for_transactions(self) -> asyncpg.Connection:
+        """A connection whose commits are durable and which waits for locks with patience."""
+        # What isn't answered by the deadline won't be: the server may be out of reach without saying so.
+        connection = await self._connect(
+            self._session | {"lock_timeout": self._wait}, command_timeout=3 * self._patience
+        )
         try:
-            return await asyncpg.create_pool(
-                **self._settings,
-                server_settings=self._session | {"lock_timeout": str(int(self._patience * 1000))},
-                # What the server hasn't answered by then it won't: it may be out of reach without saying so.
-                command_timeout=3 * self._patience,
-                min_size=1,
-                max_size=most,
-                init=_be_durable,
-            )
+            await connection.execute(_DURABLE)
+        except TROUBLE as error:
+            connection.terminate()
+            raise self.named(error) from error
+        return connection
+
+    async def _connect(self, session: dict[str, str], **settings: Any) -> asyncpg.Connection:
+        try:
+            return await asyncpg.connect(**self._settings, **settings, server_settings=session)
+        except (ValueError, OverflowError):
+            raise _bad_address() from None  # its text quotes the address
         except TROUBLE as error:
             raise self.named(error) from error
 
@@ -161,13 +158,6 @@ class Server:
     def _key(self) -> int:
         """The number of the lock that those who migrate this schema take."""
         return int.from_bytes(hashlib.sha256(f"segue {self.schema}".encode()).digest()[:8], signed=True)
-
-
-async def _be_durable(connection: asyncpg.Connection) -> None:
-    """Wait for the disk, even where the server was told not to: what is committed gets acknowledged."""
-    await connection.execute(
-        "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
-    )
 
 
 def _place(dsn: str) -> str:
