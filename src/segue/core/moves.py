@@ -83,7 +83,7 @@ class Fork(Value, frozen=True, tag="fork"):
 
 
 class Handoff(Value, frozen=True, tag="handoff"):
-    """Bind another lane to the session that this one speaks to; once settled, a `Release` of the origin completes it."""
+    """Bind another lane to the session that this one speaks to; once settled, a `Release` of the origin ends it."""
 
     origin: Lane
     destination: Lane
