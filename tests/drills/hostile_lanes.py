@@ -4,9 +4,7 @@ A key that leads back to the parts it was made from can't belong to any other la
 and millions of them need no more memory than one.
 """
 
-import argparse
 import random
-import sys
 from collections.abc import Iterator
 
 from segue.core.lanes import Address, Lane
@@ -64,18 +62,3 @@ def run(seed: int, count: int) -> list[tuple[str, str, str, str, str, str]]:
             if len(wrong) == SHOWN:
                 break
     return wrong
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--count", type=int, default=10_000_000)
-    chosen = options.parse_args()
-    wrong = run(chosen.seed, chosen.count)
-    if wrong:
-        raise SystemExit("\n".join(f"shares its key: {six!a}" for six in wrong))
-    sys.stdout.write(f"{chosen.count:,} hostile lanes, seed {chosen.seed}: 0 collisions\n")
-
-
-if __name__ == "__main__":
-    main()
