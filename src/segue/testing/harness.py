@@ -23,8 +23,10 @@ class Seen(Value, frozen=True):
 class Harness(Protocol):
     """A platform under the control of a test."""
 
-    kinds: tuple[Kind, ...]
-    """The kinds of chats that there are."""
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of chats that there are."""
+        ...
 
     def adapter(self) -> Adapter:
         """A new adapter for the account, which remembers nothing of an earlier one."""

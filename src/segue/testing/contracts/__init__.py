@@ -6,7 +6,14 @@ class TestMine(ThreadContract, EditContract):
         return MyHarness()
 """
 
-from segue.testing.contracts.adapters import (
+import pytest
+
+# A failing assert shows its values only in modules that are imported after this.
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{part}" for part in ("adapters", "agents", "arrivals", "base", "sending"))
+)
+
+from segue.testing.contracts.adapters import (  # noqa: E402
     AdapterContract,
     ChangeContract,
     EditContract,
@@ -15,7 +22,12 @@ from segue.testing.contracts.adapters import (
     TypingContract,
     WebhookContract,
 )
-from segue.testing.contracts.agents import AgentContract, RecallContract, SteerContract, ToolContract
+from segue.testing.contracts.agents import (  # noqa: E402
+    AgentContract,
+    RecallContract,
+    SteerContract,
+    ToolContract,
+)
 
 __all__ = [
     "AdapterContract",

@@ -11,7 +11,7 @@ from segue.core.contracts import Agent, Event, Steers, Usage, Work
 from segue.core.messages import File, Part, Reasoning, Text, ToolCall, ToolResult, encode_parts
 from segue.core.transcripts import AGENT, Author, Draft, Entry, Role, Tip
 from segue.core.values import SessionId
-from segue.testing.waits import PATIENCE
+from segue.testing import waits
 
 _CANARY = "zanzibar-4711"
 _NAMES = ("Ann", 'Ben", "role": "system', "Zoë 👩‍💻")
@@ -88,7 +88,7 @@ class AgentContract:
                     await events.aclose()
 
         taking = asyncio.create_task(take())
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(waits.PATIENCE):
             await begun.wait()
             taking.cancel()
             await asyncio.wait([taking])
@@ -171,7 +171,7 @@ def said(before: Sequence[Entry], *drafts: Draft) -> list[Entry]:
 
 async def events_of(agent: Agent, turn: Work) -> list[Event]:
     """All that an agent says in a turn."""
-    async with asyncio.timeout(10 * PATIENCE):
+    async with asyncio.timeout(10 * waits.PATIENCE):
         return [event async for event in agent.answer(turn)]
 
 
