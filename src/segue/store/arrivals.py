@@ -251,6 +251,7 @@ def _queue(
         lane=lane.key,
         route=lane.address.key,
         person=person.id,
+        identity=arrival.speaker.identity.key,
         name=person.name,
         message=arrival.message,
         quotes=arrival.quotes,

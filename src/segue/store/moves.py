@@ -86,9 +86,9 @@ def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transa
     """Take a move back, if every lane that it touched still stands where it left it; what it closed opens again."""
     actor = yield from actors.acting(actor)
     rows = yield q.move(move=move)
-    kind, session, undone = (rows[0][0], rows[0][2], rows[0][5]) if rows else ("", "", None)
+    kind, session = (rows[0][0], rows[0][2]) if rows else ("", "")
     # Only `persons.part` can undo a merge: more than lanes came together in it.
-    if kind in {"", "merge", "part"} or undone is not None:
+    if kind in {"", "merge", "part"} or not (yield q.undo_move(move=move, at=at)):
         raise Refused(Refusal.NOTHING_TO_UNDO)
     made = yield from made_by(move)
     lanes, before = [step.lane for step in made], [step.before for step in made if step.before]
@@ -97,8 +97,6 @@ def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transa
         yield from reopen(SessionId(session), actor, limits)
         view = yield from _view(lanes, before, actor, limits)
     changes = take_back(made, view) if made or kind != "close" else ()
-    if not (yield q.undo_move(move=move, at=at)):
-        raise Refused(Refusal.NOTHING_TO_UNDO)
     return (yield from _apply("undo", changes, view, id, at))
 
 
@@ -159,14 +157,19 @@ def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None
 
 def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) -> Transaction[None]:
     """Each first lane turned out to be the second: what was last used stays, the other's binding ends as merged."""
-    used: dict[Lane, tuple[SessionId, Moment]] = {}
-    for lane in sorted({lane for pair in pairs for lane in pair}, key=lambda lane: lane.key):
+    lanes = sorted({lane for pair in pairs for lane in pair}, key=lambda lane: lane.key)
+    for lane in lanes:
         yield q.lock_lane(lane=lane.key)
-    for lane in {lane for pair in pairs for lane in pair}:
+    bound: set[SessionId] = set()
+    for lane in lanes:
+        bound.update(session for session, *_ in (yield q.last_use(lane=lane.key)))
+    for session in sorted(bound):
+        yield q.lock_session(session=session)
+    # Asked again under the locks: somebody may have spoken meanwhile.
+    used: dict[Lane, tuple[SessionId, Moment]] = {}
+    for lane in lanes:
         for session, since, spoke in (yield q.last_use(lane=lane.key)):
             used[lane] = session, max(since, spoke or since)
-    for session in sorted({session for session, _ in used.values()}):
-        yield q.lock_session(session=session)
     for gone, kept in pairs:
         if gone not in used:
             continue

@@ -16,10 +16,11 @@ update sessions set tail = tail + 1, used = :at,
 where id = :session and closed is null returning tail, holder, epoch, head, tip_session, tip;
 
 -- name: add_turn_from
--- The turn of an arrival, if its lane still speaks to that session.
+-- The turn of an arrival, if its lane still speaks to that session, and its speaker is still that person.
 insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace)
 select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :at, :trace
-from bindings b where b.lane = :lane and b.until is null and b.session = :session returning seq;
+from bindings b where b.lane = :lane and b.until is null and b.session = :session
+  and exists (select 1 from identities i where i.key = :identity and i.person = :person) returning seq;
 
 -- name: add_turn
 -- A turn that came from no lane.
