@@ -108,6 +108,10 @@ class Town:
         """What people see, but for placeholders that a crash left behind."""
         return [call for call in self._received.values() if call["text"] != PLACEHOLDER]
 
+    def client(self) -> httpx2.AsyncClient:
+        """A connection of one's own to the gateway."""
+        return httpx2.AsyncClient(timeout=5.0, limits=httpx2.Limits(max_connections=1))
+
     def free_port(self) -> int:
         """A port that nobody listens at."""
         spare = Listener("127.0.0.1", 0)
@@ -117,7 +121,7 @@ class Town:
     async def say(self, chat: str, message: str, **more: object) -> None:
         """One person says one thing, until it is acknowledged."""
         async with httpx2.AsyncClient(timeout=5.0) as client:
-            await self._post(client, chat, message, **more)
+            await self.post(client, chat, message, **more)
 
     async def call(self, chat: str, message: str, port: int = 0, **more: object) -> httpx2.Response:
         """One call, whatever comes of it."""
@@ -164,15 +168,14 @@ class Town:
         await asyncio.gather(*self._talking, return_exceptions=True)
 
     async def _talk(self, chat: str) -> None:
-        limits = httpx2.Limits(max_connections=1)
-        async with httpx2.AsyncClient(timeout=5.0, limits=limits) as client:
+        async with self.client() as client:
             n = 0
             while True:
                 message = f"{chat}-message-{n}"
                 n += 1
-                await self._post(client, chat, message)
+                await self.post(client, chat, message)
                 if self._random.random() < 0.2:
-                    await self._post(client, chat, self._random.choice(self._accepted[chat]))
+                    await self.post(client, chat, self._random.choice(self._accepted[chat]))
                 await asyncio.sleep(self._random.uniform(0.0, 0.2))
 
     def _body(self, chat: str, message: str, **more: object) -> bytes:
@@ -180,7 +183,7 @@ class Town:
         plain = {"id": message, "chat": chat, "chat_kind": "dm", "person": person, "text": f"I am {message}"}
         return json.dumps(plain | more).encode()
 
-    async def _post(self, client: httpx2.AsyncClient, chat: str, message: str, **more: object) -> None:
+    async def post(self, client: httpx2.AsyncClient, chat: str, message: str, **more: object) -> None:
         """Send a message until it is acknowledged, as platforms do."""
         body = self._body(chat, message, **more)
         if message not in self._sent[chat]:
