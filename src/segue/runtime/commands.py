@@ -59,10 +59,18 @@ class Commands:
         if run is None:
             return Answer(f"/{request.command.name} isn't there yet. /help lists what is.")
         try:
-            authorize(request.standing, Action(request.command.name))
+            authorize((yield from self._standing(request)), Action(request.command.name))
             return (yield from run(request))
         except (Refused, Invalid) as error:
             return Answer(str(error))
+
+    def _standing(self, request: Request) -> Transaction[Standing]:
+        """What the person is to the session here: its owner, or as they came in."""
+        if request.standing is not Standing.PARTICIPANT:
+            return request.standing
+        session = yield from sessions.bound(request.lane)
+        owns = session is None or session.owner == request.met.person.id
+        return Standing.OWNER if owns else Standing.PARTICIPANT
 
     def _help(self, _request: Request) -> Transaction[Answer]:
         yield from ()
@@ -95,9 +103,9 @@ class Commands:
         return Answer(f"You are in {title}. {len(waiting)} waiting.")
 
     def _who(self, request: Request) -> Transaction[Answer]:
-        yield from ()
         name = request.met.person.name or "somebody without a name"
-        return Answer(f"You are {name}, {request.standing.value} here.")
+        standing = yield from self._standing(request)
+        return Answer(f"You are {name}, {standing} here.")
 
     def _bound(self, request: Request) -> Transaction[Session]:
         session = yield from sessions.bound(request.lane)
