@@ -1,0 +1,79 @@
+"""What is installed: adapters and agents, found by the entry points of packages, Segue's own like anybody else's.
+
+An entry point names a `msgspec.Struct`: its fields are the keys of a table in segue.toml, and a value of it makes the
+adapter or the agent. So a package says in one place what its host may write and what becomes of it.
+
+    [project.entry-points."segue.adapters"]
+    irc = "segue_irc:IrcAccount"            # a platform's name, and the keys of its [irc.ACCOUNT] tables
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Protocol, cast
+
+import msgspec
+
+from segue.core.contracts import Adapter, Agent
+from segue.errors import Invalid
+
+ADAPTERS = "segue.adapters"
+AGENTS = "segue.agents"
+
+
+class MakesAdapter(Protocol):
+    """The keys of a table [PLATFORM.ACCOUNT], beside those that every account has."""
+
+    def adapter(self, account: str) -> Adapter:
+        """The adapter for this account."""
+        ...
+
+
+class MakesAgent(Protocol):
+    """The keys of the table [agent], beside its kind."""
+
+    def agent(self) -> Agent:
+        """The agent that answers."""
+        ...
+
+
+def platforms() -> list[str]:
+    """The platforms for which an adapter is installed."""
+    return sorted(entry_points(group=ADAPTERS).names)
+
+
+def agents() -> list[str]:
+    """The kinds of agents that are installed."""
+    return sorted(entry_points(group=AGENTS).names)
+
+
+def adapter_keys(platform: str) -> type[MakesAdapter]:
+    """What an account of a platform is made from."""
+    return cast("type[MakesAdapter]", _load(ADAPTERS, platform, "adapter"))
+
+
+def agent_keys(kind: str) -> type[MakesAgent]:
+    """What an agent of a kind is made from."""
+    return cast("type[MakesAgent]", _load(AGENTS, kind, "agent"))
+
+
+def _load(group: str, name: str, makes: str) -> type[msgspec.Struct]:
+    found = entry_points(group=group, name=name)
+    if len(found) != 1:
+        packages = ", ".join(sorted(entry.dist.name if entry.dist else entry.value for entry in found))
+        raise Invalid(name, f"{len(found)} packages offer this {makes}: {packages}", "Keep one of them installed.")
+    [entry] = found
+    keys = _import(entry, name)
+    if not (isinstance(keys, type) and issubclass(keys, msgspec.Struct) and callable(getattr(keys, makes, None))):
+        raise Invalid(name, f"{entry.value} can't make an {makes}", "Its package must name a msgspec.Struct that does.")
+    return keys
+
+
+def _import(entry: EntryPoint, name: str) -> object:
+    try:
+        return entry.load()
+    except ModuleNotFoundError as error:
+        # A platform's library is an extra of the same name.
+        raise Invalid(name, f"it needs {error.name}, which isn't installed", f"Install `segue[{name}]`.") from error
+    except AttributeError as error:
+        raise Invalid(name, f"{entry.value} isn't there", "Install its package anew.") from error
