@@ -1,0 +1,99 @@
+"""[PLATFORM.ACCOUNT]: the accounts, and the identities of their host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from segue import plugins
+from segue.config.sections import AccountSection
+from segue.config.tables import Tables, as_table, joined, keys_of, nearest, refuse_unknown
+from segue.core.lanes import Identity
+from segue.core.values import Value
+from segue.errors import Invalid
+from segue.plugins import MakesAdapter
+from segue.runtime.settings import AccountSettings
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Account(Value, frozen=True):
+    """One account of a platform: what makes its adapter, and who may talk to it."""
+
+    platform: str
+    name: str
+    keys: MakesAdapter
+    settings: AccountSettings
+
+    @property
+    def path(self) -> str:
+        """Its table."""
+        return joined(self.platform, self.name)
+
+
+def read_accounts(said: Mapping[str, Any], sections: Iterable[str], tables: Tables) -> tuple[Account, ...]:
+    """Every table that is none of the sections is a platform's."""
+    platforms, sections = plugins.platforms(), list(sections)
+    found = []
+    for platform, accounts in said.items():
+        if platform in sections:
+            continue
+        if platform not in platforms:
+            fix = nearest(platform, [*sections, *platforms])
+            raise Invalid(platform, "there is no such key or platform", fix)
+        found += [_account(platform, name, table, tables) for name, table in as_table(accounts, platform).items()]
+    return tuple(found)
+
+
+def read_owners(said: Mapping[str, Any], accounts: Iterable[Account], tables: Tables) -> tuple[Identity, ...]:
+    """The identities of the one person who runs this Segue."""
+    owners = tables.read(_only(said, {"owners"}), Owners, "").owners
+    known = {account.path: account for account in accounts}
+    return tuple(dict.fromkeys(_identity(owner, known) for owner in owners))
+
+
+def refuse_silence(accounts: Iterable[Account], owners: Collection[Identity]) -> None:
+    """Refuse an account that nobody may talk to: whoever wrote it believes that somebody may."""
+    heard = {(owner.platform, owner.account) for owner in owners}
+    for account in accounts:
+        open_to = account.settings
+        if open_to.public or open_to.allow or open_to.allow_groups or (account.platform, account.name) in heard:
+            continue
+        fix = "List user ids in allow, name yourself in owners, or let everybody in with public = true."
+        raise Invalid(account.path, "nobody may talk to it", fix)
+
+
+class Owners(Value, frozen=True):
+    """owners = [...]."""
+
+    owners: tuple[str, ...] = ()
+
+
+def _account(platform: str, name: str, table: object, tables: Tables) -> Account:
+    path = joined(platform, name)
+    if not isinstance(table, Mapping):
+        fix = f"Write it under [{platform}.NAME], with a name of your own for the account."
+        raise Invalid(path, "it belongs to no account", fix)
+    if not _NAME.fullmatch(name):
+        raise Invalid(path, "that can't be an account's name", "Use letters, digits, - and _, at most 64.")
+    kind = plugins.adapter_keys(platform)
+    common, own = set(keys_of(AccountSection)), set(keys_of(kind))
+    refuse_unknown(table, common | own, path)
+    shared = tables.read(_only(table, common), AccountSection, path)
+    keys = tables.read(_only(table, own), kind, path)
+    return Account(platform, name, keys, shared.settings(platform, name))
+
+
+def _identity(owner: str, accounts: Mapping[str, Account]) -> Identity:
+    where, slash, user = owner.partition("/")
+    if not slash or "." not in where or not user.strip():
+        raise Invalid("owners", f'"{owner}" is not an identity', 'Write it as "PLATFORM.ACCOUNT/USER".')
+    account = accounts.get(where)
+    if account is None:
+        raise Invalid("owners", f'"{owner}" names no account of this file', nearest(where, accounts))
+    return Identity(account.platform, account.name, user)
+
+
+def _only(table: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key in keys}

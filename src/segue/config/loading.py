@@ -1,0 +1,126 @@
+"""From a file to a `Config`: every table read, every secret fetched, every mistake named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from segue import plugins
+from segue.config.accounts import Account, read_accounts, read_owners, refuse_silence
+from segue.config.file import data_folder, read_file
+from segue.config.references import References
+from segue.config.resets import read_resets
+from segue.config.sections import (
+    DeliveriesSection,
+    LanesSection,
+    ReplicaSection,
+    ServerSection,
+    StoreSection,
+    TurnsSection,
+)
+from segue.config.tables import Tables, as_table, nearest, within
+from segue.core.lanes import Identity, Rules
+from segue.core.secret import Secret
+from segue.core.values import Value
+from segue.errors import Invalid
+from segue.plugins import MakesAgent
+from segue.runtime.settings import GatewaySettings
+from segue.store.arrivals import Settings
+
+_SECTIONS = ("agent", "deliveries", "lanes", "owners", "replica", "resets", "server", "store", "turns")
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+class Config(Value, frozen=True):
+    """All that the host wrote, and what holds where they wrote nothing."""
+
+    file: Path
+    data: Path
+    """The folder in which Segue keeps what it remembers."""
+    store: Path | Secret
+    """A file of SQLite's, or the address of a PostgreSQL server."""
+    agent: MakesAgent
+    accounts: tuple[Account, ...]
+    server: ServerSection
+    gateway: GatewaySettings
+    secrets: tuple[Secret, ...]
+    """Everything that no log may show."""
+
+
+def load(file: Path, environ: Mapping[str, str]) -> Config:
+    """Read a file; raises `Invalid` for the first mistake in it."""
+    said = read_file(file)
+    file, data = file.absolute(), data_folder(environ)
+    references = References(environ, file.parent)
+    tables = Tables(references)
+    accounts = read_accounts(said, _SECTIONS, tables)
+    owners = read_owners(said, accounts, tables)
+    refuse_silence(accounts, owners)
+    # Last, because it is all that the others fetched.
+    return Config(
+        file=file,
+        data=data,
+        store=_store(tables.section(said, "store", StoreSection), file.parent, data, references),
+        agent=_agent(said.get("agent", {}), tables),
+        accounts=accounts,
+        server=tables.section(said, "server", ServerSection),
+        gateway=_gateway(said, owners, accounts, tables),
+        secrets=tuple(references.fetched),
+    )
+
+
+def _gateway(
+    said: Mapping[str, Any], owners: tuple[Identity, ...], accounts: tuple[Account, ...], tables: Tables
+) -> GatewaySettings:
+    lanes = tables.section(said, "lanes", LanesSection)
+    turns = tables.section(said, "turns", TurnsSection)
+    deliveries = tables.section(said, "deliveries", DeliveriesSection)
+    replica = tables.section(said, "replica", ReplicaSection)
+    resets = read_resets(said.get("resets", {}), plugins.platforms(), tables)
+    return GatewaySettings(
+        routing=Settings(Rules(lanes.groups, lanes.threads), resets, dm_threads=lanes.dm_threads),
+        hosts=owners,
+        accounts={(account.platform, account.name): account.settings for account in accounts},
+        busy=turns.busy,
+        slots=turns.slots,
+        attempts=turns.attempts,
+        turn_silence=turns.silence,
+        turn_total=turns.deadline,
+        blind=deliveries.blind,
+        give_up_after=deliveries.give_up_after,
+        lease=replica.lease,
+        poll=replica.poll,
+        grace=replica.grace,
+    )
+
+
+def _agent(table: object, tables: Tables) -> MakesAgent:
+    table, kinds = as_table(table, "agent"), plugins.agents()
+    kind = table.get("kind", "builtin")
+    if kind not in kinds:
+        raise Invalid("agent.kind", f'there is no agent "{kind}" here', nearest(str(kind), kinds))
+    own = {key: value for key, value in table.items() if key != "kind"}
+    return tables.read(own, plugins.agent_keys(kind), "agent")
+
+
+def _store(section: StoreSection, folder: Path, data: Path, references: References) -> Path | Secret:
+    if section.url is None:
+        return folder / Path(section.path).expanduser() if section.path else data / "segue.db"
+    try:
+        return _server(section.url, references)
+    except Invalid as error:
+        raise within("store.url", error) from error
+
+
+def _server(url: str, references: References) -> Secret:
+    """The address of a PostgreSQL server: written out if it has no password, else by reference."""
+    written = url.startswith(_POSTGRES)
+    address = Secret(url) if written else references.fetch(url)
+    if not address.reveal().startswith(_POSTGRES):
+        raise Invalid("", "it is not the address of a PostgreSQL server", "Begin it with postgresql://")
+    if written and urlsplit(url).password:
+        fix = 'Keep the whole address elsewhere and say where, such as "env:DATABASE_URL".'
+        raise Invalid("", "a password is in it", fix)
+    return address

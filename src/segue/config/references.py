@@ -1,0 +1,79 @@
+"""Secrets by reference: the file says where a secret is, never what it is."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from segue.core.secret import Secret
+from segue.errors import Invalid
+
+_SLOWEST = 30
+"""Seconds that a command may take, a person's touch of a key included."""
+_FIX = 'Keep it elsewhere and say where: "env:NAME", "file:PATH" or "cmd:COMMAND".'
+
+
+class References:
+    """Fetches what references name, and remembers what was secret."""
+
+    def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
+        self._environ = environ
+        self._folder = folder
+        self.fetched: list[Secret] = []
+
+    def fetch(self, reference: object) -> Secret:
+        """The secret behind a reference; errors leave their field to whoever knows the key."""
+        if not isinstance(reference, str) or not reference.strip():
+            raise Invalid("", "it is blank" if reference == "" else "it is not a reference", _FIX)
+        kind, colon, name = reference.partition(":")
+        read = {"env": self._env, "file": self._file, "cmd": self._cmd}.get(kind)
+        if not colon or read is None:
+            raise Invalid("", "the secret itself is in the file", _FIX)
+        if not name.strip():
+            raise Invalid("", f"nothing follows {kind}:", _FIX)
+        value = read(name.strip())
+        secret = Secret(value)
+        self.fetched.append(secret)
+        return secret
+
+    def _env(self, name: str) -> str:
+        value = self._environ.get(name)
+        if value is None:
+            raise Invalid("", f"the variable {name} isn't set", f"Set it: export {name}=...")
+        return _filled(value, f"the variable {name}")
+
+    def _file(self, name: str) -> str:
+        path = self._folder / Path(name).expanduser()
+        try:
+            value = path.read_text()
+        except OSError as error:
+            raise Invalid("", f"{path} can't be read ({error.strerror})", "Write the secret to it.") from error
+        except UnicodeDecodeError as error:
+            raise Invalid("", f"{path} is not UTF-8 text", "Write the secret to it as text.") from error
+        return _filled(value, str(path))
+
+    def _cmd(self, command: str) -> str:
+        fix = "Run it yourself to see why."
+        try:
+            words = shlex.split(command)
+            # The host's own file says what to run; no shell reads it.
+            done = subprocess.run(words, capture_output=True, text=True, timeout=_SLOWEST, check=True)  # noqa: S603
+        except ValueError as error:
+            raise Invalid("", "its command has an open quote, or says what isn't UTF-8", fix) from error
+        except OSError as error:
+            raise Invalid("", f"its command can't be run ({error.strerror})", fix) from error
+        except subprocess.CalledProcessError as error:
+            raise Invalid("", f"its command ended with {error.returncode}", fix) from error
+        except subprocess.TimeoutExpired as error:
+            raise Invalid("", f"its command took longer than {_SLOWEST} seconds", fix) from error
+        return _filled(done.stdout, "what its command printed")
+
+
+def _filled(value: str, where: str) -> str:
+    """A secret without the line end that editors and commands add."""
+    value = value.rstrip("\r\n")
+    if not value.strip():
+        raise Invalid("", f"{where} is blank", "Put the secret there.")
+    return value

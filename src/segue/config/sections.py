@@ -1,0 +1,128 @@
+"""The tables of segue.toml: only what differs from these defaults is written."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from segue.core.lanes import Address, Kind, Place, Sharing
+from segue.core.values import Value
+from segue.errors import Invalid
+from segue.runtime.settings import AccountSettings, Blind, Busy, GatewaySettings, Mentions, Streams
+from segue.store.arrivals import DmThreads
+
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+_DEFAULT = GatewaySettings()
+
+
+class StoreSection(Value, frozen=True):
+    """[store]: a file of SQLite's, or a PostgreSQL server."""
+
+    path: str | None = None
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.path is not None and self.url is not None:
+            raise Invalid("url", "there is a path too", "Keep one of the two.")
+        for key, value in (("path", self.path), ("url", self.url)):
+            if value is not None and not value.strip():
+                raise Invalid(key, "it is blank", "Remove it, or say where the database is.")
+
+
+class LanesSection(Value, frozen=True):
+    """[lanes]: who shares a conversation."""
+
+    groups: Sharing = Sharing.APART
+    threads: Sharing = Sharing.TOGETHER
+    dm_threads: DmThreads = DmThreads.FORK
+
+
+class TurnsSection(Value, frozen=True):
+    """[turns]: how an agent is given its work."""
+
+    busy: Busy = _DEFAULT.busy
+    slots: Count = _DEFAULT.slots
+    attempts: Count = _DEFAULT.attempts
+    silence: Seconds = _DEFAULT.turn_silence
+    deadline: Seconds = _DEFAULT.turn_total
+
+
+class DeliveriesSection(Value, frozen=True):
+    """[deliveries]: how hard to try to send."""
+
+    blind: Blind = _DEFAULT.blind
+    give_up_after: Seconds = _DEFAULT.give_up_after
+
+
+class ReplicaSection(Value, frozen=True):
+    """[replica]: how processes that share a database keep watch over each other."""
+
+    lease: Seconds = _DEFAULT.lease
+    poll: Seconds = _DEFAULT.poll
+    grace: Annotated[float, Meta(ge=0, le=3600)] = _DEFAULT.grace
+
+
+class ServerSection(Value, frozen=True):
+    """[server]: where callers find the gateway."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8800
+    hosts: tuple[str, ...] = ()
+    """Names that it answers to, beside the local ones."""
+
+    def __post_init__(self) -> None:
+        for name in self.hosts:
+            if not name or "/" in name or any(c.isspace() for c in name) or (":" in name and not name.startswith("[")):
+                fix = 'Write the name alone, without scheme and port: "segue.example.org".'
+                raise Invalid("hosts", f'"{name}" is not a name', fix)
+
+
+class HomeSection(Value, frozen=True):
+    """home = { ... }: a place of an account."""
+
+    chat: str
+    kind: Kind
+    space: str = ""
+    thread: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.chat.strip():
+            raise Invalid("chat", "it is blank", "Give the platform's id of the chat.")
+
+    def place(self, platform: str, account: str) -> Place:
+        """The place itself."""
+        return Place(Address(platform, account, self.space, self.chat, self.thread), self.kind, self.name)
+
+
+class AccountSection(Value, frozen=True):
+    """[PLATFORM.ACCOUNT]: the keys that every account has."""
+
+    public: bool = False
+    allow: tuple[str, ...] = ()
+    allow_groups: tuple[str, ...] = ()
+    mentions: Mentions = AccountSettings().mentions
+    streams: Streams = AccountSettings().streams
+    home: HomeSection | None = None
+
+    def __post_init__(self) -> None:
+        for key, ids in (("allow", self.allow), ("allow_groups", self.allow_groups)):
+            for id in ids:
+                if not id.strip():
+                    raise Invalid(key, "one of its ids is blank", "Remove it.")
+                if id == "*":
+                    raise Invalid(key, '"*" is not an id', "List ids, or let everybody in with public = true.")
+
+    def settings(self, platform: str, account: str) -> AccountSettings:
+        """The same, as the gateway reads it."""
+        return AccountSettings(
+            public=self.public,
+            allow=frozenset(self.allow),
+            allow_groups=frozenset(self.allow_groups),
+            mentions=self.mentions,
+            home=self.home.place(platform, account) if self.home else None,
+            streams=self.streams,
+        )

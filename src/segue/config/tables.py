@@ -1,0 +1,168 @@
+"""Reads a table into a value, and says about every mistake which key it is and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import FieldInfo, fields
+
+from segue.config.references import References
+from segue.core.secret import Secret
+from segue.errors import Invalid
+
+T = TypeVar("T")
+_INDEX = re.compile(r" - at `\$(\[\d+\])`$")
+_WANTED = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text in quotes",
+    Secret: "a reference",
+}
+_SHOWN = 40
+
+
+class Tables:
+    """Reads tables; references in them are fetched."""
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+
+    def read(self, table: object, kind: type[T], path: str) -> T:
+        """A value of this kind from a table's keys."""
+        table = as_table(table, path)
+        known = keys_of(kind)
+        refuse_unknown(table, known, path)
+        values = {known[key].name: self._field(known[key], value, joined(path, key)) for key, value in table.items()}
+        for key, field in known.items():
+            if field.required and key not in table:
+                raise Invalid(joined(path, key), "it is missing", f"Add it: {key} = {_example(field.type)}")
+        try:
+            return kind(**values)
+        except Invalid as error:
+            raise within(path, error) from error
+
+    def section(self, tables: Mapping[str, Any], name: str, kind: type[T]) -> T:
+        """One of several tables; if it isn't there, what holds without it."""
+        return self.read(tables.get(name, {}), kind, name)
+
+    def _field(self, field: FieldInfo, value: object, path: str) -> Any:
+        kind = _given(field.type)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return self.read(value, kind, path)
+        try:
+            return msgspec.convert(value, kind, dec_hook=self._fetch)
+        except Invalid as error:
+            raise within(path, error) from error
+        except msgspec.ValidationError as error:
+            index = found[1] if (found := _INDEX.search(str(error))) else ""
+            raise _mistaken(field, kind, value, path, index) from error
+
+    def _fetch(self, _kind: type, value: object) -> Secret:
+        return self._references.fetch(value)
+
+
+def keys_of(kind: type) -> dict[str, FieldInfo]:
+    """The keys of a table that becomes a value of this kind."""
+    return {field.encode_name: field for field in fields(cast("type[msgspec.Struct]", kind))}
+
+
+def as_table(value: object, path: str) -> Mapping[str, Any]:
+    """A table, if it is one."""
+    if not isinstance(value, Mapping):
+        raise Invalid(path, f"{_shown(value)} is not a table", f"Write its keys under [{path}].")
+    return value
+
+
+def refuse_unknown(table: Iterable[str], known: Iterable[str], path: str) -> None:
+    """Refuse a key that nobody reads, with the one that was perhaps meant."""
+    known = list(known)
+    for key in table:
+        if key not in known:
+            raise Invalid(joined(path, key), "there is no such key", nearest(key, known))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What may be written instead of a word that isn't known."""
+    known = sorted(known)
+    if close := get_close_matches(word, known, 1):
+        return f"Did you mean {close[0]}?"
+    return f"There are: {', '.join(known)}." if known else "Remove it."
+
+
+def within(path: str, error: Invalid) -> Invalid:
+    """The same mistake, by its whole name."""
+    return Invalid(joined(path, error.field), error.problem, error.fix)
+
+
+def joined(path: str, key: str) -> str:
+    """The whole name of a key."""
+    return ".".join(part for part in (path, key) if part)
+
+
+def _mistaken(field: FieldInfo, kind: Any, value: object, path: str, index: str) -> Invalid:
+    base, limits = _parts(kind)
+    if isinstance(base, type) and issubclass(base, Enum):
+        choices = [str(member.value) for member in base]
+        fix = nearest(value, choices) if isinstance(value, str) else f"Choose one of: {', '.join(choices)}."
+        return Invalid(path, f"{_shown(value)} is not a choice", fix)
+    if index:
+        return Invalid(path + index, "it is not text in quotes", f"Write {field.encode_name} = {_example(kind)}")
+    if limits and (type(value) is base or (base is float and type(value) is int)):
+        return Invalid(path, f"{value} is out of range", f"Give {_wanted(base)} {limits}.")
+    fix = f"Write {field.encode_name} = {_example(kind, field.default)}"
+    return Invalid(path, f"{_shown(value)} is not {_wanted(base)}", fix)
+
+
+def _given(kind: Any) -> Any:
+    """What may be written: nobody can write None."""
+    if get_origin(kind) is UnionType:
+        [kind] = [part for part in get_args(kind) if part is not NoneType]
+    return kind
+
+
+def _parts(kind: Any) -> tuple[Any, str]:
+    """A type, and its limits in words."""
+    if get_origin(kind) is not Annotated:
+        return kind, ""
+    base, *notes = get_args(kind)
+    words = [
+        f"{word} {limit:.15g}"
+        for note in notes
+        if isinstance(note, Meta)
+        for word, limit in (("of at least", note.ge), ("above", note.gt), ("of at most", note.le))
+        if limit is not None
+    ]
+    return base, " and ".join(words)
+
+
+def _wanted(base: Any) -> str:
+    return _WANTED.get(base, "a list of texts in quotes")
+
+
+def _example(kind: Any, default: object = msgspec.NODEFAULT) -> str:
+    base, _ = _parts(_given(kind))
+    if isinstance(default, int | float) and base is not bool:
+        return f"{default:g}"
+    examples = {bool: "true or false", int: "1", float: "1.5", str: '"..."', Secret: '"env:NAME"'}
+    if isinstance(base, type) and issubclass(base, Enum):
+        return " or ".join(f'"{member.value}"' for member in base)
+    return examples.get(base, '["...", "..."]')
+
+
+def _shown(value: object) -> str:
+    """A wrong value as the host wrote it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= _SHOWN else f'"{value[:_SHOWN]}..."'
+    if isinstance(value, Mapping):
+        return "a table"
+    return "a list" if isinstance(value, list) else str(value)
