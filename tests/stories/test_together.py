@@ -30,7 +30,7 @@ async def test_two_people_at_once_in_one_thread_share_a_session_and_are_told_apa
     assert all(len({message.split("-")[0] for message in call["answers"]}) == 1 for call in calls)
     async with await open_store(stage.where) as store:
         path = await store.path(calls[0]["session"])
-    spoken = [(e.author.name, e.parts[0].text) for e in path if e.author.role is Role.PERSON]  # type: ignore[union-attr]
+    spoken = [(entry.author.name, entry.text) for entry in path if entry.author.role is Role.PERSON]
     assert sorted(spoken) == sorted((n.title(), f"I am {n}-message-{i}") for i in range(5) for n in ("ann", "bob"))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from segue.core.messages import Parts, Summary
+from segue.core.messages import Parts, Summary, plain_text
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
 
@@ -60,6 +60,11 @@ class Entry(Value, frozen=True):
     at: Moment
     turn: int = 0
     """The turn that wrote it; 0 when it came in by other means."""
+
+    @property
+    def text(self) -> str:
+        """Its words, without tools and thoughts."""
+        return plain_text(self.parts)
 
 
 class Ending(StrEnum):
