@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from enum import Enum, StrEnum
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from segue.core.lanes import Audience, Lane
 from segue.core.transcripts import Ending, Tip
 from segue.core.values import PersonId, SessionId, Value
@@ -226,6 +228,19 @@ def lanes_of(move: Move) -> tuple[Lane, ...]:
             return (move.origin, move.destination)
         case Spawn():
             return (move.lane,) if move.lane else ()
+        case _:
+            assert_never(move)
+
+
+def in_lanes(move: Move, now: Mapping[Lane, Lane]) -> Move:
+    """The same move in the lanes that its lanes go on as."""
+    match move:
+        case Renew() | Resume() | Fork() | Release():
+            return replace(move, lane=now[move.lane])
+        case Handoff():
+            return replace(move, origin=now[move.origin], destination=now[move.destination])
+        case Spawn():
+            return replace(move, lane=now[move.lane]) if move.lane else move
         case _:
             assert_never(move)
 

@@ -24,6 +24,7 @@ from segue.core.moves import (
     Unbind,
     View,
     Why,
+    in_lanes,
     lanes_of,
     plan,
     sessions_of,
@@ -32,7 +33,7 @@ from segue.core.moves import (
 from segue.core.titles import new_title
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Invalid, Refusal, Refused
-from segue.store import actors, titles, transcripts
+from segue.store import actors, lanes, titles, transcripts
 from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
@@ -74,6 +75,10 @@ def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
 def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
     """Make a move, or raise `Refused` and change nothing."""
     actor = yield from actors.acting(actor)
+    go_on: dict[Lane, Lane] = {}
+    for lane in lanes_of(move):
+        go_on[lane] = yield from lanes.now(lane)
+    move = in_lanes(move, go_on)
     view = yield from _view(lanes_of(move), sessions_of(move), actor, limits)
     changes = plan(move, view)
     if isinstance(move, Fork) and move.at and not (yield from transcripts.reaches(move.source, move.at)):
@@ -91,28 +96,31 @@ def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transa
     if kind in {"", "merge", "part"} or not (yield q.undo_move(move=move, at=at)):
         raise Refused(Refusal.NOTHING_TO_UNDO)
     made = yield from made_by(move)
-    lanes, before = [step.lane for step in made], [step.before for step in made if step.before]
-    view = yield from _view(lanes, before, actor, limits)
+    touched, before = [step.lane for step in made], [step.before for step in made if step.before]
+    view = yield from _view(touched, before, actor, limits)
     if kind == "close":
         yield from reopen(SessionId(session), actor, limits)
-        view = yield from _view(lanes, before, actor, limits)
+        view = yield from _view(touched, before, actor, limits)
     changes = take_back(made, view) if made or kind != "close" else ()
     return (yield from _apply("undo", changes, view, id, at))
 
 
 def made_by(move: str) -> Transaction[tuple[Made, ...]]:
-    """What a move did to each lane, by the record."""
+    """What a move did to each lane, by the record; a lane that has become another since is named by that."""
     started = yield q.move_started(move=move)
     ended = yield q.move_ended(move=move)
     before = {lane: SessionId(session) for lane, session in ended}
     after = {lane: SessionId(session) for lane, session in started}
-    keys = sorted(before.keys() | after.keys())
-    return tuple(Made(Lane.parse(key), before.get(key), after.get(key)) for key in keys)
+    made: list[Made] = []
+    for key in sorted(before.keys() | after.keys()):
+        lane = yield from lanes.now(Lane.parse(key))
+        made.append(Made(lane, before.get(key), after.get(key)))
+    return tuple(made)
 
 
 def last_move(lane: Lane) -> Transaction[Last | None]:
     """The newest move of a lane that wasn't taken back."""
-    rows = yield q.last_move(lane=lane.key)
+    rows = yield q.last_move(lane=(yield from lanes.now(lane)).key)
     return Last(rows[0][0], rows[0][1], rows[0][3]) if rows else None
 
 
@@ -120,8 +128,8 @@ def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[
     """Close a session: it takes no more turns, its lanes let go of it, its transcript stays."""
     actor = yield from actors.acting(actor)
     rows = yield q.lanes_bound(session=session)
-    lanes = [Lane.parse(lane) for (lane,) in rows]
-    view = yield from _view(lanes, [session], actor, Limits())
+    bound = [Lane.parse(lane) for (lane,) in rows]
+    view = yield from _view(bound, [session], actor, Limits())
     found = view.sessions.get(session)
     if found is None or found.owner != actor.person:
         raise Refused(Refusal.NOT_FOUND)
@@ -135,7 +143,7 @@ def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[
     if (yield q.lanes_bound(session=session)) != rows:
         raise Moved
     yield q.close_session(session=session, at=at)
-    return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in lanes], view, id, at, session))
+    return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in bound], view, id, at, session))
 
 
 def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None]:
@@ -157,17 +165,17 @@ def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None
 
 def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) -> Transaction[None]:
     """Each first lane turned out to be the second: what was last used stays, the other's binding ends as merged."""
-    lanes = sorted({lane for pair in pairs for lane in pair}, key=lambda lane: lane.key)
-    for lane in lanes:
+    every = sorted({lane for pair in pairs for lane in pair}, key=lambda lane: lane.key)
+    for lane in every:
         yield q.lock_lane(lane=lane.key)
     bound: set[SessionId] = set()
-    for lane in lanes:
+    for lane in every:
         bound.update(session for session, *_ in (yield q.last_use(lane=lane.key)))
     for session in sorted(bound):
         yield q.lock_session(session=session)
     # Asked again under the locks: somebody may have spoken meanwhile.
     used: dict[Lane, tuple[SessionId, Moment]] = {}
-    for lane in lanes:
+    for lane in every:
         for session, since, spoke in (yield q.last_use(lane=lane.key)):
             used[lane] = session, max(since, spoke or since)
     for gone, kept in pairs:
@@ -187,22 +195,25 @@ def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) 
 def bind(
     lane: Lane, session: SessionId | None, why: Why, by: PersonId, move: str, at: Moment
 ) -> Transaction[SessionId | None]:
-    """Let a lane speak to a session, or to nobody; returns what it spoke to before."""
+    """Let a lane speak to a session, or to nobody; returns what it spoke to before.
+
+    The clocks of two machines may differ: what comes later in a lane never begins before what came earlier has ended.
+    """
     ended = yield q.end_binding(lane=lane.key, why=why, move=move, at=at)
     if session is not None:
         yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=at)
     return SessionId(ended[0][0]) if ended else None
 
 
-def _view(lanes: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits) -> Transaction[View]:
+def _view(within: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits) -> Transaction[View]:
     """Lock the lanes, what they speak to and the sessions named, and tell how they stand."""
-    for lane in sorted(lanes, key=lambda lane: lane.key):
+    for lane in sorted(within, key=lambda lane: lane.key):
         if not (yield q.lock_lane(lane=lane.key)):
             raise Invalid(
                 "lane", f"{lane.key!r} has never been seen", "Open it first with `store.lane(place, person)`."
             )
     bound: dict[Lane, tuple[SessionId | None, Kind]] = {}
-    for lane in lanes:
+    for lane in within:
         [row] = yield q.bound(lane=lane.key)
         bound[lane] = row[0], Kind(row[4])
     named = list(sessions)

@@ -12,6 +12,7 @@ from segue.core.transcripts import Entry, Session
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Refusal, Refused
 from segue.store import actors
+from segue.store.lanes import now
 from segue.store.rows import Binding, Standing, binding_of, entry_of, session_of, standing_of
 from segue.store.statements import q
 
@@ -21,7 +22,7 @@ _MOST = 1000
 
 def bound(lane: Lane) -> Transaction[Session | None]:
     """The session that a lane speaks to."""
-    rows = yield q.bound(lane=lane.key)
+    rows = yield q.bound(lane=(yield from now(lane)).key)
     if not rows or rows[0][0] is None:
         return None
     [row] = yield q.session(session=rows[0][0])
@@ -43,7 +44,7 @@ def all_lanes(after: str, count: int) -> Transaction[list[Standing]]:
 def history(of: Lane | SessionId, count: int) -> Transaction[list[Binding]]:
     """The bindings that a lane or a session has had, newest first."""
     if isinstance(of, Lane):
-        rows = yield q.lane_history(lane=of.key, count=count)
+        rows = yield q.lane_history(lane=(yield from now(of)).key, count=count)
     else:
         rows = yield q.session_history(session=of, count=count)
     return [binding_of(row) for row in rows]
@@ -68,7 +69,7 @@ def owned(owner: PersonId, count: int, before: Session | None, since: Moment) ->
 
 def here(lane: Lane, count: int) -> Transaction[list[Session]]:
     """The open sessions that a lane has spoken to, the newest of them, in the order in which they came."""
-    rows = yield q.sessions_of_lane(lane=lane.key, count=count)
+    rows = yield q.sessions_of_lane(lane=(yield from now(lane)).key, count=count)
     return [session_of(row) for row in reversed(rows)]
 
 
@@ -111,12 +112,13 @@ def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[SessionId],
     """Remember the list that a person is shown."""
     person = yield from actors.hold(person)
     text = msgspec.json.encode(ids).decode()
-    yield q.keep_list(lane=lane.key, person=person, kind=kind, sessions=text, at=at)
+    yield q.keep_list(lane=(yield from now(lane)).key, person=person, kind=kind, sessions=text, at=at)
 
 
 def line(lane: Lane, person: PersonId, kind: str, number: int) -> Transaction[SessionId]:
     """The session on a line of the list that the person was shown last."""
-    rows = yield q.kept_list(lane=lane.key, person=(yield from actors.now(person)), kind=kind)
+    key = (yield from now(lane)).key
+    rows = yield q.kept_list(lane=key, person=(yield from actors.now(person)), kind=kind)
     shown = msgspec.json.decode(rows[0][0], type=list[str]) if rows else []
     if not 1 <= number <= len(shown):
         raise Refused(Refusal.NOT_FOUND)

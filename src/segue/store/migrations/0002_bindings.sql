@@ -94,7 +94,8 @@ create table bindings (
   by_person {key} not null,
   move {key} not null references moves (id),
   ended_move {key} references moves (id),
-  check ((until is null) = (ended_move is null))
+  check ((until is null) = (ended_move is null)),
+  check (until is null or until >= since)
 ) {strict};
 create unique index bindings_one_a_lane on bindings (lane) where until is null;
 create index bindings_of_session on bindings (session, id);

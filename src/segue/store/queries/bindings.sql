@@ -20,12 +20,14 @@ insert into moves (id, kind, lane, session, by_person, at) values (:move, :kind,
 
 -- name: end_binding
 -- A lane's binding ends; nothing comes back if it had none.
-update bindings set until = :at, ended_why = :why, ended_move = :move where lane = :lane and until is null
-returning session;
+update bindings set until = case when since > :at then since else :at end, ended_why = :why, ended_move = :move
+where lane = :lane and until is null returning session;
 
 -- name: add_binding
 -- A lane speaks to a session from now on.
-insert into bindings (lane, session, since, why, by_person, move) values (:lane, :session, :at, :why, :by, :move);
+insert into bindings (lane, session, since, why, by_person, move)
+values (:lane, :session, coalesce((select case when until > :at then until end from bindings where lane = :lane
+  order by id desc limit 1), :at), :why, :by, :move);
 
 -- name: add_past_binding
 -- A lane takes over what another lane that was folded into it has spoken to.

@@ -1,0 +1,27 @@
+"""Lanes: which lane one is now, if its chat turned out to have another id or its person to be somebody else."""
+
+from __future__ import annotations
+
+from segue.core.contracts import Transaction
+from segue.core.lanes import Address, Lane
+from segue.core.values import PersonId
+from segue.store import actors
+from segue.store.statements import q
+
+
+def now(lane: Lane) -> Transaction[Lane]:
+    """The lane that this one goes on as."""
+    lane = yield from settled(lane)
+    if lane.person:
+        lane = Lane(lane.address, (yield from actors.now(PersonId(lane.person))))
+    return lane
+
+
+def settled(lane: Lane) -> Transaction[Lane]:
+    """The same person's share, or all, of the chat under the id that it was first known by."""
+    rows = yield q.alias(alias=lane.address.outside.key)
+    if not rows:
+        return lane
+    chat = Address.parse(rows[0][0])
+    address = Address(chat.platform, chat.account, chat.space, chat.chat, lane.address.thread)
+    return Lane(address, lane.person)
