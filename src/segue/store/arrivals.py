@@ -20,7 +20,6 @@ from segue.store.statements import q
 from segue.store.transactions import Moved
 from segue.store.turns import ARRIVAL, Claim, Run, Turn
 
-
 KEPT = 8 * 86400.0
 """Seconds for which a redelivery is known: a day more than the most patient platform tries."""
 

@@ -114,7 +114,8 @@ def made_by(move: str) -> Transaction[tuple[Made, ...]]:
     made: list[Made] = []
     for key in sorted(before.keys() | after.keys()):
         lane = yield from lanes.now(Lane.parse(key))
-        made.append(Made(lane, before.get(key), after.get(key)))
+        if all(lane != step.lane for step in made):
+            made.append(Made(lane, before.get(key), after.get(key)))
     return tuple(made)
 
 
