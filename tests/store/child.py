@@ -77,6 +77,7 @@ async def plainly(database: str) -> None:
     try:
         # Inline: whatever is imported only now may lie where nobody can read it.
         db = await open_sqlite(Path(database), running=Running.INLINE)
+        say("opened")
         await db.write(put, 1)
         await db.close()
     except StoreError as error:

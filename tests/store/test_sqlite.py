@@ -13,9 +13,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import apsw
 import pytest
@@ -31,6 +32,7 @@ from segue.errors import (
     StoreLocked,
     StoreUnreachable,
 )
+from segue.store.file import File
 from segue.store.sqlite import Sqlite
 from segue.store.statements import Compiled
 from tests.store.child import NOBODY
@@ -382,6 +384,36 @@ async def test_a_file_that_somebody_holds_can_not_be_opened_for_now(path: Path) 
     assert await rows(path) == {0: "first"}
 
 
+class Reluctant:
+    """A connection that answers the switch to a write-ahead log with these, one after the other."""
+
+    def __init__(self, *answers: str | apsw.Error) -> None:
+        self.left = list(answers)
+
+    def execute(self, _: str) -> list[tuple[str]]:
+        answer = self.left.pop(0)
+        if isinstance(answer, apsw.Error):
+            raise answer
+        return [(answer,)]
+
+
+def switch(path: Path, patience: float, connection: Reluctant) -> None:
+    File(path, time.time, patience, None)._log_ahead(cast("apsw.Connection", connection))
+
+
+def test_the_switch_to_a_log_is_tried_until_nobody_is_in_the_way(path: Path) -> None:
+    connection = Reluctant(apsw.BusyError(), "delete", apsw.BusyError(), "wal")
+    switch(path, 600, connection)
+    assert connection.left == []
+    with pytest.raises(apsw.BusyError):
+        switch(path, -1, Reluctant(apsw.BusyError()))
+
+
+def test_a_file_system_that_can_not_share_memory_is_named(path: Path) -> None:
+    with pytest.raises(StoreUnreachable, match="Use a local disk"):
+        switch(path, -1, Reluctant("delete"))
+
+
 @pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError])
 async def test_a_disk_that_fails_while_the_file_is_made_can_be_tried_again(
     tmp_path: Path, disk: Disk, error: type[apsw.Error]
@@ -442,7 +474,7 @@ def test_with_permission_to_write_it_works() -> None:
     """The two tests above can tell."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
-        assert plainly(Path(folder) / "segue.db") == "done"
+        assert plainly(Path(folder) / "segue.db") == "opened\ndone"
 
 
 def plainly(path: Path) -> str:

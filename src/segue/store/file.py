@@ -90,8 +90,6 @@ class File:
         """What an error of SQLite is for us; one that only a mistake in our SQL can cause stays as it is."""
         for kinds, ours, text in _MEANINGS:
             if isinstance(error, kinds):
-                if isinstance(error, apsw.CantOpenError) and not os.access(self.path.parent, os.W_OK):
-                    return StoreReadOnly(f"{self.path.parent} can't be written to. {_PERMIT}")
                 return ours(f"{self.path}: {text} (SQLite says: {error})")
         return too_long() if isinstance(error, apsw.TooBigError) else error
 

@@ -23,7 +23,6 @@ from typing import Self
 from segue.store.hints import Hints
 
 _log = logging.getLogger(__name__)
-_LONGEST = 103  # bytes; macOS takes 103 and a zero, Linux four more
 _LARGEST = 65536
 _MOST = 256  # in one go, so that a flood of hints leaves the event loop its other work
 
@@ -63,8 +62,6 @@ class Wake(Hints):
             raise PermissionError(f"{folder} isn't a folder that only we can enter")
         own = secrets.token_hex(6)
         unready = folder / f".{own}"
-        if len(os.fsencode(unready)) > _LONGEST:
-            raise OSError(f"{folder} is too long a path for a socket")
         heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             heard.settimeout(0)
