@@ -202,7 +202,8 @@ def bind(
     """
     ended = yield q.end_binding(lane=lane.key, why=why, move=move, at=at)
     if session is not None:
-        yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=at)
+        since = max(at, ended[0][1]) if ended else at
+        yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=since)
     return SessionId(ended[0][0]) if ended else None
 
 

@@ -21,7 +21,7 @@ insert into moves (id, kind, lane, session, by_person, at) values (:move, :kind,
 -- name: end_binding
 -- A lane's binding ends; nothing comes back if it had none.
 update bindings set until = case when since > :at then since else :at end, ended_why = :why, ended_move = :move
-where lane = :lane and until is null returning session;
+where lane = :lane and until is null returning session, until;
 
 -- name: add_binding
 -- A lane speaks to a session from now on.
