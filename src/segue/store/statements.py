@@ -1,7 +1,7 @@
 """The named queries in queries/*.sql, and what the two databases call the few things that they name differently.
 
 A query is `-- name: WORD`, a sentence of purpose, then the SQL with `:name` arguments and `{token}` differences. One
-that the databases write altogether differently stands twice: as `-- name: WORD (sqlite)` and `-- name: WORD (postgres)`
+that the databases write differently stands twice, as `-- name: WORD (sqlite)` and as `-- name: WORD (postgres)`.
 """
 
 from __future__ import annotations
