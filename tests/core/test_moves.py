@@ -32,6 +32,7 @@ from segue.core.moves import (
     Unbind,
     View,
     Why,
+    in_lanes,
     lanes_of,
     plan,
     sessions_of,
@@ -371,6 +372,15 @@ def test_what_a_move_touches(move: Move, lanes: tuple[Lane, ...], sessions: tupl
     assert sessions_of(move) == sessions
 
 
+@pytest.mark.parametrize("move", [RENEW, RESUME, FORK, HANDOFF, SPAWN, Spawn(TAX, NEW, lane=THERE), RELEASE])
+def test_a_move_goes_on_in_the_lanes_that_its_lanes_go_on_as(move: Move) -> None:
+    now = {HERE: THERE, THERE: GROUP}
+    moved = in_lanes(move, now)
+    assert lanes_of(moved) == tuple(now[lane] for lane in lanes_of(move))
+    assert sessions_of(moved) == sessions_of(move)
+    assert in_lanes(moved, {THERE: HERE, GROUP: THERE}) == move
+
+
 # Taking it back
 
 
@@ -635,16 +645,26 @@ def test_a_move_without_a_case_is_a_type_error(tmp_path: Path) -> None:
     source = Path(moves.__file__).read_text(encoding="utf-8")
     members = "Move = Renew | Resume | Fork | Handoff | Spawn | Release\n"
     assert members in source
+    assert source.count("assert_never(move)") >= 3
     more = 'class Vanish(Value, frozen=True, tag="vanish"):\n    lane: Lane\n\n\n'
     changed = tmp_path / "more_moves.py"
     changed.write_text(source.replace(members, more + members.replace("\n", " | Vanish\n")), encoding="utf-8")
     checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(changed)],
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--follow-imports=silent",
+            "--cache-dir",
+            str(tmp_path / "cache"),
+            str(changed),
+        ],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=False,
     )
     errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
-    assert len(errors) == 3, checked.stdout + checked.stderr
+    assert len(errors) == source.count("assert_never(move)"), checked.stdout + checked.stderr
     assert all('"assert_never" has incompatible type "Vanish"' in error for error in errors)
