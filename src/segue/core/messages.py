@@ -202,6 +202,11 @@ class Delivery(Value, frozen=True):
         """The same delivery with another text."""
         return msgspec.structs.replace(self, text=text)
 
+    @property
+    def placeholder(self) -> Delivery:
+        """What is sent ahead to be edited; a key of its own, or a resend of the final text would find this."""
+        return msgspec.structs.replace(self, text=PLACEHOLDER, key=f"{self.key}/placeholder")
+
     def with_message(self, message: str) -> Delivery:
         """The same delivery as an edit of a message."""
         return msgspec.structs.replace(self, message=message)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from segue.core.contracts import Accept, Accepted, Adapter, Agent, Clock, Ids, Letter, Probe, TakesWebhooks
-from segue.core.messages import Arrival, Delivery
+from segue.core.messages import Arrival
 from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
 from segue.runtime.access import Access
@@ -22,11 +22,12 @@ from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
 from segue.runtime.replica import CONNECTIONS, DELIVERIES, LOOK, TURNS, Replica
 from segue.runtime.settings import GatewaySettings
+from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
 from segue.store import arrivals, search
 from segue.store.store import Store, fresh_ids
 from segue.store.transactions import unheeded
-from segue.store.turns import Finish, Run
+from segue.store.turns import Finish
 
 log = logging.getLogger(__name__)
 
@@ -50,18 +51,29 @@ class Gateway:
         *,
         clock: Clock = time.time,
         ids: Ids | None = None,
+        tracing: Tracing | None = None,
         probe: Probe = unheeded,
     ) -> None:
         self.store = store
         self.settings = settings or GatewaySettings()
         self.metrics = Metrics()
+        tracing = tracing or NoTracing()
         self._clock = clock
         self._ids = ids or fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
         self._patient = Patient(store.driver)
         self._replica = Replica(self._patient, self._ids, self.settings.lease)
         self._turns = Turns(
-            self._patient, agent, self._adapters, self._replica, self.settings, clock, self._turn_finished, probe
+            self._patient,
+            agent,
+            self._adapters,
+            self._replica,
+            self.settings,
+            clock,
+            self._turn_finished,
+            self.metrics,
+            tracing,
+            probe,
         )
         self._inbox = Inbox(
             store.driver,
@@ -71,11 +83,11 @@ class Gateway:
             self.settings,
             clock,
             self._ids,
-            self._arrived,
+            self.metrics,
             probe,
         )
         self._outboxes = {
-            account: Outbox(self._patient, adapter, self._replica, self.settings, clock, self._delivered, probe)
+            account: Outbox(self._patient, adapter, self._replica, self.settings, clock, self.metrics, tracing, probe)
             for account, adapter in self._adapters.items()
         }
         self._intakes = [
@@ -193,20 +205,8 @@ class Gateway:
             self._looks.add(look)
             look.add_done_callback(self._looks.discard)
 
-    def _arrived(self, arrival: Arrival | Letter, outcome: Accepted) -> None:
-        where = arrival if isinstance(arrival, Letter) else arrival.place.address
-        self.metrics.accepted(where.platform, where.account, outcome)
-        if outcome is Accepted.DEAD:
-            self.metrics.buried(where.platform, where.account)
-
-    def _turn_finished(self, run: Run, done: Finish) -> None:
-        self.metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
+    def _turn_finished(self, done: Finish) -> None:
         for reply in done.replies:
             outbox = self._outboxes.get((reply.address.platform, reply.address.account))
             if outbox is not None:
                 outbox.wake.set()
-
-    def _delivered(self, delivery: Delivery, outcome: str, seconds: float) -> None:
-        self.metrics.sent(delivery.address.platform, delivery.address.account, outcome, seconds)
-        if outcome == "dead":
-            self.metrics.buried(delivery.address.platform, delivery.address.account)

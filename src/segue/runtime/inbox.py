@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import assert_never
 
 from segue.core.commands import Command, parse
@@ -14,6 +13,8 @@ from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid
 from segue.runtime.access import Access, Refuse
 from segue.runtime.commands import Commands, Request
+from segue.runtime.logs import traced
+from segue.runtime.metrics import Metrics
 from segue.runtime.replica import DELIVERIES, LOOK, TURNS
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
 from segue.runtime.turns import Turns
@@ -36,7 +37,7 @@ class Inbox:
         settings: GatewaySettings,
         clock: Clock,
         ids: Ids,
-        accepted: Callable[[Arrival | Letter, Accepted], None],
+        metrics: Metrics,
         probe: Probe,
     ) -> None:
         self._driver = driver
@@ -46,7 +47,7 @@ class Inbox:
         self._settings = settings
         self._clock = clock
         self._ids = ids
-        self._accepted = accepted
+        self._metrics = metrics
         self._probe = probe
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
@@ -59,11 +60,19 @@ class Inbox:
             except Invalid as error:
                 outcome = await self._bury(_letter(arrival, error))
         self._probe(Point.ACCEPT_COMMITTED)
-        self._accepted(arrival, outcome)
+        where = arrival if isinstance(arrival, Letter) else arrival.place.address
+        self._metrics.accepted(where.platform, where.account, outcome)
+        if outcome is Accepted.DEAD:
+            self._metrics.buried(where.platform, where.account)
         return outcome
 
     async def _take(self, arrival: Arrival) -> Accepted:
-        at, trace = self._clock(), self._ids()
+        trace = self._ids()
+        with traced(trace):
+            return await self._write(arrival, trace)
+
+    async def _write(self, arrival: Arrival, trace: str) -> Accepted:
+        at = self._clock()
         fresh = Fresh(
             PersonId(self._ids()),
             SessionId(self._ids()),

@@ -16,11 +16,13 @@ from collections.abc import Callable
 from typing import ParamSpec, assert_never
 
 from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, Transaction
-from segue.core.messages import PLACEHOLDER, Delivery, Sending
+from segue.core.messages import Sending
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
+from segue.runtime.metrics import Metrics
 from segue.runtime.patience import Patient
 from segue.runtime.replica import Replica
 from segue.runtime.settings import Blind, GatewaySettings
+from segue.runtime.tracing import Tracing
 from segue.runtime.wakes import Wake
 from segue.store import deliveries
 from segue.store.deliveries import Attempt, Outgoing
@@ -34,6 +36,7 @@ _CALL = 30.0
 _MARGIN = 0.2
 """Of the lease, kept back for recording what a call did."""
 _LONGEST_WAIT = 300.0
+DEAD = "dead"
 MAYBE = "(You may have seen this already.) "
 
 
@@ -47,7 +50,8 @@ class Outbox:
         replica: Replica,
         settings: GatewaySettings,
         clock: Clock,
-        tried: Callable[[Delivery, str, float], None],
+        metrics: Metrics,
+        tracing: Tracing,
         probe: Probe,
     ) -> None:
         self._store = store
@@ -55,7 +59,8 @@ class Outbox:
         self._replica = replica
         self._settings = settings
         self._clock = clock
-        self._tried = tried
+        self._metrics = metrics
+        self._tracing = tracing
         self._probe = probe
         self._calls: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
@@ -99,8 +104,12 @@ class Outbox:
 
     async def _attempt(self, held: Outgoing) -> None:
         started = time.monotonic()
-        outcome = await self._outcome(held)
-        self._tried(held.delivery, outcome, time.monotonic() - started)
+        platform, account = self._adapter.platform, self._adapter.account
+        with self._tracing.delivery(platform, account, held.delivery.session):
+            outcome = await self._outcome(held)
+        self._metrics.sent(platform, account, outcome, time.monotonic() - started)
+        if outcome == DEAD:
+            self._metrics.buried(platform, account)
 
     async def _outcome(self, held: Outgoing) -> str:
         """Send it and record what became of it, which is also the name it is counted under."""
@@ -149,7 +158,7 @@ class Outbox:
     async def _give_up(self, held: Outgoing, error: Exception) -> str:
         log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)
         await self._keep(deliveries.give_up, held, str(error) or type(error).__name__, self._clock())
-        return "dead"
+        return DEAD
 
     async def _send(self, held: Outgoing) -> str:
         """One attempt, by the adapter's class."""
@@ -179,7 +188,7 @@ class Outbox:
         delivery = held.delivery
         if not isinstance(adapter, EditsMessages):
             raise SendNever(f"{adapter.platform}.{adapter.account} sends by editing, but its adapter can't edit.")
-        message = await adapter.send(delivery.with_text(PLACEHOLDER))
+        message = await adapter.send(delivery.placeholder)
         await self._store.write(deliveries.placed, delivery, held.me, message)
         self._probe(Point.SEND_PLACED)
         await adapter.edit(delivery.with_message(message))

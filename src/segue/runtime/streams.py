@@ -7,7 +7,7 @@ import logging
 
 from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, ShowsTyping
 from segue.core.lanes import Address
-from segue.core.messages import PLACEHOLDER, Delivery
+from segue.core.messages import Delivery
 from segue.core.splitting import split
 from segue.errors import Fenced, SendError
 from segue.runtime.patience import Patient
@@ -117,6 +117,6 @@ class Stream:
     async def _place(self, adapter: Adapter, delivery: Delivery) -> str:
         """A message to grow: if its id is lost in a crash, what remains on the platform is a placeholder."""
         earlier = self._run.streamed is Streamed.YES
-        if earlier and isinstance(adapter, ReadsBack) and (found := await adapter.find(delivery)):
+        if earlier and isinstance(adapter, ReadsBack) and (found := await adapter.find(delivery.placeholder)):
             return found
-        return await adapter.send(delivery.with_text(PLACEHOLDER))
+        return await adapter.send(delivery.placeholder)

@@ -18,11 +18,14 @@ from segue.core.splitting import split
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entry, Role, Tip, visible
 from segue.core.values import SessionId
 from segue.errors import Fenced
+from segue.runtime.logs import traced
+from segue.runtime.metrics import Metrics
 from segue.runtime.paths import Paths
 from segue.runtime.patience import Patient
 from segue.runtime.replica import Replica
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings
 from segue.runtime.streams import Stream
+from segue.runtime.tracing import Tracing
 from segue.runtime.wakes import Wake
 from segue.store import turns
 from segue.store.turns import ARRIVAL, Finish, Outcome, Reply, Run, Streamed, Turn
@@ -98,7 +101,9 @@ class Turns:
         replica: Replica,
         settings: GatewaySettings,
         clock: Clock,
-        finished: Callable[[Run, Finish], None],
+        finished: Callable[[Finish], None],
+        metrics: Metrics,
+        tracing: Tracing,
         probe: Probe,
     ) -> None:
         self._store = store
@@ -108,6 +113,8 @@ class Turns:
         self._settings = settings
         self._clock = clock
         self._finished = finished
+        self._metrics = metrics
+        self._tracing = tracing
         self._probe = probe
         self._paths = Paths(store)
         self._live: dict[SessionId, Live] = {}
@@ -193,7 +200,8 @@ class Turns:
         while run is not None:
             live = self._live[run.held.session] = Live(run)
             try:
-                run = await self._one(live)
+                with traced(run.turns[0].trace):
+                    run = await self._one(live)
             except Fenced as error:
                 log.warning("%s", error)
                 return
@@ -220,11 +228,15 @@ class Turns:
         stream = Stream(self._store, adapter, self._replica, self._clock, streams, run, self._probe)
         said = Said(run.journal)
         self._probe(Point.TURN_STARTED)
+        self._metrics.started(self._clock() - run.turns[-1].accepted)
         try:
-            live.answering = asyncio.create_task(self._answer(work, said, stream, run))
-            if live.stopping:
-                live.answering.cancel()
-            await live.answering
+            with self._tracing.turn(run.held.session, run.name, run.turns[0].trace) as span:
+                live.answering = asyncio.create_task(self._answer(work, said, stream, run))
+                if live.stopping:
+                    live.answering.cancel()
+                await live.answering
+                for usage in said.usage:
+                    span.spent(usage)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not live.stopping or (task is not None and task.cancelling()):
@@ -292,12 +304,16 @@ class Turns:
                 entries.append(entry)
                 parent = entry.tip
             self._paths.keep(finished.tip, entries, run.tip)
-        self._finished(run, done)
+        self._tell(run, done)
         return finished.next
+
+    def _tell(self, run: Run, done: Finish) -> None:
+        self._metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
+        self._finished(done)
 
     async def _fail(self, run: Run, error: Exception) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""
-        log.warning("turn %s of session %s failed: %r", run.name, run.held.session, error)
+        log.warning("turn %s of session %s failed", run.name, run.held.session, exc_info=error)
         failed = run.fails + 1
         try:
             if failed < self._settings.attempts and run.deaths < _DEATHS:
@@ -314,7 +330,7 @@ class Turns:
         except Fenced as fenced:
             log.warning("%s", fenced)
             return None
-        self._finished(run, done)
+        self._tell(run, done)
         return finished.next
 
     async def _hand_over(self, run: Run) -> None:
