@@ -1,0 +1,104 @@
+"""Markup that a cut would spoil: fenced blocks of code, and the spans of links, inline code and emphasis.
+
+Everything here takes one pass, so that no text, however it is made, takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from segue.core.values import Value
+
+_OPENS = re.compile(r"^[ \t]*(?:>[ \t]?)*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$", re.MULTILINE)
+_CLOSES = re.compile(r"^[ \t>]*(?P<fence>`{3,}|~{3,})[ \t\r]*$", re.MULTILINE)
+_TOKEN = re.compile(
+    r"\\."
+    r"|(?P<code>`+)"
+    r"|(?P<link>!?\[[^\[\]\n]*\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:[ \t]+\"[^\"\n]*\")?\))"
+    r"|(?P<mark>\*{1,3}|_{1,3}|~~|\|\|)"
+)
+
+
+class Block(Value, frozen=True):
+    """A fenced block of code: where it stands, and the lines that open and close it, each with its line break."""
+
+    start: int
+    body: int
+    """Where the line after the opening one begins."""
+    tail: int
+    """Where the last line of code ends."""
+    end: int
+    opening: str
+    closing: str
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a text, in order; one that is never closed goes on to the end."""
+    found: list[Block] = []
+    at, last = 0, len(text.rstrip())
+    while opens := _OPENS.search(text, at, last):
+        opening, fence = opens[0].rstrip() + "\n", opens["fence"]
+        body = min(opens.end() + 1, last)
+        closes = next((c for c in _CLOSES.finditer(text, body, last) if c["fence"].startswith(fence)), None)
+        if closes is None:
+            closing = "\n" + opens[0][: opens.end("fence") - opens.start()]
+            found.append(Block(opens.start(), body, last, last, opening, closing))
+            break
+        closing = "\n" + closes[0].rstrip()
+        tail, end = max(closes.start() - 1, body), closes.start() - 1 + len(closing)
+        found.append(Block(opens.start(), body, tail, end, opening, closing))
+        at = closes.end()
+    return found
+
+
+def spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The links, inline code and emphasis of a stretch, the outermost ones, in order."""
+    found: list[tuple[int, int]] = []
+    ticks: dict[int, list[int]] = defaultdict(list)
+    tokens = list(_TOKEN.finditer(text, start, end))
+    for token in reversed(tokens):
+        if token["code"]:
+            ticks[len(token[0])].append(token.end())
+    opened: dict[str, int] = {}
+    inside = start
+    for token in tokens:
+        if token["code"]:
+            ends = ticks[len(token[0])]
+            ends.pop()
+            if token.start() >= inside and ends:
+                found.append((token.start(), ends[-1]))
+                inside = ends[-1]
+        elif token.start() < inside:
+            continue
+        elif token["link"]:
+            found.append(token.span())
+        elif mark := token["mark"]:
+            _emphasise(text, mark, token.start(), opened, found)
+    return _outermost(found)
+
+
+def _emphasise(text: str, mark: str, at: int, opened: dict[str, int], found: list[tuple[int, int]]) -> None:
+    """Open or close emphasis; what was opened inside and never closed is only text."""
+    after = at + len(mark)
+    left, right = text[at - 1 : at], text[after : after + 1]
+    # An underscore inside a word is part of a name.
+    opens = bool(right.strip()) and not (mark[0] == "_" and left.isalnum())
+    closes = bool(left.strip()) and not (mark[0] == "_" and right.isalnum())
+    if closes and mark in opened:
+        began = opened[mark]
+        found.append((began, after))
+        for other in [other for other, position in opened.items() if position >= began]:
+            del opened[other]
+    elif opens:
+        opened.setdefault(mark, at)
+
+
+def _outermost(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if kept and start < kept[-1][1]:
+            kept[-1] = (kept[-1][0], max(end, kept[-1][1]))
+        else:
+            kept.append((start, end))
+    return kept
