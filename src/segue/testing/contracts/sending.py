@@ -89,10 +89,10 @@ async def _read_back(harness: Harness, adapter: Adapter, at: Address) -> None:
 async def _edited(harness: Harness, adapter: Adapter, at: Address) -> None:
     delivery = a_delivery(at, "only once")
     assert isinstance(adapter, EditsMessages), "an adapter of class C edits"
-    await adapter.send(delivery.with_text("…"))
+    await adapter.send(delivery.placeholder)
     restarted, again = harness.adapter(), after_a_crash(delivery)
     assert isinstance(restarted, EditsMessages)
-    placed = again.with_message(await restarted.send(again.with_text("…")))
+    placed = again.with_message(await restarted.send(again.placeholder))
     await restarted.edit(placed)
     # And once more, for a crash between the edit and its record.
     await restarted.edit(placed)
