@@ -18,6 +18,7 @@ from segue.core.contracts import Accepted, Driver, Event, Letter, Point, Probe, 
 from segue.core.messages import Arrival, Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.secret import Secret
 from segue.core.values import Value
+from segue.runtime import logs
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, serving
 from segue.runtime.server import make_app
@@ -52,6 +53,10 @@ class Plan(Value, frozen=True):
     streams: Streams = Streams.WHOLE
     silence: float = 300.0
     """Seconds after which an agent that says nothing is hung."""
+    log: str = ""
+    """A file for the log's lines."""
+    spy: str = ""
+    """A file for all that the agent is given."""
     full: str = ""
     """A file; while it exists, the disk is full."""
     dies_at: Point | None = None
@@ -63,8 +68,9 @@ class Plan(Value, frozen=True):
 class Repeats:
     """An agent that looks something up, then says again what it was asked, in two pieces."""
 
-    def __init__(self, pace: float) -> None:
+    def __init__(self, pace: float, spy: str) -> None:
         self._pace = pace
+        self._spy = Path(spy) if spy else None
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
         if not work.journal:
@@ -73,8 +79,11 @@ class Repeats:
         words = " + ".join(plain_text(draft.parts) for draft in work.asked)
         if "hang" in words:
             await asyncio.Event().wait()
+        if self._spy:
+            with self._spy.open("a") as spy:
+                spy.write(f"{work!a}\n")
         if "raise" in words:
-            raise RuntimeError("as asked")
+            raise RuntimeError(words)
         if "die" in words:
             os.kill(os.getpid(), signal.SIGKILL)
         yield Text("You said: ")
@@ -136,7 +145,7 @@ async def run(plan: Plan) -> None:
     )
     kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
     listener = Listener("127.0.0.1", plan.port)
-    gateway = kind(store, Repeats(plan.pace), [adapter], settings, probe=_probe(plan))
+    gateway = kind(store, Repeats(plan.pace, plan.spy), [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway), listener):
         await ended.wait()
     await adapter.close()
@@ -145,6 +154,8 @@ async def run(plan: Plan) -> None:
 def _main(plan: Plan) -> None:
     # The fork server hands its own way of ending on; a gateway ends by signals.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if plan.log:
+        logs.start(Path(plan.log).open("a", buffering=1), [Secret(SECRET)])  # as long as the process lives
     asyncio.run(run(plan))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -313,7 +314,15 @@ class Turns:
 
     async def _fail(self, run: Run, error: Exception) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""
-        log.warning("turn %s of session %s failed", run.name, run.held.session, exc_info=error)
+        # The error's words may quote what somebody said: its name and its place say enough.
+        where = traceback.extract_tb(error.__traceback__)[-1:]
+        at = f"{where[0].filename}:{where[0].lineno}" if where else ""
+        log.warning(
+            "turn %s of session %s failed",
+            run.name,
+            run.held.session,
+            extra={"failure": type(error).__name__, "at": at},
+        )
         failed = run.fails + 1
         try:
             if failed < self._settings.attempts and run.deaths < _DEATHS:
