@@ -289,8 +289,9 @@ async def test_a_lane_that_is_new_has_spoken_to_what_it_is_given(world: World) -
     stays = [Stay(session, 100.0 + n, world.ids()) for n, session in enumerate(brought)]
     place = public("g", "t", name="Trips")
     fresh = world.ids(), world.clock()
-    lane = await store.driver.write(imports.furnish, place, (), ann.id, Rules(), stays, *fresh)
-    assert lane is not None
+    furnished = await store.driver.write(imports.furnish, place, (), ann.id, Rules(), stays, *fresh)
+    assert furnished.new
+    lane = furnished.lane
     assert await store.lane(place, ann) == lane
     bound = await store.bound(lane)
     assert bound is not None
@@ -304,5 +305,6 @@ async def test_a_lane_that_is_new_has_spoken_to_what_it_is_given(world: World) -
     assert [session.id for session in await store.sessions_here(lane)] == brought
     fresh = world.ids(), world.clock()
     again = [Stay(brought[0], 103.0, world.ids())]
-    assert await store.driver.write(imports.furnish, place, (), ann.id, Rules(), again, *fresh) is None
+    furnished = await store.driver.write(imports.furnish, place, (), ann.id, Rules(), again, *fresh)
+    assert (furnished.lane, furnished.new) == (lane, False)
     assert len(await store.history(lane)) == 3

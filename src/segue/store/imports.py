@@ -34,6 +34,13 @@ class Brought(Value, frozen=True):
     new: bool
 
 
+class Furnished(Value, frozen=True):
+    """A lane, and whether it was given its sessions now; if not, it was in use and stays as it is."""
+
+    lane: Lane
+    new: bool
+
+
 class Stay(Value, frozen=True):
     """A session that a lane spoke to since a time."""
 
@@ -85,18 +92,18 @@ def bring(
 
 def furnish(
     place: Place, aliases: Sequence[str], person: PersonId, rules: Rules, stays: Sequence[Stay], merge: str, at: Moment
-) -> Transaction[Lane | None]:
-    """Let a lane that never spoke to a session have spoken to these, the last of them still; None if it is in use."""
+) -> Transaction[Furnished]:
+    """Let a lane that never spoke to a session have spoken to these, and to the last of them still."""
     lane = yield from places.lane(place, aliases, person, rules, merge, at)
     yield q.lock_lane(lane=lane.key)
     if (yield q.lane_history(lane=lane.key, count=1)):
-        return None
+        return Furnished(lane, new=False)
     person = yield from actors.now(person)
     for stay in stays:
         yield q.add_move(move=stay.move, kind="renew", lane=lane.key, session=stay.session, by=person, at=stay.since)
         why = Why.FIRST if stay is stays[0] else Why.NEW
         yield from moves.bind(lane, stay.session, why, person, stay.move, stay.since)
-    return lane
+    return Furnished(lane, new=True)
 
 
 def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -> Transaction[None]:
