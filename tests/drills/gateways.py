@@ -155,7 +155,7 @@ def _main(plan: Plan) -> None:
     # The fork server hands its own way of ending on; a gateway ends by signals.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if plan.log:
-        logs.start(Path(plan.log).open("a", buffering=1), [Secret(SECRET)])  # as long as the process lives
+        logs.start(Path(plan.log).open("a", buffering=1), [Secret(SECRET)])  # noqa: SIM115 -- as long as the process
     asyncio.run(run(plan))
 
 
