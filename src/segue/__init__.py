@@ -1,13 +1,17 @@
 """One conversation with an AI agent, alive wherever people talk to it."""
 
-from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Person, Place, Rules, Sharing, lane_of
-from segue.core.messages import File, Notice, Reasoning, Summary, Text, ToolCall, ToolResult
-from segue.core.moves import Consent, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn, Start, Why
-from segue.core.transcripts import AGENT, Author, Ending, Entry, Role, Session, Tip
-from segue.core.values import PersonId, SessionId
-from segue.errors import Invalid, Refusal, Refused, SegueError, StoreError
-from segue.store.opening import open_store
-from segue.store.store import Store
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Person, Place, Rules, Sharing, lane_of
+    from segue.core.messages import File, Notice, Reasoning, Summary, Text, ToolCall, ToolResult
+    from segue.core.moves import Consent, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn, Start, Why
+    from segue.core.transcripts import AGENT, Author, Ending, Entry, Role, Session, Tip
+    from segue.core.values import PersonId, SessionId
+    from segue.errors import Invalid, Refusal, Refused, SegueError, StoreError
+    from segue.store.opening import open_store
+    from segue.store.store import Store
 
 __version__ = "0.1.0"
 
@@ -57,3 +61,27 @@ __all__ = [
     "lane_of",
     "open_store",
 ]
+
+_HOMES = (
+    "segue.errors",
+    "segue.core.values",
+    "segue.core.lanes",
+    "segue.core.messages",
+    "segue.core.transcripts",
+    "segue.core.moves",
+    "segue.store.store",
+    "segue.store.opening",
+)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import a name when it is first asked for: `segue --help` needs none of them."""
+        for home in _HOMES if name in __all__ else ():
+            module = import_module(home)
+            if hasattr(module, name):
+                return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
