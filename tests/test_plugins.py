@@ -36,6 +36,11 @@ class IrcAccount(Value, frozen=True):
         return Irc(account, self)
 
 
+class Plain:
+    def adapter(self, account: str) -> Irc:
+        return Irc(account, self)
+
+
 NOTHING = object()
 """
 
@@ -93,7 +98,7 @@ def test_two_packages_for_one_platform_are_one_too_many(packages: Path) -> None:
         plugins.adapter_keys("twin")
 
 
-@pytest.mark.parametrize("name", ["NOTHING", "Irc"])
+@pytest.mark.parametrize("name", ["NOTHING", "Irc", "Plain"])
 def test_what_can_make_no_adapter_is_refused(packages: Path, name: str) -> None:
     install(packages, f"segue_{name.lower()}", "[segue.adapters]", f"odd = segue_{name.lower()}:{name}")
     with pytest.raises(Invalid, match=f"odd: segue_{name.lower()}:{name} can't make an adapter"):

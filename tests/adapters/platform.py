@@ -1,5 +1,6 @@
 """A platform of one's own behind the HTTP adapter: a real server on loopback that records every call."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -21,6 +22,7 @@ class Platform:
         self.url = ""
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
+        self.called = asyncio.Event()
         self.answer: Response = JSONResponse({"id": "m1", "thread": "t1"})
 
     @property
@@ -31,6 +33,7 @@ class Platform:
         request = Request(scope, receive)
         self.bodies.append(await request.body())
         self.headers.append(dict(request.headers))
+        self.called.set()
         await self.answer(scope, receive, send)
 
 

@@ -1,0 +1,5 @@
+"""`python -m segue` is `segue`."""
+
+from segue.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The command line: what a host and a script type."""

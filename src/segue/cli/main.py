@@ -1,0 +1,69 @@
+"""`segue`: the commands, each imported only when it is run.
+
+Exit codes: 0 done, 1 it failed, 2 a mistake in the command or in segue.toml.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from segue import __version__
+from segue.errors import Invalid, SegueError
+
+_COMMANDS = {
+    "serve": "Run the gateway.",
+}
+"""By the name of the module beside this one that has it, in the order in which help lists them."""
+
+
+class Failure(click.ClickException):
+    """It failed; the line says why."""
+
+    exit_code = 1
+
+
+class Mistake(click.ClickException):
+    """Something to put right in the command or in segue.toml."""
+
+    exit_code = 2
+
+
+class Commands(click.Group):
+    """The commands, by what the table says about them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"segue.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them without importing any."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run one; what Segue raises on purpose is one line."""
+        try:
+            return super().invoke(ctx)
+        except Invalid as error:
+            raise Mistake(str(error)) from error
+        except SegueError as error:
+            raise Failure(str(error)) from error
+
+
+@click.group(cls=Commands)
+@click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
+def main() -> None:
+    """One conversation with an AI agent, alive wherever people talk to it."""

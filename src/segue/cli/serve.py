@@ -1,0 +1,31 @@
+"""`segue serve`: the gateway, until somebody stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from segue.cli.running import run
+from segue.cli.stopping import Stop
+from segue.config import find, load
+from segue.runtime import logs
+from segue.runtime.listening import Listener
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Where to listen; 0 takes any free port.  [default: 8800]")
+@click.option("--host", help="The address to listen on.  [default: 127.0.0.1]")
+@click.option("--config", "file", type=click.Path(path_type=Path), help="Read this file instead of segue.toml.")
+def command(port: int | None, host: str | None, file: Path | None) -> None:
+    """Run the gateway: take messages in, have them answered, send the answers.
+
+    Stop it with Ctrl-C or SIGTERM; a second one stops it at once.
+    """
+    config = load(file or find(os.environ, Path.cwd()), os.environ)
+    listener = Listener(host or config.server.host, config.server.port if port is None else port)
+    logs.start(sys.stderr, config.secrets)
+    asyncio.run(run(config, listener, Stop(), lambda: click.echo(f"Segue listens on {listener.url}")))
