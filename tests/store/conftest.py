@@ -1,7 +1,7 @@
 """Each test of the store runs on both databases."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import asyncpg
@@ -32,9 +32,24 @@ def migrated(postgres: Postgres) -> str:
 
 
 @pytest.fixture
-async def emptied_dsn(postgres: Postgres, migrated: str) -> str:
-    """That database without what earlier tests left in it, which is much faster than a new one."""
-    connection = await asyncpg.connect(postgres.dsn(migrated, "postgres"))
+def emptied(postgres: Postgres, migrated: str) -> Callable[[], Awaitable[None]]:
+    """Takes everything out of that database, which is much faster than making a new one."""
+
+    async def empty() -> None:
+        await _empty(postgres.dsn(migrated, "postgres"))
+
+    return empty
+
+
+@pytest.fixture
+async def emptied_dsn(postgres: Postgres, migrated: str, emptied: Callable[[], Awaitable[None]]) -> str:
+    """That database without what earlier tests left in it."""
+    await emptied()
+    return postgres.dsn(migrated)
+
+
+async def _empty(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
     tables = await connection.fetch(
         "select tablename from pg_tables where schemaname = 'segue' and tablename <> 'version'"
     )
@@ -42,7 +57,6 @@ async def emptied_dsn(postgres: Postgres, migrated: str) -> str:
     deletes = [f"delete from segue.{table}" for (table,) in tables]
     await connection.execute(";".join(["set session_replication_role = replica", *deletes]))
     await connection.close()
-    return postgres.dsn(migrated)
 
 
 @pytest.fixture
@@ -59,4 +73,4 @@ async def world(engine: Engine, where: str) -> AsyncIterator[World]:
     """A store with a clock that the test moves."""
     made = await World.open(engine, where)
     yield made
-    await made.store.close()
+    await made.close()

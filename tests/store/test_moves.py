@@ -1,6 +1,7 @@
 """Moves: each of them, each refusal and each undo, as the database has it afterwards."""
 
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -315,6 +316,22 @@ async def test_moves_are_undone_one_after_the_other_whatever_the_clock_says(worl
         await world.store.undo_move(last.id, ann)
         assert await speaks_to(world, lane) == expected
     assert await world.store.last_move(lane) is None
+
+
+async def test_what_comes_later_in_a_lane_begins_no_earlier_whatever_the_clocks_say(world: World) -> None:
+    ann = await world.person("ann")
+    lane = await world.dm(ann)
+    await world.renew(lane, ann, "one")
+    world.clock.passes(-100)
+    await world.renew(lane, ann, "two")
+    world.clock.passes(-100)
+    await world.store.move(Release(lane), ann)
+    world.clock.passes(-100)
+    await world.renew(lane, ann, "three")
+    bindings = (await world.store.history(lane))[::-1]
+    for before, after in pairwise(bindings):
+        assert before.until is not None
+        assert before.since <= before.until <= after.since
 
 
 async def test_not_yours_and_does_not_exist_read_the_same(world: World) -> None:

@@ -3,9 +3,10 @@
 import pytest
 
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules, Sharing
-from segue.core.moves import Resume, Why
+from segue.core.moves import Release, Resume, Why
 from segue.errors import Refused
 from segue.store import deliveries, turns
+from tests.store.invariants import violations
 from tests.store.world import World, answer, private, public
 
 
@@ -78,7 +79,7 @@ async def test_when_two_ids_of_a_chat_had_sessions_the_one_last_used_stays(world
         (second, Why.MERGED, None),
         (first, Why.NEW, Why.MERGED),
     ]
-    assert await world.store.bound(new) is None
+    assert await world.raw("select ended_why from bindings where lane = $1", new.key) == [("merged",)]
     assert [s.id for s in await world.store.sessions_here(lane)] == [first, second]
 
 
@@ -96,6 +97,28 @@ async def test_the_session_that_lost_stays_resumable_for_everybody_there(world: 
     assert now.id == stays
     assert [s.id for s in await world.store.sessions_here(lane)] == [lost, stays]
     await world.store.move(Resume(lane, lost), bob)
+
+
+async def test_who_holds_on_to_a_lane_at_another_id_moves_in_the_one_that_it_became(world: World) -> None:
+    ann = await world.person("ann")
+    old = await world.store.lane(signal("old"), ann, TOGETHER)
+    world.clock.passes(1)
+    stale = await world.store.lane(signal("new"), ann, TOGETHER)
+    session = await world.renew(stale, ann, "hello")
+    released = await world.store.move(Release(stale), ann)
+    assert await world.store.lane(signal("new"), ann, TOGETHER, aliases=["old"]) == old
+    await world.store.undo_move(released.id, ann)
+    for lane in (old, stale):
+        now = await world.store.bound(lane)
+        assert now is not None
+        assert now.id == session
+    again = await world.renew(stale, ann, "again")
+    assert await world.store.lanes_of(again) == [old]
+    last = await world.store.last_move(stale)
+    assert last == await world.store.last_move(old)
+    await world.store.show_list(stale, ann, await world.store.sessions_here(stale))
+    assert await world.store.line(old, ann, 2) == again
+    assert await violations(world.raw) == []
 
 
 async def test_the_threads_of_a_chat_and_everybodys_share_of_it_follow_its_first_id(world: World) -> None:

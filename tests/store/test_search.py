@@ -202,4 +202,3 @@ async def test_several_processes_index_everything_once(world: World) -> None:
     await asyncio.gather(world.store.index(), other.store.index(), world.store.index())
     assert len(await found(world, ann, "said", 1000)) == 300
     assert await world.raw("select sum(indexed), sum(length) from sessions") == [(300, 300)]
-    await other.store.close()

@@ -114,7 +114,6 @@ async def test_many_sessions_named_alike_at_once_get_different_numbers(world: Wo
     given = await asyncio.gather(*(stores[i % 2].set_title(s, "plan", ann) for i, s in enumerate(sessions)))
     assert sorted(title.number for title in given) == list(range(1, 9))
     assert {str(title) for title in given} == {s.title for s in await world.store.sessions(ann)}
-    await other.store.close()
 
 
 async def test_one_session_named_differently_at_once_has_one_title(world: World) -> None:
@@ -126,4 +125,3 @@ async def test_one_session_named_differently_at_once_has_one_title(world: World)
     assert await title_of(world, session, ann) in {f"name {letter}" for letter in "abcdef"}
     assert await world.raw("select count(*) from titles where until is null") == [(1,)]
     assert await world.count("titles") == 6
-    await other.store.close()

@@ -205,7 +205,8 @@ async def test_usage_adds_up_over_turns(world: World) -> None:
         run = run_of(await world.hear("ann", str(n), me="r"))
         done = answer(run, "x", usage=(Usage("m", 10, 1, cost=0.25), Usage("m", 1)))
         await world.store.driver.write(turns.finish, run.held, done, world.clock())
-    [spent] = await world.store.usage(run.held.session)
+    [session] = await world.store.sessions(await world.person("ann"))
+    [spent] = await world.store.usage(session.id)
     assert (spent.usage, spent.turns) == (Usage("m", 33, 3, cost=0.75), 3)
 
 

@@ -94,6 +94,7 @@ class World:
     where: str
     raw: RawSql
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _beside: list[Store] = field(default_factory=list)
 
     @classmethod
     async def open(cls, engine: Engine, where: str | Path, limits: Limits | None = None) -> World:
@@ -106,7 +107,12 @@ class World:
         """Another process on the same database."""
         ids = seeded_ids(self.clock, next(self._numbers))
         store = Store(await open_driver(self.where), self.clock, ids)
-        return World(store, self.clock, ids, self.engine, self.where, self.raw)
+        self._beside.append(store)
+        return World(store, self.clock, ids, self.engine, self.where, self.raw, self._numbers)
+
+    async def close(self) -> None:
+        for store in (*self._beside, self.store):
+            await store.close()
 
     async def person(self, user: str, *aliases: str, platform: str = "telegram", name: str = "") -> Person:
         self.clock.passes(1)
