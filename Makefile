@@ -50,6 +50,7 @@ pins: .venv/installed ## write requirements/*.txt anew (UPGRADE=1 takes the newe
 	@$(COMPILE) pyproject.toml --extra otel --extra postgres --group build --group test --group check \
 		-c requirements/run.txt -o requirements/test.txt
 	@$(COMPILE) --group pins -o requirements/pins.txt
+	@$(COMPILE) --group peers -o requirements/peers.txt
 
 clean: ## remove the environment and what tools left behind
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

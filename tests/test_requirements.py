@@ -19,8 +19,9 @@ GROUPS = PROJECT["dependency-groups"]
         ("run.txt", RUN),
         ("test.txt", RUN + EXTRAS["otel"] + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
         ("pins.txt", GROUPS["pins"]),
+        ("peers.txt", GROUPS["peers"]),
     ],
-    ids=["run", "test", "pins"],
+    ids=["run", "test", "pins", "peers"],
 )
 def test_what_is_declared_is_pinned(file: str, declared: list[str]) -> None:
     pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE))
