@@ -29,6 +29,7 @@ _STEPS = [
         """
         create table marks (n {int} not null references words (n)) {strict};
         create index marks_by_n on marks (n);
+        select 'a statement with a row';
         insert into words (n, word) values (0, 'first');
         """,
     ),
