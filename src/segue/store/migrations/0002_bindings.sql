@@ -102,3 +102,14 @@ create index bindings_of_session on bindings (session, id);
 create index bindings_of_lane on bindings (lane, id);
 create index bindings_of_move on bindings (move);
 create index bindings_ended_by on bindings (ended_move) where ended_move is not null;
+
+-- only: sqlite
+create trigger bindings_never_go before delete on bindings
+begin select raise(abort, 'bindings never go'); end;
+-- end
+-- only: postgres
+create function stay() returns trigger language plpgsql as
+$$ begin raise exception '% never change', tg_table_name using errcode = 'integrity_constraint_violation'; end $$;
+create trigger bindings_never_go before delete on bindings
+for each row execute function stay();
+-- end

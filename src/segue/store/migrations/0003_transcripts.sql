@@ -27,10 +27,10 @@ create virtual table search using fts5 (tokens, owner, content = '', columnsize 
 -- end
 -- only: postgres
 alter table sessions add foreign key (tip_session, tip) references entries (session, n);
-create function entries_stay() returns trigger language plpgsql as
-$$ begin raise exception 'entries never change' using errcode = 'integrity_constraint_violation'; end $$;
 create trigger entries_never_change before update or delete on entries
-for each row execute function entries_stay();
+for each row execute function stay();
+create trigger entries_never_go before truncate on entries
+for each statement execute function stay();
 create table search (
   seq bigint primary key references entries (seq),
   tokens tsvector not null

@@ -48,6 +48,19 @@ create table turns (
 create unique index turns_call on turns (call) where call is not null;
 create index turns_message on turns (message) where message <> '';
 
+-- only: sqlite
+create trigger turns_never_go before delete on turns
+begin select raise(abort, 'turns never go'); end;
+create trigger turns_keep_their_route before update of route on turns when new.route <> old.route
+begin select raise(abort, 'turns keep their route'); end;
+-- end
+-- only: postgres
+create trigger turns_never_go before delete on turns
+for each row execute function stay();
+create trigger turns_keep_their_route before update of route on turns
+for each row when (new.route <> old.route) execute function stay();
+-- end
+
 -- Finished tool calls of a turn that runs: a retry sees them.
 create table journal (
   session {key} not null,
