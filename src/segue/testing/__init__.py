@@ -1,1 +1,53 @@
-"""For authors of adapters and agents: fakes that really work, and the contracts that both must keep."""
+"""For authors of adapters and agents: fakes that really work, and the contracts that both must keep.
+
+The contracts are in `segue.testing.contracts`; they alone need pytest, with pytest-asyncio.
+"""
+
+from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent, Slowly, SteeredAgent, Uses
+from segue.testing.asgi import post
+from segue.testing.chats import Chat, Someone, To
+from segue.testing.clock import HandClock
+from segue.testing.fake_harness import FakeHarness
+from segue.testing.faults import Call, Fault, RateLimit
+from segue.testing.harness import Edits, Forges, Harness, Quotes, Seen, pulling
+from segue.testing.inbox import Inbox
+from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Signal, Slack, Telegram, WhatsApp
+from segue.testing.platform import Platform
+from segue.testing.waits import NeverCame
+
+__all__ = [
+    "PERSONAS",
+    "Call",
+    "Chat",
+    "Discord",
+    "Doom",
+    "EchoAgent",
+    "Edits",
+    "FakeHarness",
+    "Fault",
+    "Feishu",
+    "Forges",
+    "HandClock",
+    "Harness",
+    "Inbox",
+    "Matrix",
+    "NeverCame",
+    "Pause",
+    "Persona",
+    "Platform",
+    "Quotes",
+    "RateLimit",
+    "ScriptedAgent",
+    "Seen",
+    "Signal",
+    "Slack",
+    "Slowly",
+    "Someone",
+    "SteeredAgent",
+    "Telegram",
+    "To",
+    "Uses",
+    "WhatsApp",
+    "post",
+    "pulling",
+]

@@ -1,0 +1,109 @@
+"""A chat platform made of files, and an agent that shouts: all that a package needs to give Segue both.
+
+A message is a file in the folder's `in`, such as `7.json` with {"chat": "kitchen", "who": "ann", "text": "hello"}.
+The answers to it appear in `out/kitchen`, if there is such a folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+
+from segue.core.contracts import Accept, Connection, Event, Letter, Longest, Work
+from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
+from segue.errors import SendLater, SendNever
+
+_NAME = re.compile(r"[a-z0-9-]{1,60}")  # nothing that leads out of the folder
+
+
+class Note(msgspec.Struct, frozen=True):
+    chat: str
+    who: str
+    text: str
+    kind: Kind = Kind.DM
+
+
+class Letterbox:
+    platform = "letterbox"
+    sending = Sending.KEYED
+    connection = Connection.ONE
+    longest = Longest(100_000)
+
+    def __init__(self, account: str, folder: Path) -> None:
+        self.account = account
+        self._folder = folder
+        for name in ("in", "done", "out"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+
+    async def arrivals(self, accept: Accept) -> None:
+        while True:
+            for file in sorted((self._folder / "in").glob("*.json")):
+                await accept(self._read(file))
+                # Only now may it be forgotten: if the process dies before this line, the message comes again.
+                file.rename(self._folder / "done" / file.name)
+            await asyncio.sleep(0.05)
+
+    def _read(self, file: Path) -> Arrival | Letter:
+        raw = file.read_bytes()
+        try:
+            note = msgspec.json.decode(raw, type=Note)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return Letter(self.platform, self.account, raw.decode(errors="backslashreplace"), str(error))
+        place = Place(Address(self.platform, self.account, "", note.chat), note.kind)
+        speaker = Speaker(Identity(self.platform, self.account, note.who), note.who)
+        return Arrival(place, file.stem, speaker, (Text(note.text),), file.stat().st_mtime)
+
+    async def send(self, delivery: Delivery) -> str:
+        chat = self._folder / "out" / delivery.address.chat
+        if not _NAME.fullmatch(delivery.address.chat) or not chat.is_dir():
+            raise SendNever(f"Nobody reads {chat}. Make that folder.")
+        try:
+            return self._write(chat, delivery)
+        except OSError as error:
+            raise SendLater(str(error)) from error
+
+    def _write(self, chat: Path, delivery: Delivery) -> str:
+        # The key is in the file's name: the same key is the same file, also after a crash.
+        key = hashlib.sha256(delivery.key.encode()).hexdigest()[:20]
+        for known in chat.glob(f"*-{key}.txt"):
+            return known.stem
+        draft, final = chat / f"{key}.draft", chat / f"{time.time_ns()}-{key}.txt"
+        draft.write_text(delivery.text)
+        draft.rename(final)
+        return final.stem
+
+
+class Shouting:
+    def __init__(self, marks: int) -> None:
+        self._end = "!" * marks
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        for draft in work.asked:
+            for word in plain_text(draft.parts).upper().split():
+                yield Text(f"{word} ")
+        yield Text(self._end)
+
+
+class LetterboxKeys(msgspec.Struct, frozen=True):
+    """The keys of [letterbox.ACCOUNT] in segue.toml."""
+
+    folder: str
+
+    def adapter(self, account: str) -> Letterbox:
+        return Letterbox(account, Path(self.folder))
+
+
+class ShoutingKeys(msgspec.Struct, frozen=True):
+    """The keys of [agent] in segue.toml with kind = "shouting"."""
+
+    marks: int = 1
+
+    def agent(self) -> Shouting:
+        return Shouting(self.marks)
