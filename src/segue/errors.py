@@ -44,6 +44,8 @@ class Refusal(Enum):
     MOVED_SINCE = "This place has moved on to another session since. Use /resume to go back."
     NOTHING_TO_UNDO = "There is nothing to take back."
     NOT_ALLOWED = "You may not do that here."
+    WRONG_CODE = "That code doesn't work. A code works once and not for long: ask for a new one."
+    TOO_MANY_TRIES = "Too many codes that didn't work. Try again in ten minutes."
     HANDOFF_RUNNING = "This session is being handed off. Wait for it, or cancel it first."
 
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from segue.core.commands import Command, Unknown
+from segue.core.messages import Arrival
+from segue.core.values import PersonId, Value
 from segue.errors import Refusal, Refused
 
 
@@ -23,10 +26,34 @@ class Standing(StrEnum):
     """Somebody who may not."""
 
 
+class Facts(Value, frozen=True):
+    """What decides a person's standing in a lane."""
+
+    person: PersonId
+    host: bool = False
+    known: bool = False
+    """The host let them in: by name, by a grant, or by letting everybody in."""
+    owner: PersonId | None = None
+    """Whom the session belongs to that the lane speaks to; None if it speaks to none."""
+
+
+def standing_of(facts: Facts) -> Standing:
+    """What a person is to a lane and its session; where there is none, they would own the one that they begin."""
+    if facts.host:
+        return Standing.HOST
+    if not facts.known:
+        return Standing.STRANGER
+    return Standing.OWNER if facts.owner in (None, facts.person) else Standing.PARTICIPANT
+
+
 class Action(StrEnum):
-    """What somebody may want to do: speak, or one of the commands."""
+    """What somebody may want to do: each kind of event, and each command by its name."""
 
     SPEAK = "speak"
+    EDIT = "edit"
+    """Change what they said before."""
+    PAIR = "pair"
+    """Let a stranger in, by the code that the stranger was given."""
     NEW = "new"
     RESUME = "resume"
     SESSIONS = "sessions"
@@ -61,6 +88,8 @@ _ANYBODY = _PEOPLE | {Standing.STRANGER}
 
 MAY: dict[Action, frozenset[Standing]] = {
     Action.SPEAK: _PEOPLE,
+    Action.EDIT: _PEOPLE,
+    Action.PAIR: _HOST,
     Action.NEW: _PEOPLE,
     Action.RESUME: _PEOPLE,
     Action.SESSIONS: _PEOPLE,
@@ -88,6 +117,13 @@ MAY: dict[Action, frozenset[Standing]] = {
     Action.HELP: _PEOPLE,
 }
 """Who may: what reaches only one's own sessions (resume, search) is for everybody who may speak."""
+
+
+def action_of(arrival: Arrival, command: Command | Unknown | None) -> Action:
+    """What an arrival asks for; a command that isn't ours is the agent's, so it is spoken."""
+    if isinstance(command, Command):
+        return Action(command.name)
+    return Action.EDIT if arrival.edits else Action.SPEAK
 
 
 def authorize(standing: Standing, action: Action) -> None:
