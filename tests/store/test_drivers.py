@@ -150,6 +150,22 @@ async def test_closing_finishes_what_was_accepted(db: Driver) -> None:
     assert await asyncio.gather(*accepted) == ["word"] * 32
 
 
+async def test_what_was_accepted_may_still_tell_others_about_it(db: Driver) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    db.listen(heard.put_nowait)
+
+    async def write_and_tell() -> None:
+        await db.write(put, 1)
+        await db.hint("written")
+
+    writing = asyncio.create_task(write_and_tell())
+    await asyncio.sleep(0)
+    await db.close()
+    await writing
+    assert await heard.get() == "written"
+    await db.hint("nobody else hears this, and nobody minds")
+
+
 async def test_after_closing_nothing_is_accepted(db: Driver) -> None:
     await db.close()
     await db.close()

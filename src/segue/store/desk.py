@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +79,7 @@ class Threads:
         self._workers = workers
         self._at_once = at_once
         self._newest: asyncio.Future[Any] | None = None
-        self._watched = False
+        self._watched: asyncio.AbstractEventLoop | None = None
         # A process that forgot to close ends all the same: what was acknowledged is on the disk.
         self._threads = [threading.Thread(target=self._serve, args=(w,), name=name, daemon=True) for w in workers]
         for thread in self._threads:
@@ -87,9 +88,10 @@ class Threads:
     def submit(self, job: Job) -> None:
         self._queue.put(job)
         self._newest = job.future
-        if not self._watched:
-            self._watched = True
-            self._newest.get_loop().call_later(_STRETCH, self._make_way)
+        loop = job.future.get_loop()
+        if self._watched is not loop:
+            self._watched = loop
+            loop.call_later(_STRETCH, self._make_way, loop)
 
     async def close(self) -> None:
         """Finish what was submitted before."""
@@ -97,14 +99,13 @@ class Threads:
             self._queue.put(None)
         await asyncio.to_thread(self._end)
 
-    def _make_way(self) -> None:
+    def _make_way(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the threads in: a loop that is never idle gives up the interpreter for too short a time to wake them."""
-        newest = self._newest
-        if newest is None or newest.done():
-            self._watched = False
-        else:
+        if self._newest is None or self._newest.done():
+            self._watched = None
+        elif self._watched is loop:
             time.sleep(_REST)
-            newest.get_loop().call_later(_STRETCH, self._make_way)
+            loop.call_later(_STRETCH, self._make_way, loop)
 
     def _end(self) -> None:
         for thread in self._threads:
@@ -116,11 +117,9 @@ class Threads:
         job: Job | None
         while (job := self._queue.get()) is not None:
             jobs = [job]
-            try:
+            with contextlib.suppress(Empty):
                 while len(jobs) < self._at_once and (job := self._queue.get_nowait()) is not None:
                     jobs.append(job)
-            except Empty:
-                pass
             _work(worker, jobs)
             _answer(jobs)
             if job is None:

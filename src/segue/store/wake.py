@@ -93,6 +93,8 @@ class Wake(Hints):
         (self._folder / self._own).unlink(missing_ok=True)
 
     def _others(self) -> Iterator[str]:
+        if self._socket.fileno() < 0:  # closed
+            return
         try:
             names = os.listdir(self._folder)  # noqa: PTH208 - three times as fast, and every hint does it
         except FileNotFoundError:
