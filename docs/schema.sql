@@ -1,0 +1,422 @@
+-- The schema after all migrations, as SQLite tells it; PostgreSQL has the same tables and columns.
+-- Written by `python -m tests.store.schema > docs/schema.sql`, never by hand.
+
+create table persons (
+  id text primary key,
+  name text not null,
+  since real not null
+) strict, without rowid;
+
+create table identities (
+  key text primary key,
+  person text not null references persons (id),
+  first text not null references persons (id),
+  since real not null
+) strict, without rowid;
+create index identities_of_person on identities (person);
+
+create table merges (
+  id text primary key,
+  kept text not null references persons (id),
+  gone text not null references persons (id),
+  since real not null,
+  until real,
+  why text not null,
+  by_person text not null,
+  check (kept <> gone)
+) strict;
+create unique index merges_once on merges (gone) where until is null;
+create index merges_kept on merges (kept) where until is null;
+
+create table addresses (
+  key text primary key,
+  kind text not null check (kind in ('dm', 'group', 'channel')),
+  name text not null,
+  topic text not null,
+  opened_for text,
+  since real not null
+) strict, without rowid;
+
+create table aliases (
+  alias text primary key,
+  address text not null,
+  since real not null,
+  check (alias <> address)
+) strict, without rowid;
+
+create table lanes (
+  key text primary key,
+  address text not null references addresses (key),
+  person text not null,
+  since real not null
+) strict, without rowid;
+create index lanes_at on lanes (address);
+create index lanes_of_person on lanes (person) where person <> '';
+
+create table sessions (
+  id text primary key,
+  owner text not null references persons (id),
+  began_by text not null references persons (id),
+  began real not null,
+  used real not null,
+  closed real,
+  origin text references lanes (key),
+  parent text references sessions (id),
+  depth integer not null default 0,
+  label text not null default '',
+  ending text not null default 'session' check (ending in ('session', 'run')),
+  tip_session text,
+  tip integer,
+  length integer not null default 0,
+  indexed integer not null default 0,
+  tail integer not null default 0,
+  head integer not null default 0,
+  running integer not null default 0,
+  holder text,
+  epoch integer not null default 0,
+  due real not null default 0,
+  fails integer not null default 0,
+  deaths integer not null default 0,
+  check (head <= tail),
+  check (running <= tail),
+  check (holder is null or head < tail),
+  check (indexed <= length),
+  check ((tip is null) = (tip_session is null)),
+  check (label = '' or parent is not null)
+  , foreign key (tip_session, tip) references entries (session, n)
+) strict, without rowid;
+create index sessions_of_owner on sessions (owner, used, id);
+create index sessions_ready on sessions (due) where holder is null and head < tail;
+create index sessions_held on sessions (holder) where holder is not null;
+create index sessions_unindexed on sessions (id) where indexed < length;
+create index sessions_of_parent on sessions (parent) where parent is not null;
+create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;
+create unique index sessions_label on sessions (parent, label) where label <> '' and closed is null;
+
+create table moves (
+  seq integer primary key,
+  id text not null unique,
+  kind text not null,
+  lane text references lanes (key),
+  session text references sessions (id),
+  by_person text not null,
+  at real not null,
+  undone real
+) strict;
+create index moves_of_lane on moves (lane, seq) where undone is null;
+
+create table bindings (
+  id integer primary key,
+  lane text not null references lanes (key),
+  session text not null references sessions (id),
+  since real not null,
+  until real,
+  why text not null,
+  ended_why text,
+  by_person text not null,
+  move text not null references moves (id),
+  ended_move text references moves (id),
+  check ((until is null) = (ended_move is null)),
+  check (until is null or until >= since)
+) strict;
+create unique index bindings_one_a_lane on bindings (lane) where until is null;
+create index bindings_of_session on bindings (session, id);
+create index bindings_of_lane on bindings (lane, id);
+create index bindings_of_move on bindings (move);
+create index bindings_ended_by on bindings (ended_move) where ended_move is not null;
+create trigger bindings_never_go before delete on bindings
+begin select raise(abort, 'bindings never go'); end;
+
+create table entries (
+  seq integer primary key,
+  session text not null references sessions (id),
+  n integer not null check (n > 0),
+  parent_session text,
+  parent integer,
+  role text not null check (role in ('person', 'agent', 'gateway')),
+  person text not null,
+  name text not null,
+  parts text not null,
+  at real not null,
+  turn integer not null,
+  unique (session, n),
+  foreign key (parent_session, parent) references entries (session, n),
+  check ((parent is null) = (parent_session is null))
+) strict;
+create index entries_after on entries (parent_session, parent) where parent_session <> session;
+create trigger entries_never_change before update on entries
+begin select raise(abort, 'entries never change'); end;
+create trigger entries_never_go before delete on entries
+begin select raise(abort, 'entries never go'); end;
+
+create virtual table search using fts5 (tokens, owner, content = '', columnsize = 0, detail = column, tokenize = 'ascii');
+
+create table tips (
+  id integer primary key,
+  session text not null references sessions (id),
+  from_session text,
+  from_n integer,
+  to_session text,
+  to_n integer,
+  why text not null,
+  by_person text not null,
+  at real not null
+) strict;
+create index tips_of_session on tips (session, id);
+
+create table titles (
+  id integer primary key,
+  session text not null references sessions (id),
+  owner text not null references persons (id),
+  name text not null check (length(name) between 1 and 100),
+  number integer not null check (number > 0),
+  since real not null,
+  until real
+) strict;
+create unique index titles_one_a_session on titles (session) where until is null;
+create unique index titles_exact on titles (owner, name, number) where until is null;
+
+create table contexts (
+  id integer primary key,
+  session text not null references sessions (id),
+  section text not null,
+  since real not null
+) strict;
+create index contexts_of_session on contexts (session, id);
+
+create table usage (
+  session text not null references sessions (id),
+  turn integer not null,
+  model text not null,
+  input integer not null,
+  output integer not null,
+  reasoning integer not null,
+  cache_read integer not null,
+  cache_write integer not null,
+  cost real,
+  at real not null,
+  primary key (session, turn, model)
+) strict;
+
+create table replicas (
+  id text primary key,
+  expires real not null
+) strict;
+
+create table connections (
+  account text primary key,
+  holder text,
+  epoch integer not null default 0,
+  cursor text not null default ''
+) strict;
+
+create table seen (
+  id integer primary key,
+  account text not null,
+  key text not null,
+  at real not null,
+  unique (account, key)
+) strict;
+
+create table turns (
+  session text not null references sessions (id),
+  seq integer not null check (seq > 0),
+  kind text not null,
+  call text,
+  lane text references lanes (key),
+  route text not null,
+  person text not null,
+  name text not null,
+  message text not null,
+  quotes text not null,
+  parts text not null,
+  accepted real not null,
+  trace text not null,
+  outcome text check (outcome in ('answered', 'failed', 'stopped', 'withdrawn')),
+  finished real,
+  within integer,
+  stopped_by text,
+  error text,
+  primary key (session, seq),
+  check ((outcome is null) = (finished is null))
+) strict, without rowid;
+create unique index turns_call on turns (call) where call is not null;
+create index turns_message on turns (message) where message <> '';
+create trigger turns_never_go before delete on turns
+begin select raise(abort, 'turns never go'); end;
+create trigger turns_keep_their_route before update of route on turns when new.route <> old.route
+begin select raise(abort, 'turns keep their route'); end;
+
+create table journal (
+  session text not null,
+  turn integer not null,
+  call text not null,
+  n integer not null,
+  epoch integer not null,
+  parts text not null,
+  at real not null,
+  primary key (session, turn, call),
+  foreign key (session, turn) references turns (session, seq)
+) strict, without rowid;
+
+create table partials (
+  session text primary key references sessions (id),
+  turn integer not null,
+  epoch integer not null,
+  text text not null,
+  at real not null
+) strict;
+
+create table deliveries (
+  id integer primary key,
+  key text not null unique,
+  account text not null,
+  address text not null,
+  session text references sessions (id),
+  turn integer not null,
+  entry integer not null,
+  text text not null,
+  answers text not null,
+  accepted real not null,
+  holder text,
+  attempts integer not null default 0,
+  doubtful integer not null default 0,
+  due real not null,
+  streaming integer,
+  message text,
+  sent real,
+  dead real,
+  error text,
+  check (sent is null or dead is null)
+) strict;
+create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;
+create index deliveries_due on deliveries (account, due)
+  where sent is null and dead is null and holder is null and streaming is null;
+create index deliveries_held on deliveries (holder) where holder is not null;
+create index deliveries_receipts on deliveries (message, address) where message is not null;
+create index deliveries_dead on deliveries (dead) where dead is not null;
+
+create table letters (
+  id integer primary key,
+  account text not null,
+  raw text not null,
+  why text not null,
+  at real not null,
+  retried real
+) strict;
+
+create table handoffs (
+  id text primary key,
+  session text not null references sessions (id),
+  origin text not null references lanes (key),
+  destination text not null,
+  lane text references lanes (key),
+  move text references moves (id),
+  state text not null check (state in ('requested', 'claimed', 'done', 'failed', 'cancelled')),
+  by_person text not null references persons (id),
+  requested real not null,
+  progressed real not null,
+  deadline real,
+  holder text,
+  epoch integer not null default 0,
+  turn integer,
+  tip_session text,
+  tip integer,
+  settled real,
+  error text,
+  check ((state in ('requested', 'claimed')) = (settled is null)),
+  check (settled is not null or deadline is not null),
+  check (state <> 'claimed' or (holder is not null and epoch > 0))
+) strict;
+create unique index handoffs_one_a_session on handoffs (session) where settled is null;
+create index handoffs_live on handoffs (deadline) where settled is null;
+
+create table homes (
+  account text primary key,
+  address text not null references addresses (key),
+  by_person text not null references persons (id),
+  since real not null
+) strict;
+
+create table questions (
+  id text primary key,
+  lane text not null references lanes (key),
+  person text not null references persons (id),
+  kind text not null,
+  body text not null,
+  asked real not null,
+  deadline real not null,
+  answer text,
+  answered real
+) strict;
+create index questions_open on questions (lane, person) where answered is null;
+
+create table codes (
+  digest text primary key,
+  kind text not null,
+  account text not null,
+  person text not null,
+  body text not null,
+  made real not null,
+  expires real not null,
+  used real
+) strict;
+create index codes_asked_for on codes (kind, account, person, made);
+
+create table tries (
+  id integer primary key,
+  person text not null references persons (id),
+  at real not null
+) strict;
+create index tries_of_person on tries (person, at);
+
+create table lists (
+  lane text not null,
+  person text not null,
+  kind text not null,
+  sessions text not null,
+  at real not null,
+  primary key (lane, person, kind)
+) strict;
+
+create table schedules (
+  id text primary key,
+  session text not null references sessions (id),
+  owner text not null references persons (id),
+  task text not null,
+  line text not null,
+  zone text not null,
+  deliver text not null,
+  since real not null,
+  due real,
+  ended real,
+  check (ended is not null or due is not null)
+) strict;
+create index schedules_due on schedules (due) where ended is null;
+
+create table runs (
+  schedule text not null references schedules (id),
+  due real not null,
+  session text references sessions (id),
+  turn integer,
+  missed real,
+  at real not null,
+  primary key (schedule, due)
+) strict;
+
+create table grants (
+  id integer primary key,
+  account text not null,
+  person text not null references persons (id),
+  place text not null check (place in ('dm', 'group')),
+  since real not null,
+  until real,
+  why text not null,
+  by_person text not null
+) strict;
+create unique index grants_once on grants (account, person, place) where until is null;
+
+create table settings (
+  name text primary key,
+  value text not null
+) strict;
