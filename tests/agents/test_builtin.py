@@ -144,10 +144,16 @@ async def test_after_a_handoff_it_speaks_first() -> None:
 
 
 async def test_what_one_person_had_waiting_is_answered_one_by_one() -> None:
-    both = Work(SessionId("s"), 1, "", (), (person("Tea?"), person("what did I say last?")))
+    both = Work(SessionId("s"), 1, "", (), (person("Tea?"), person("Or milk?"), person("what did I say last?")))
     answer = text_of(await events_of(Builtin(), both))
     assert answer.count("I'm Segue's built-in agent") == 1
-    assert answer.endswith("\n\nYou last said “Tea?”")
+    assert answer.endswith("\n\nYou said “Or milk?” Before that you said “Tea?”\n\nYou last said “Or milk?”")
+
+
+async def test_it_writes_as_many_words_as_are_wanted() -> None:
+    answer = await ask("write 250 words")
+    assert answer.split() == [f"word{n}" for n in range(1, 251)]
+    assert len(answer.splitlines()) == 3
 
 
 async def test_long_words_are_shortened() -> None:
