@@ -23,7 +23,15 @@ _QUERIES = {
     "nonsense": "select n from nowhere",
 }
 _STEPS = [
-    (1, "create table words (n {int} primary key, word text not null) {strict};"),
+    (
+        1,
+        """
+        create table words (
+          n {int} primary key,
+          word text not null constraint not_thirteen check (length(word) <> 13)
+        ) {strict};
+        """,
+    ),
     (
         2,
         """

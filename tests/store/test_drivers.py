@@ -101,9 +101,8 @@ async def test_a_rule_of_the_schema_is_named(db: Driver) -> None:
 
 
 async def test_a_conflict_tells_nothing_of_what_was_written(db: Driver) -> None:
-    await db.write(put, 1, "private")
-    with pytest.raises(StoreConflict) as caught:
-        await db.write(put, 1, "private")
+    with pytest.raises(StoreConflict, match="not_thirteen") as caught:
+        await db.write(put, 1, "private words")
     shown: BaseException | None = caught.value
     while shown is not None and not (shown.__suppress_context__ and shown.__cause__ is None):
         assert "private" not in str(shown)

@@ -20,6 +20,7 @@ from segue.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
+from segue.store.pool import Pool
 from segue.store.postgres import Postgres as Driver
 from segue.store.statements import POSTGRES, Compiled
 from tests.postgres import Postgres
@@ -107,7 +108,7 @@ async def test_whoever_freezes_in_a_transaction_does_not_hold_its_locks_for_ever
     async with Wire.to(postgres_dsn) as wire, driver(wire.dsn, patience=0.3) as frozen, driver(postgres_dsn) as db:
         wire.fail("commit\0", Fault.FREEZE)
         stuck = asyncio.create_task(frozen.write(change, 0, "from the frozen one"))
-        await until(lambda: asyncio.sleep(0, wire.left == 0))
+        await wire.failing.wait()
         await db.write(change, 0, "from the other one")
         with pytest.raises(OutcomeUnknown):
             await stuck
@@ -211,6 +212,31 @@ async def test_whoever_is_cancelled_inside_a_statement_leaves_the_connection_usa
         assert await db.write(put, 1) == "word"
         assert (await db.read(everything))[0] == "theirs"
     assert complaints == []
+
+
+async def test_whoever_is_cancelled_before_the_server_answered_takes_the_connection_along(postgres_dsn: str) -> None:
+    async with Wire.to(postgres_dsn) as wire, driver(wire.dsn, connections=1) as db:
+        wire.fail("begin isolation", Fault.FREEZE)
+        write = asyncio.create_task(db.write(put, 1))
+        await wire.failing.wait()
+        write.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await write
+        assert db._pool._idle == []
+        assert await db.write(put, 1) == "word"
+
+
+async def test_a_connection_that_comes_back_in_a_transaction_is_not_lent_again(postgres_dsn: str) -> None:
+    pool = Pool(lambda: asyncpg.connect(postgres_dsn), 1)
+    async with pool.lend() as first:
+        await first.execute("select 1")
+    async with pool.lend() as second:
+        assert second is first
+        await second.execute("begin")
+    async with pool.lend() as third:
+        assert third is not second
+    assert second.is_closed()
+    await pool.close()
 
 
 @contextlib.asynccontextmanager

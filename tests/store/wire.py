@@ -27,6 +27,7 @@ class Wire:
         self._word = b""
         self._fault = Fault.CUT_BEFORE
         self.left = 0
+        self.failing = asyncio.Event()
         self.dsn = ""
         self._over = asyncio.Event()
         self._ends: set[asyncio.StreamWriter] = set()
@@ -57,6 +58,7 @@ class Wire:
             while said := await _read(ours):
                 if self.left and self._word in said:
                     self.left -= 1
+                    self.failing.set()
                     back.cancel()
                     await asyncio.wait({back})
                     await self._misbehave(said, theirs, to_them)
