@@ -47,15 +47,27 @@ create table questions (
 ) {strict};
 create index questions_open on questions (lane, person) where answered is null;
 
--- One-time codes, kept as digests: pairing, linking, signing in.
+-- One-time codes, kept as digests: pairing, linking, signing in. `account` and `person` are where and by whom it was
+-- asked for.
 create table codes (
   digest {key} primary key,
   kind text not null,
+  account {key} not null,
+  person {key} not null,
   body text not null,
   made {real} not null,
   expires {real} not null,
   used {real}
 ) {strict};
+create index codes_asked_for on codes (kind, account, person, made);
+
+-- Codes that somebody typed and that didn't work, so that guessing has an end.
+create table tries (
+  id {serial},
+  person {key} not null references persons (id),
+  at {real} not null
+) {strict};
+create index tries_of_person on tries (person, at);
 
 -- The numbered list that a person was shown last in a lane: `/resume 3` opens its line 3.
 create table lists (

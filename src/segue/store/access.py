@@ -1,0 +1,221 @@
+"""Access: who may speak where, who the host is, and the one-time codes by which somebody is let in or joined.
+
+Law: a grant is a fact with since, until, why and by whom. Who was merged into somebody brings their grants along. Codes
+are made and used one at a time, so that no limit can be passed by asking twice at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from segue.core.codes import digest
+from segue.core.contracts import Transaction
+from segue.core.lanes import Identity, Kind, Lane, Person
+from segue.core.values import Moment, PersonId, Value
+from segue.errors import Refusal
+from segue.store import actors, persons
+from segue.store.rows import person_of
+from segue.store.statements import q
+from segue.store.transactions import Moved
+
+_DAY = 86400.0
+_PAIRING_PAUSE = 600.0
+_PAIRING_MOST = 3
+"""Codes of strangers that work at once on an account."""
+_TRIES = 5
+_TRIES_WITHIN = 600.0
+
+
+class Scope(StrEnum):
+    """The places that a grant is for."""
+
+    DM = "dm"
+    """Private chats."""
+    GROUP = "group"
+    """Wherever several people talk."""
+
+
+def scope_of(kind: Kind) -> Scope:
+    """Which grants count in such a place."""
+    return Scope.DM if kind is Kind.DM else Scope.GROUP
+
+
+class Footing(Value, frozen=True):
+    """What the store knows about a person in a lane."""
+
+    host: bool
+    granted: bool
+    owner: PersonId | None
+    """Whom the lane's session belongs to."""
+
+
+class Grant(Value, frozen=True):
+    """A fact: this person may speak in such places of an account."""
+
+    person: PersonId
+    scope: Scope
+    since: Moment
+    why: str
+    by: PersonId
+
+
+class CodeKind(StrEnum):
+    """What a code is good for."""
+
+    PAIRING = "pairing"
+    """The host types it: the stranger who was given it may speak in private."""
+    LINK = "link"
+    """Whoever types it is the person who was given it."""
+
+
+LIFETIME = {CodeKind.PAIRING: 3600.0, CodeKind.LINK: 600.0}
+"""Seconds for which a code works."""
+
+
+class Code(Value, frozen=True):
+    """A code that works: who was given it, where, and what it carries."""
+
+    digest: str
+    kind: CodeKind
+    account: str
+    person: PersonId
+    body: str
+
+
+def footing(person: PersonId, host: str, account: str, scope: Scope, lane: Lane) -> Transaction[Footing]:
+    """Whether a person is the host, was let in, and whom the lane's session belongs to."""
+    rows = yield q.footing(person=person, host=host, account=account, place=scope, lane=lane.key)
+    is_host, granted, owner = rows[0]
+    return Footing(bool(is_host), bool(granted), owner)
+
+
+def grant(account: str, person: PersonId, scope: Scope, why: str, by: PersonId, at: Moment) -> Transaction[bool]:
+    """Let a person speak in such places; returns whether that is new."""
+    person = yield from actors.hold(person)
+    return bool((yield q.add_grant(account=account, person=person, place=scope, why=why, by=by, at=at)))
+
+
+def revoke(account: str, person: PersonId, scope: Scope, at: Moment) -> Transaction[bool]:
+    """Let a person speak there no more; returns whether they might."""
+    person = yield from actors.hold(person)
+    return bool((yield q.end_grants(account=account, person=person, place=scope, at=at)))
+
+
+def grants(account: str) -> Transaction[list[Grant]]:
+    """Who may speak on an account by a grant, oldest first."""
+    rows = yield q.grants_of_account(account=account)
+    return [Grant(person, Scope(place), since, why, by) for person, place, since, why, by in rows]
+
+
+def unite(hosts: Sequence[Identity], merges: Sequence[str], at: Moment) -> Transaction[None]:
+    """Make all who speak for the host one person; needs an id for each merge there may be, one less than hosts."""
+    yield q.hold_name(name="hosts")
+    known = {}
+    for identity in hosts:
+        rows = yield q.identity(key=identity.key)
+        if rows:
+            known[rows[0][0]] = person_of(rows[0])
+    if not known:
+        return
+    first, *others = sorted(known.values(), key=lambda person: (person.since, person.id))
+    for other, merge in zip(others, merges[: len(others)], strict=True):
+        yield from persons.join(first.id, other.id, "host", first.id, merge, at)
+    yield from attach(hosts, first.id, at)
+
+
+def attach(hosts: Sequence[Identity], host: PersonId, at: Moment) -> Transaction[None]:
+    """Every identity of the host's that nobody has spoken by yet is the host, too."""
+    if (yield from actors.hold(host)) != host:
+        raise Moved
+    for identity in sorted(hosts):
+        yield q.add_identity(key=identity.key, person=host, at=at)
+        rows = yield q.identity(key=identity.key)
+        if not rows or rows[0][0] != host:
+            raise Moved
+
+
+def offer_pairing(
+    person: PersonId, account: str, address: str, code: str, secret: str, at: Moment
+) -> Transaction[bool]:
+    """Give a stranger a code, unless they were given one just now or too many others hold one."""
+    key = yield from _hold_codes(secret)
+    kind = CodeKind.PAIRING
+    [(asked,)] = yield q.codes_made_since(kind=kind, account=account, person=person, since=at - _PAIRING_PAUSE)
+    [(others,)] = yield q.codes_of_others(kind=kind, account=account, person=person, at=at)
+    if asked or others >= _PAIRING_MOST:
+        return False
+    yield from _keep(Code(digest(key, code), kind, account, person, address), at)
+    return True
+
+
+def give_link(person: PersonId, account: str, body: str, code: str, secret: str, at: Moment) -> Transaction[None]:
+    """Give a person a code to join another identity with; the one that they were given here before works no more."""
+    key = yield from _hold_codes(secret)
+    yield from _keep(Code(digest(key, code), CodeKind.LINK, account, person, body), at)
+
+
+def find_code(typed: str, by: PersonId, secret: str, at: Moment) -> Transaction[Code | Refusal]:
+    """The code that somebody typed, if it works and they haven't guessed too often.
+
+    A refusal is returned and not raised: the try must be kept.
+    """
+    key = yield from _hold_codes(secret)
+    [(tries,)] = yield q.tries_since(person=by, since=at - _TRIES_WITHIN)
+    if tries >= _TRIES:
+        return Refusal.TOO_MANY_TRIES
+    found = digest(key, typed)
+    rows = yield q.code(digest=found, at=at)
+    if not rows:
+        return (yield from wrong_code(by, at))
+    kind, account, person, body = rows[0]
+    return Code(found, CodeKind(kind), account, (yield from actors.now(person)), body)
+
+
+def wrong_code(by: PersonId, at: Moment) -> Transaction[Refusal]:
+    """Keep the try of a code that doesn't work, or not for this person: both read the same."""
+    yield q.add_try(person=by, at=at)
+    return Refusal.WRONG_CODE
+
+
+def use_code(code: Code, at: Moment) -> Transaction[None]:
+    """A code works once."""
+    if not (yield q.use_code(digest=code.digest, at=at)):
+        raise Moved
+
+
+def pair(code: Code, by: PersonId, at: Moment) -> Transaction[Person]:
+    """Let the stranger who was given a code talk in private; returns who that is."""
+    yield from use_code(code, at)
+    yield from grant(code.account, code.person, Scope.DM, "pairing", by, at)
+    [row] = yield q.person(person=code.person)
+    return person_of(row)
+
+
+def forget(at: Moment) -> Transaction[None]:
+    """Forget codes and tries that decide nothing any more."""
+    yield q.forget_codes(before=at - _DAY)
+    yield q.forget_tries(before=at - _DAY)
+
+
+def _keep(code: Code, at: Moment) -> Transaction[None]:
+    yield q.end_codes(kind=code.kind, account=code.account, person=code.person, at=at)
+    yield q.add_code(
+        digest=code.digest,
+        kind=code.kind,
+        account=code.account,
+        person=code.person,
+        body=code.body,
+        at=at,
+        expires=at + LIFETIME[code.kind],
+    )
+
+
+def _hold_codes(fresh: str) -> Transaction[bytes]:
+    """Let nobody else make or use codes meanwhile; returns what their digests are made with, kept at the first use."""
+    yield q.hold_name(name="codes")
+    rows = yield q.code_secret()
+    if not rows:
+        yield q.add_code_secret(value=fresh)
+        return bytes.fromhex(fresh)
+    return bytes.fromhex(rows[0][0])
