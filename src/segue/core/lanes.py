@@ -18,6 +18,7 @@ from segue.errors import Invalid
 
 _ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
 _NAME_LENGTH = 64
+_TOPIC_LENGTH = 1024
 _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -166,10 +167,19 @@ def account_key(platform: str, account: str) -> str:
 
 def clean_name(name: str) -> str:
     """A display name that can't forge anything: NFKC, one line, no control or format characters, at most 64."""
-    flat = "".join(" " if c.isspace() else c for c in name)
+    return _shown(name, _NAME_LENGTH)
+
+
+def clean_place(place: Place) -> Place:
+    """A place whose name and topic are shown like names; a topic may be longer."""
+    return Place(place.address, place.kind, clean_name(place.name), _shown(place.topic, _TOPIC_LENGTH), place.opened)
+
+
+def _shown(text: str, most: int) -> str:
+    flat = "".join(" " if c.isspace() else c for c in text)
     shown = "".join(c for c in flat if unicodedata.category(c) not in _UNPRINTABLE)
     # Normalised last: a hidden character may have stood between a letter and its accent.
-    return " ".join(unicodedata.normalize("NFKC", shown).split())[:_NAME_LENGTH].rstrip()
+    return " ".join(unicodedata.normalize("NFKC", shown).split())[:most].rstrip()
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from segue.core.contracts import Row, Transaction
-from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_key, lane_of
+from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Notice, encode_parts
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.resets import Due, Policies, due
@@ -133,9 +133,16 @@ def _locate(
         # Only a lane that isn't known can be another id of one that is.
         place = yield from places.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], at)
         lane, row = yield from _look(place, settings, person)
-    if row is None or (Kind(row[4]), row[5], row[6]) != (place.kind, place.name, place.topic):
-        yield from moves.see(place, lane.person, at)
+    if row is None or _described(row) != (place.kind, place.name, place.topic):
+        place = clean_place(place)
+        if row is None or _described(row) != (place.kind, place.name, place.topic):
+            yield from moves.see(place, lane.person, at)
     return lane, place, row
+
+
+def _described(row: Row) -> tuple[Kind, str, str]:
+    """What is known about the place of a lane."""
+    return Kind(row[4]), row[5], row[6]
 
 
 def _look(place: Place, settings: Settings, person: Person) -> Transaction[tuple[Lane, Row | None]]:

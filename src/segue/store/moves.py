@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from segue.core.contracts import Transaction
-from segue.core.lanes import Kind, Lane, Place
+from segue.core.lanes import Kind, Lane, Place, clean_place
 from segue.core.moves import (
     Actor,
     Begin,
@@ -58,6 +58,7 @@ class Last(Value, frozen=True):
 
 def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
     """Remember a place, and the lane that is all of it or one person's share."""
+    place = clean_place(place)
     address = place.address.key
     lane = Lane(place.address, person)
     yield q.see_address(

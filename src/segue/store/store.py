@@ -17,7 +17,7 @@ from segue.core.readable import START, from_markdown, to_markdown
 from segue.core.titles import Title
 from segue.core.transcripts import Author, Draft, Entry, Role, Session, Tip, visible
 from segue.core.values import Moment, PersonId, SessionId, make_id
-from segue.errors import Refusal, Refused
+from segue.errors import Invalid, Refusal, Refused
 from segue.store import (
     deliveries,
     exports,
@@ -49,6 +49,13 @@ def fresh_ids(clock: Clock) -> Ids:
         return make_id(clock(), pool.pop())
 
     return fresh
+
+
+def _counted(count: int) -> int:
+    """How many of something, checked."""
+    if count < 1:
+        raise Invalid("count", f"{count} is no number of things", "Give a whole number above 0.")
+    return count
 
 
 class Store:
@@ -147,11 +154,11 @@ class Store:
 
     async def lanes(self, after: Lane | None = None, count: int = 100) -> list[Standing]:
         """Lanes by their keys, with what they speak to; the last of a page is before the next one."""
-        return await self.driver.read(sessions.all_lanes, after.key if after else "", count)
+        return await self.driver.read(sessions.all_lanes, after.key if after else "", _counted(count))
 
     async def history(self, of: Lane | SessionId, count: int = 100) -> list[Binding]:
         """The bindings that a lane or a session has had, newest first."""
-        return await self.driver.read(sessions.history, of, count)
+        return await self.driver.read(sessions.history, of, _counted(count))
 
     # Sessions
 
@@ -163,11 +170,11 @@ class Store:
         self, owner: Person, count: int = 20, before: Session | None = None, since: Moment = 0.0
     ) -> list[Session]:
         """A person's sessions, last used first; empty ones aren't listed. The last of a page is before the next one."""
-        return await self.driver.read(sessions.owned, owner.id, count, before, since)
+        return await self.driver.read(sessions.owned, owner.id, _counted(count), before, since)
 
     async def sessions_here(self, lane: Lane, count: int = 100) -> list[Session]:
         """The open sessions that a lane has spoken to, in the order in which they came."""
-        return await self.driver.read(sessions.here, lane, count)
+        return await self.driver.read(sessions.here, lane, _counted(count))
 
     async def show_list(self, lane: Lane, person: Person, shown: Iterable[Session], kind: str = "resume") -> None:
         """Remember the numbered list that a person sees, so that its numbers stay true."""
@@ -254,7 +261,7 @@ class Store:
 
     async def tip_changes(self, id: SessionId, count: int = 100) -> list[TipChange]:
         """How a session's tip has moved other than by new entries, newest first."""
-        return await self.driver.read(transcripts.tip_changes, id, count)
+        return await self.driver.read(transcripts.tip_changes, id, _counted(count))
 
     async def receipt(self, address: Address, message: str) -> Receipt | None:
         """The receipt of a message, if Segue sent it."""
@@ -262,7 +269,7 @@ class Store:
 
     async def search(self, words: str, by: Person, count: int = 20) -> list[Entry]:
         """The newest entries of a person's own sessions that have all these words, the last as a beginning."""
-        return await self.driver.read(search.search, by.id, words, count)
+        return await self.driver.read(search.search, by.id, words, _counted(count))
 
     async def index(self) -> int:
         """Make every entry findable that isn't yet; the gateway does this in the background."""

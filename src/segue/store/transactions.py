@@ -11,6 +11,8 @@ from segue.errors import Invalid, StoreError, StoreLocked, StoreTooNew
 ATTEMPTS = 100
 """How often a transaction runs before we say that it can't get through."""
 
+_LARGEST = 2**63 - 1
+
 Steps = list[tuple[int, str]]
 
 
@@ -23,7 +25,7 @@ def unheeded(_: Point) -> None:
 
 
 def refuse_unsound(arguments: Mapping[str, Any]) -> None:
-    """Refuse text that one of the databases couldn't keep: both say no to the same."""
+    """Refuse what one of the databases couldn't keep: both say no to the same."""
     for name, argument in arguments.items():
         if isinstance(argument, str):
             if "\0" in argument:
@@ -33,6 +35,8 @@ def refuse_unsound(arguments: Mapping[str, Any]) -> None:
                     argument.encode()
                 except UnicodeEncodeError:
                     raise Invalid(name, "text can't contain half of a surrogate pair", "Decode it anew.") from None
+        elif isinstance(argument, int) and not -_LARGEST <= argument <= _LARGEST:
+            raise Invalid(name, "no number is that large here", f"Keep it within {_LARGEST:,}.")
 
 
 def too_long() -> Invalid:
