@@ -149,6 +149,28 @@ async def test_one_that_fails_harms_no_neighbour(path: Path) -> None:
     await db.close()
 
 
+async def test_one_that_fails_before_it_changed_anything_makes_nobody_run_again(path: Path) -> None:
+    gate = Gate()
+    db = await open_sqlite(path, probe=gate)
+    ran: list[int] = []
+
+    def put_and_count(n: int) -> Transaction[str]:
+        ran.append(n)
+        return (yield from put(n))
+
+    def look_then_give_up() -> Transaction[None]:
+        yield from everything()
+        raise Fenced("this")
+
+    outcomes = await gate.group(
+        db, [functools.partial(put_and_count, 1), look_then_give_up, functools.partial(put_and_count, 2)]
+    )
+    assert [type(outcome) for outcome in outcomes] == [str, Fenced, str]
+    assert ran == [1, 2]
+    await db.close()
+    assert await rows(path) == {0: "held", 1: "word", 2: "word"}
+
+
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.FullError])
 async def test_a_group_that_is_lost_runs_again_one_by_one(path: Path, disk: Disk, error: type[apsw.Error]) -> None:
     gate = Gate()

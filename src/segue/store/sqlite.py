@@ -1,7 +1,8 @@
 """SQLite: one file, one thread that writes, and in each commit everything that queued during the last one.
 
-Nobody is answered before the commit that holds their change. Each change of a group runs in a savepoint, so one that
-fails harms no neighbour; if the whole group is lost (no room, an I/O error), each of its changes runs again, alone.
+Nobody is answered before the commit that holds their change. One that fails harms no neighbour: if it had changed
+something, all are taken back and run again, each in a savepoint. If the whole group is lost (no room, an I/O error),
+each of its changes runs again, alone.
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ class Sqlite:
     ) -> Self:
         """Open the file, made or brought up to date if need be; for other processes it waits `patience` seconds."""
         file = File(Path(path), clock, patience, vfs)
-        sql = {name: query.sql for name, query in (compile_for(SQLITE) if queries is None else queries).items()}
+        named = compile_for(SQLITE) if queries is None else queries
         todo = migrations(SQLITE) if steps is None else steps
 
         def connect() -> tuple[_Worker, list[_Worker]]:
-            writer = _Worker(file, file.writer(todo, probe), sql, "begin immediate", probe)
-            return writer, [_Worker(file, file.reader(), sql, "begin", unheeded) for _ in range(readers)]
+            writer = _Worker(file, file.writer(todo, probe), named, "begin immediate", probe)
+            return writer, [_Worker(file, file.reader(), named, "begin", unheeded) for _ in range(readers)]
 
         match running:
             case Running.INLINE:
@@ -114,21 +115,21 @@ class Sqlite:
         """Finish what was accepted and let go of the file."""
         if not self._closed:
             self._closed = True
-            await self._hints.close()
             await self._readers.close()
             await self._writer.close()
+            await self._hints.close()  # last: who was just answered may want to tell
 
 
 class _Worker:
     """Runs jobs on one connection."""
 
     def __init__(
-        self, file: File, connection: apsw.Connection, sql: Mapping[str, str], begin: str, probe: Probe
+        self, file: File, connection: apsw.Connection, queries: Mapping[str, Compiled], begin: str, probe: Probe
     ) -> None:
         self._file = file
         self._connection = connection
         self._execute = connection.cursor().execute
-        self._sql = sql
+        self._queries = queries
         self._begin = begin
         self._probe = probe
 
@@ -149,13 +150,15 @@ class _Worker:
 
     def _commit(self, jobs: list[Job]) -> None:
         """Run the jobs in one transaction, or each in its own if that one is lost."""
-        attempt = self._attempt if len(jobs) == 1 else self._attempt_beside_others
         at = None
         try:
             self._execute(self._begin)
             self._probe(at := Point.WRITE_BEGUN)
-            for job in jobs:
-                attempt(job)
+            if not self._attempt_all(jobs) and len(jobs) > 1:
+                self._execute("rollback")
+                self._execute(self._begin)
+                for job in jobs:
+                    self._attempt_beside_others(job)
             if any(job.error is None for job in jobs):
                 self._probe(at := Point.WRITE_DONE)
                 self._execute("commit")
@@ -171,6 +174,19 @@ class _Worker:
                     job.error = self._lost(error, at)
         finally:
             self._leave()
+
+    def _attempt_all(self, jobs: list[Job]) -> bool:
+        """Run the jobs; False once one has failed that had changed something before.
+
+        That is rare, so they run without savepoints: under one SQLite copies every page before it changes it.
+        """
+        changes = self._connection.total_changes
+        for job in jobs:
+            before = changes()
+            self._attempt(job)
+            if job.error is not None and changes() != before:
+                return False
+        return True
 
     def _attempt(self, job: Job) -> None:
         job.error = None
@@ -197,7 +213,9 @@ class _Worker:
             while True:
                 statement = steps.send(rows)
                 refuse_unsound(statement.arguments)
-                rows = self._execute(self._sql[statement.name], statement.arguments).fetchall()
+                query = self._queries[statement.name]
+                found = self._execute(query.sql, statement.arguments)
+                rows = [(1,)] * self._connection.changes() if query.counted else found.fetchall()
         except StopIteration as done:
             return done.value
 

@@ -1,6 +1,6 @@
 -- name: see
 -- An arrival's key; nothing comes back if it was seen before.
-insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing returning id;
+insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing {counted};
 
 -- name: forget_seen
 -- Keys older than any platform redelivers.
@@ -20,7 +20,7 @@ where id = :session and closed is null returning tail, holder, epoch, head, tip_
 insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace)
 select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :at, :trace
 from bindings b where b.lane = :lane and b.until is null and b.session = :session
-  and exists (select 1 from identities i where i.key = :identity and i.person = :person) returning seq;
+  and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
 
 -- name: add_turn
 -- A turn that came from no lane.
@@ -61,12 +61,12 @@ where id = :session and holder = :me and epoch = :epoch {for_update};
 -- A turn is done: the session moves on, and is let go if nothing waits.
 update sessions set head = :head, running = :running, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
   used = :at, holder = case when tail > :head then holder end
-where id = :session and holder = :me and epoch = :epoch returning tail;
+where id = :session and holder = :me and epoch = :epoch {counted};
 
 -- name: end_turn
 -- What became of a turn; nothing comes back if it had ended before.
 update turns set outcome = :outcome, finished = :at, within = :within, error = :error
-where session = :session and seq = :seq and outcome is null returning seq;
+where session = :session and seq = :seq and outcome is null {counted};
 
 -- name: let_go
 -- A holder gives a session back.
@@ -121,7 +121,7 @@ select pg_advisory_xact_lock(hashtextextended(cast(:name as text), 0));
 insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due)
 values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :at, {now})
 on conflict (key) do update set text = excluded.text, entry = excluded.entry, answers = excluded.answers,
-  streaming = null, holder = null, due = {now} where deliveries.streaming is not null returning id;
+  streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
 
 -- name: unsent_at
 -- Whether anything waits to be sent to an address.
@@ -161,7 +161,7 @@ returning id, attempts, key, address, session, entry, text, answers, coalesce(me
 -- name: sent
 -- A delivery was sent: it is a receipt now.
 update deliveries set sent = :at, message = :message, holder = null, error = null
-where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
+where id = :id and holder = :me and attempts = :attempt and sent is null {counted};
 
 -- name: unsent
 -- A delivery couldn't be sent: again later.
