@@ -14,6 +14,7 @@ from segue import __version__
 from segue.errors import Invalid, SegueError
 
 _COMMANDS = {
+    "talk": "Talk to the agent in this terminal; what `segue` alone does.",
     "serve": "Run the gateway.",
 }
 """By the name of the module beside this one that has it, in the order in which help lists them."""
@@ -63,7 +64,10 @@ class Commands(click.Group):
             raise Failure(str(error)) from error
 
 
-@click.group(cls=Commands)
+@click.group(cls=Commands, invoke_without_command=True)
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """One conversation with an AI agent, alive wherever people talk to it."""
+    if ctx.invoked_subcommand is None and (talk := ctx.command.get_command(ctx, "talk")):  # type: ignore[attr-defined]
+        ctx.invoke(talk)

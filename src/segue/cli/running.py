@@ -3,39 +3,77 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+import getpass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
+from segue.adapters.local import HOSTS, TERMINAL, WEB, Local
 from segue.cli.stopping import Stop
 from segue.config import Config
 from segue.core.contracts import Adapter, Agent, Closes
 from segue.errors import StoreUnreachable
+from segue.runtime.door import Door
 from segue.runtime.gateway import Gateway
-from segue.runtime.listening import Listener, serving
+from segue.runtime.listening import Listener, LocalListener, serving
+from segue.runtime.patience import Patient
 from segue.runtime.server import make_app
+from segue.runtime.windows import Windows
 from segue.store.opening import open_store
 from segue.store.store import Store
 
+SOCKET = "gateway.sock"
+"""In the data folder: where this user's terminals find the gateway."""
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called by
 
 
-async def run(config: Config, listener: Listener, stop: Stop, ready: Callable[[], None]) -> None:
-    """Run a gateway until it is asked to stop; calls `ready` when it takes messages in."""
-    stop.listen()
+class Running:
+    """A gateway that runs, and where it is reached."""
+
+    def __init__(self, door: Door, url: str, servers: Sequence[asyncio.Task[None]]) -> None:
+        self._door = door
+        self.url = url
+        self.servers = servers
+
+    def link(self) -> str:
+        """An address that signs one browser in, once."""
+        return self.url + self._door.link()
+
+
+@asynccontextmanager
+async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
+    """A gateway as a config describes it, until the block ends."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(await _open(config))
         agent = config.agent.agent()
-        adapters = [account.keys.adapter(account.name) for account in config.accounts]
+        terminal, web = Local(TERMINAL), Local(WEB)
+        adapters: list[Adapter] = [account.keys.adapter(account.name) for account in config.accounts]
         _close_later(agent, stack)
         for adapter in adapters:
             _close_later(adapter, stack)
-        gateway = await stack.enter_async_context(Gateway(store, agent, adapters, config.gateway))
-        server = await stack.enter_async_context(serving(make_app(gateway, hosts), listener, config.gateway.grace))
-        ready()
+        settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts))
+        runs = await stack.enter_async_context(Gateway(store, agent, [*adapters, terminal, web], settings))
+        door = await Door.open(Patient(store.driver), config.data)
+        windows = Windows(runs, door, terminal, web, getpass.getuser())
+        app = make_app(runs, hosts, windows.routes())
+        local = LocalListener(config.data / SOCKET)
+        stack.callback(local.close)
+        servers = [
+            await stack.enter_async_context(serving(app, socket, config.gateway.grace)) for socket in (local, listener)
+        ]
+        yield Running(door, listener.url, servers)
+
+
+async def serve(config: Config, listener: Listener, stop: Stop, ready: Callable[[Running], None]) -> None:
+    """Run a gateway until it is asked to stop; calls `ready` when it takes messages in."""
+    stop.listen()
+    async with gateway(config, listener) as running:
+        ready(running)
         asked = asyncio.create_task(stop.wait(), name="stop")
-        await asyncio.wait([asked, server], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([asked, *running.servers], return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()
 
 
@@ -45,12 +83,15 @@ def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
 
 
 async def _open(config: Config) -> Store:
+    _make(config.data)
     if not isinstance(config.store, Path):
         return await open_store(config.store.reveal())
-    try:
-        config.store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnreachable(
-            f"{config.store.parent} can't be made ({error.strerror}). Name another place."
-        ) from error
+    _make(config.store.parent)
     return await open_store(config.store)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnreachable(f"{folder} can't be made ({error.strerror}). Name another place.") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.running import run
+from segue.cli.running import Running, serve
 from segue.cli.stopping import Stop
 from segue.config import find, load
 from segue.runtime import logs
@@ -28,4 +28,9 @@ def command(port: int | None, host: str | None, file: Path | None) -> None:
     config = load(file or find(os.environ, Path.cwd()), os.environ)
     listener = Listener(host or config.server.host, config.server.port if port is None else port)
     logs.start(sys.stderr, config.secrets)
-    asyncio.run(run(config, listener, Stop(), lambda: click.echo(f"Segue listens on {listener.url}")))
+
+    def ready(running: Running) -> None:
+        click.echo(f"Segue listens on {running.url}")
+        click.echo(f"The page, signed in by this link once: {running.link()}")
+
+    asyncio.run(serve(config, listener, Stop(), ready))

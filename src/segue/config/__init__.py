@@ -1,7 +1,7 @@
 """What the host wrote in segue.toml, as values; every mistake is one line that names the key and the fix."""
 
 from segue.config.accounts import Account
-from segue.config.file import find
-from segue.config.loading import Config, load
+from segue.config.file import data_folder, find
+from segue.config.loading import Config, default, load
 
-__all__ = ["Account", "Config", "find", "load"]
+__all__ = ["Account", "Config", "data_folder", "default", "find", "load"]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from segue import plugins
 from segue.config.accounts import Account, read_accounts, read_owners, refuse_silence
-from segue.config.file import data_folder, read_file
+from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import References
 from segue.config.resets import read_resets
 from segue.config.sections import (
@@ -51,8 +51,16 @@ class Config(Value, frozen=True):
 
 def load(file: Path, environ: Mapping[str, str]) -> Config:
     """Read a file; raises `Invalid` for the first mistake in it."""
-    said = read_file(file)
-    file, data = file.absolute(), data_folder(environ)
+    return _config(read_file(file), file.absolute(), environ)
+
+
+def default(environ: Mapping[str, str]) -> Config:
+    """What holds where the host wrote no file at all."""
+    return _config({}, data_folder(environ) / NAME, environ)
+
+
+def _config(said: dict[str, Any], file: Path, environ: Mapping[str, str]) -> Config:
+    data = data_folder(environ)
     references = References(environ, file.parent)
     tables = Tables(references)
     accounts = read_accounts(said, _SECTIONS, tables)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from segue.core.contracts import Accept, Accepted, Adapter, Agent, Clock, Ids, Letter, Probe, TakesWebhooks
 from segue.core.messages import Arrival
@@ -20,14 +20,15 @@ from segue.runtime.inbox import Inbox
 from segue.runtime.metrics import Metrics
 from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
-from segue.runtime.replica import CONNECTIONS, DELIVERIES, LOOK, TURNS, Replica
+from segue.runtime.replica import CONNECTIONS, DELIVERIES, LOOK, SAID, TURNS, Replica
 from segue.runtime.settings import GatewaySettings
 from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
+from segue.runtime.watches import Changed, Watches
 from segue.store import arrivals, search
 from segue.store.store import Store, fresh_ids
 from segue.store.transactions import unheeded
-from segue.store.turns import Finish
+from segue.store.turns import Finish, Run
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Gateway:
         self.store = store
         self.settings = settings or GatewaySettings()
         self.metrics = Metrics()
+        self.watches = Watches()
         tracing = tracing or NoTracing()
         self._clock = clock
         self._ids = ids or fresh_ids(clock)
@@ -73,12 +75,14 @@ class Gateway:
             self._turn_finished,
             self.metrics,
             tracing,
+            self.watches,
             probe,
         )
+        self._access = Access(self.settings, self._ids)
         self._inbox = Inbox(
             store.driver,
             self._turns,
-            Access(self.settings, self._ids),
+            self._access,
             Commands(self.settings, self._ids),
             self.settings,
             clock,
@@ -100,11 +104,12 @@ class Gateway:
             refused=lambda: self._patient.refused,
         )
         self._taking_in = False
-        self._looks: set[asyncio.Task[None]] = set()
+        self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
 
     async def __aenter__(self) -> Self:
+        await self._access.unite(self.store.driver, self._clock())
         await self._replica.join()
         self._unlisten = self.store.driver.listen(self._heard)
         self._taking_in = True
@@ -201,11 +206,18 @@ class Gateway:
             for intake in self._intakes:
                 intake.wake.set()
         if topic.startswith(LOOK):
-            look = asyncio.create_task(self._turns.look(SessionId(topic.removeprefix(LOOK))))
-            self._looks.add(look)
-            look.add_done_callback(self._looks.discard)
+            self._spawn(self._turns.look(SessionId(topic.removeprefix(LOOK))))
+        if topic.startswith(SAID):
+            self.watches.tell(SessionId(topic.removeprefix(SAID)), Changed())
 
-    def _turn_finished(self, done: Finish) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+
+    def _turn_finished(self, run: Run, done: Finish) -> None:
+        # This process hears its own hint too, and so do those who watch from here.
+        self._spawn(self._patient.hint(SAID + run.held.session))
         for reply in done.replies:
             outbox = self._outboxes.get((reply.address.platform, reply.address.account))
             if outbox is not None:

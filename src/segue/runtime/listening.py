@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -15,6 +17,7 @@ from segue.errors import Invalid
 
 _KEEP_ALIVE = 60
 """Seconds that an idle connection stays open: longer than those who call often pause."""
+_LARGEST_FRAME = 4 * 1024 * 1024
 _PORT = {errno.EADDRINUSE, errno.EACCES}
 
 
@@ -40,6 +43,43 @@ class Listener:
         self.socket.close()
 
 
+class LocalListener:
+    """A socket in the data folder, for this user's own terminals."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if path.exists():
+            if is_served(path):
+                fix = "Use that one, or stop it first."
+                raise Invalid("data folder", f"another gateway serves {path.parent}", fix)
+            path.unlink()
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        mask = os.umask(0o177)
+        try:
+            self.socket.bind(str(path))
+        except OSError as error:
+            problem = f"{path} can't be listened at ({error.strerror or error})"
+            raise Invalid("data folder", problem, "Choose a shorter or another one with SEGUE_HOME.") from error
+        finally:
+            os.umask(mask)
+        self.socket.listen(128)
+
+    def close(self) -> None:
+        """Turn callers away."""
+        self.socket.close()
+        self._path.unlink(missing_ok=True)
+
+
+def is_served(path: Path) -> bool:
+    """Whether a gateway answers at a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        try:
+            caller.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
 def _explain(error: OSError, host: str, port: int) -> tuple[str, str]:
     if error.errno == errno.EADDRINUSE:
         return f"{port} is taken", "Stop what listens there, or choose another one with --port."
@@ -58,14 +98,17 @@ class _Uvicorn(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, listener: Listener, grace: float = 10.0) -> AsyncIterator[asyncio.Task[None]]:
+async def serving(
+    app: ASGIApp, listener: Listener | LocalListener, grace: float = 10.0
+) -> AsyncIterator[asyncio.Task[None]]:
     """Serve until the block ends, then let calls under way finish; yields the task that serves."""
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         lifespan="off",
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=_LARGEST_FRAME,
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,

@@ -15,6 +15,8 @@ DELIVERIES = "deliveries"
 """Something waits to be sent."""
 CONNECTIONS = "connections"
 """A connection may be free."""
+SAID = "said "
+"""Before a session's id: something was said there."""
 LOOK = "look "
 """Before a session's id: something changed for the turn that runs there."""
 

@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from segue.runtime.hosts import LOCAL, Hosts
@@ -49,7 +49,7 @@ class Mounted:
         await self._app(scope, receive, send)
 
 
-def make_app(gateway: Served, hosts: Iterable[str] = ()) -> Starlette:
+def make_app(gateway: Served, hosts: Iterable[str] = (), windows: Sequence[BaseRoute] = ()) -> Starlette:
     """Everything that a gateway serves, under the local names and those given."""
 
     async def healthz(_request: Request) -> Response:
@@ -62,6 +62,11 @@ def make_app(gateway: Served, hosts: Iterable[str] = ()) -> Starlette:
     async def metrics(_request: Request) -> Response:
         return Response(gateway.metrics.text(), media_type=Metrics.MEDIA_TYPE)
 
-    routes = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+    routes: list[BaseRoute] = [
+        *windows,
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/metrics", metrics),
+    ]
     routes += [Route(path, Mounted(app)) for path, app in gateway.webhooks()]
     return Starlette(routes=routes, middleware=[Middleware(Hosts, allowed=[*LOCAL, *hosts])])

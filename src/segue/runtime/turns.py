@@ -28,6 +28,7 @@ from segue.runtime.settings import AccountSettings, Busy, GatewaySettings
 from segue.runtime.streams import Stream
 from segue.runtime.tracing import Tracing
 from segue.runtime.wakes import Wake
+from segue.runtime.watches import Growing, Watches
 from segue.store import turns
 from segue.store.turns import ARRIVAL, Finish, Outcome, Reply, Run, Streamed, Turn
 
@@ -102,9 +103,10 @@ class Turns:
         replica: Replica,
         settings: GatewaySettings,
         clock: Clock,
-        finished: Callable[[Finish], None],
+        finished: Callable[[Run, Finish], None],
         metrics: Metrics,
         tracing: Tracing,
+        watches: Watches,
         probe: Probe,
     ) -> None:
         self._store = store
@@ -116,6 +118,7 @@ class Turns:
         self._finished = finished
         self._metrics = metrics
         self._tracing = tracing
+        self._watches = watches
         self._probe = probe
         self._paths = Paths(store)
         self._live: dict[SessionId, Live] = {}
@@ -267,6 +270,7 @@ class Turns:
                         await self._journal(run, said, event)
                     elif isinstance(event, Text):
                         stream.show(said.text)
+                        self._watches.tell(run.held.session, Growing(run.name, said.text))
         except TimeoutError as error:
             raise Hung(f"the agent said nothing for {settings.turn_silence:g} s") from error
         finally:
@@ -310,7 +314,7 @@ class Turns:
 
     def _tell(self, run: Run, done: Finish) -> None:
         self._metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
-        self._finished(done)
+        self._finished(run, done)
 
     async def _fail(self, run: Run, error: Exception) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""

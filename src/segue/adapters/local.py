@@ -1,0 +1,58 @@
+"""The places that Segue itself serves: terminals on this machine and pages in browsers.
+
+Their people watch the transcript, so a reply is there already when it is sent; what is in no transcript is shown to
+whoever looks at that lane now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from segue.core.contracts import Connection, Longest
+from segue.core.lanes import Identity
+from segue.core.messages import LONGEST_TEXT, Delivery, Sending
+
+TERMINAL = "terminal"
+WEB = "web"
+ACCOUNT = "local"
+
+HOSTS = (Identity(TERMINAL, ACCOUNT, "host"), Identity(WEB, ACCOUNT, "host"))
+"""Whoever opens a terminal or a page here is the host: the door made sure."""
+
+Show = Callable[[Delivery], None]
+
+
+class Local:
+    """Speaks to the terminals, or the pages, that are open now."""
+
+    account = ACCOUNT
+    sending = Sending.KEYED
+    connection = Connection.ANY
+    longest = Longest(LONGEST_TEXT)
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+        self._open: dict[str, dict[object, Show]] = defaultdict(dict)
+
+    async def send(self, delivery: Delivery) -> str:
+        """Show a message to everybody who looks at its address."""
+        for show in list(self._open[delivery.address.chat].values()):
+            show(delivery)
+        return delivery.key
+
+    def watched(self, chat: str) -> bool:
+        """Whether anybody looks."""
+        return bool(self._open.get(chat))
+
+    def look(self, chat: str, show: Show) -> Callable[[], None]:
+        """Somebody opens a window on an address; returns how it is closed."""
+        mark = object()
+        self._open[chat][mark] = show
+
+        def close() -> None:
+            self._open[chat].pop(mark, None)
+            if not self._open[chat]:
+                del self._open[chat]
+
+        return close

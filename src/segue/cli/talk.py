@@ -1,0 +1,85 @@
+"""`segue` alone: the terminal chat, with a gateway in this process if none runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from segue.cli.client import Client, connected
+from segue.cli.running import SOCKET, Running, gateway
+from segue.cli.stopping import Stop
+from segue.cli.terminal import Terminal, plain
+from segue.config import Config, data_folder, default, find, load
+from segue.errors import Invalid
+from segue.runtime import logs
+from segue.runtime.listening import Listener, is_served
+
+FIRST = "Hello! What can you do?"
+"""What is said when nobody is there to say anything."""
+_PORT = 8800
+
+
+@click.command()
+@click.option("--page", is_flag=True, help="Show the page's address too; without a terminal, serve it until stopped.")
+def command(*, page: bool) -> None:
+    """Talk to the agent in this terminal.
+
+    If no gateway runs, one runs in this process for as long as you talk; `segue serve` keeps one running.
+    """
+    asyncio.run(_talk(data_folder(os.environ), page=page))
+
+
+async def _talk(folder: Path, *, page: bool) -> None:
+    if is_served(folder / SOCKET):
+        async with connected(folder) as client:
+            await _converse(client, folder, "")
+        return
+    config = _config()
+    config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = (config.data / "log").open("a", buffering=1)
+    logs.start(log, config.secrets)
+    async with gateway(config, _listener(config)) as running, connected(config.data) as client:
+        if page and not sys.stdin.isatty():
+            await _show(client, running)
+            return
+        link = running.link() if page else ""
+        if link:
+            click.echo(f"The page, signed in by this link once: {link}\n")
+        await _converse(client, config.data, running.url if page else "")
+
+
+async def _show(client: Client, running: Running) -> None:
+    """Without a terminal: one exchange, the page's address, then serve until stopped."""
+    stop = Stop()
+    stop.listen()
+    click.echo(f"You: {FIRST}")
+    await plain(client, [FIRST])
+    click.echo(f"\nThe page, signed in by this link once: {running.link()}\nServing until stopped.")
+    await stop.wait()
+
+
+async def _converse(client: Client, folder: Path, page: str) -> None:
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        await Terminal(client, folder, page).run()
+    else:
+        await plain(client, sys.stdin)
+
+
+def _config() -> Config:
+    try:
+        file = find(os.environ, Path.cwd())
+    except Invalid:
+        return default(os.environ)
+    return load(file, os.environ)
+
+
+def _listener(config: Config) -> Listener:
+    """Where the page is served; at another port if that one is taken."""
+    try:
+        return Listener(config.server.host, config.server.port)
+    except Invalid:
+        return Listener(config.server.host, 0)

@@ -1,0 +1,176 @@
+"""The terminal chat: what is said scrolls by, what is being written grows above the line on which one types."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.patch_stdout import patch_stdout
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.text import Text as Styled
+
+from segue.cli.client import Client
+from segue.core.commands import SPECS
+
+_QUIT = ("/quit", "/exit")
+_TAIL = 12
+"""Lines of a growing reply that are shown while it is written."""
+
+
+class Commands(Completer):
+    """Completes what begins with a slash."""
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """Every command that goes on like this."""
+        del complete_event
+        typed = document.text_before_cursor
+        if typed.startswith("/") and " " not in typed:
+            for spec in SPECS:
+                if spec.name.startswith(typed[1:]):
+                    yield Completion(f"/{spec.name}", -len(typed), display_meta=spec.does)
+            if "quit".startswith(typed[1:]):
+                yield Completion("/quit", -len(typed), display_meta="Leave; the conversation stays.")
+
+
+class Terminal:
+    """One person at a terminal."""
+
+    def __init__(self, client: Client, folder: Path, hint: str = "") -> None:
+        self._client = client
+        self._hint = hint
+        self._console = Console()
+        self._growing = ""
+        self._waiting = 0
+        self._title = ""
+        self._typed: list[str] = []
+        """What was typed here and stands on the screen already."""
+        keys = KeyBindings()
+        keys.add("escape", "enter")(_new_line)
+        keys.add("c-c")(self._interrupt)
+        self._prompt: PromptSession[str] = PromptSession(
+            message=self._message,
+            bottom_toolbar=self._status,
+            history=FileHistory(str(folder / "history")),
+            completer=Commands(),
+            complete_while_typing=True,
+            key_bindings=keys,
+            refresh_interval=0.5,
+        )
+        self._stops: set[asyncio.Task[str]] = set()
+
+    async def run(self) -> None:
+        """Talk until somebody leaves or the gateway goes."""
+        showing = asyncio.create_task(self._show())
+        typing = asyncio.create_task(self._type())
+        with patch_stdout(raw=True):
+            await asyncio.wait([showing, typing], return_when=asyncio.FIRST_COMPLETED)
+        for task in (showing, typing):
+            task.cancel()
+        results = await asyncio.gather(showing, typing, return_exceptions=True)
+        for error in results:
+            if isinstance(error, Exception):
+                raise error
+
+    async def _type(self) -> None:
+        while True:
+            try:
+                text = (await self._prompt.prompt_async()).strip()
+            except EOFError:
+                return
+            if text in _QUIT:
+                return
+            if text:
+                self._typed.append(text)
+                await self._client.say(text)
+
+    async def _show(self) -> None:
+        async for frame in self._client.frames():
+            self._frame(frame)
+            if self._prompt.app.is_running:
+                self._prompt.app.invalidate()
+        self._console.print(Styled("The gateway has gone. Start it again with `segue serve`.", "yellow"))
+
+    def _frame(self, frame: dict[str, Any]) -> None:
+        if "session" in frame:
+            self._title = (frame["session"] or {}).get("title", "")
+        if "growing" in frame:
+            self._growing = frame["growing"]
+        if "waiting" in frame:
+            self._waiting = frame["waiting"]
+        if "notice" in frame:
+            self._typed = [text for text in self._typed if not text.startswith("/")]
+            self._console.print(Styled(frame["notice"], "dim"))
+        entries = frame.get("entries", frame.get("transcript", ()))
+        if entries:
+            self._growing = ""
+        for entry in entries:
+            self._entry(entry)
+
+    def _entry(self, entry: dict[str, Any]) -> None:
+        if entry["role"] == "person":
+            if entry["text"] in self._typed:
+                self._typed.remove(entry["text"])
+                return
+            self._console.print(Styled.assemble((f"{entry['name'] or 'You'}  ", "bold cyan"), entry["text"]))
+        elif entry["role"] == "agent":
+            self._console.print(Markdown(entry["text"]))
+            self._console.print()
+        else:
+            self._console.print(Styled(entry["text"], "dim"))
+
+    def _message(self) -> FormattedText:
+        lines = self._growing.splitlines()[-_TAIL:]
+        growing = "\n".join(lines) + "\n" if lines else ""
+        return FormattedText([("ansibrightblack", growing), ("bold", "> ")])
+
+    def _status(self) -> FormattedText:
+        busy = f"{self._waiting} waiting" if self._waiting > 1 else "answering" if self._waiting else "ready"
+        hint = f" · {self._hint}" if self._hint else ""
+        return FormattedText([("", f" {self._title or 'untitled session'} · terminal · {busy}{hint} · /help, /quit")])
+
+    def _interrupt(self, event: KeyPressEvent) -> None:
+        """Ctrl-C ends the running turn; with nothing running and nothing typed it leaves."""
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        elif self._waiting:
+            stop = asyncio.create_task(self._client.say("/stop"))
+            self._stops.add(stop)
+            stop.add_done_callback(self._stops.discard)
+        else:
+            event.app.exit(exception=EOFError())
+
+
+def _new_line(event: KeyPressEvent) -> None:
+    event.current_buffer.insert_text("\n")
+
+
+async def plain(client: Client, lines: Iterable[str]) -> None:
+    """Without a terminal: say each line, print each answer."""
+    frames = client.frames()
+    async for frame in frames:
+        if "waiting" in frame or frame.get("session", ...) is None:
+            break
+    for line in lines:
+        if not line.strip():
+            continue
+        await client.say(line.strip())
+        async for frame in frames:
+            if "notice" in frame:
+                sys.stdout.write(frame["notice"] + "\n")
+                break
+            said = [e["text"] for e in frame.get("entries", frame.get("transcript", ())) if e["role"] != "person"]
+            if said:
+                sys.stdout.write(said[-1] + "\n")
+                break
+        sys.stdout.flush()

@@ -1,0 +1,136 @@
+// The page: a window on this browser's lane. What it shows is what the gateway sent; a lost connection opens anew and is
+// shown all of it again, so nothing is lost or doubled. What was typed and not yet accepted is kept and sent again.
+import { html, render, useEffect, useReducer, useRef, useState } from "/page/preact-htm.js";
+
+const start = { session: null, transcript: [], growing: "", waiting: 0, notices: [], unsent: [], sessions: [], found: null, state: "connecting" };
+
+function reduce(now, frame) {
+  if ("state" in frame) return { ...now, state: frame.state };
+  if ("unsent" in frame) return { ...now, unsent: [...now.unsent, frame.unsent] };
+  if ("accepted" in frame) return { ...now, unsent: now.unsent.map((m) => (m.id === frame.accepted ? { ...m, accepted: true } : m)) };
+  if ("transcript" in frame)
+    return { ...now, session: frame.session, transcript: frame.transcript, growing: "", notices: [], unsent: now.unsent.filter((m) => !m.accepted) };
+  if ("entries" in frame)
+    return { ...now, session: frame.session, transcript: [...now.transcript, ...frame.entries], growing: "", unsent: now.unsent.filter((m) => !m.accepted) };
+  if ("growing" in frame) return { ...now, growing: frame.growing };
+  if ("notice" in frame)
+    return { ...now, notices: [...now.notices, { text: frame.notice, after: now.transcript.length }], unsent: now.unsent.filter((m) => !m.accepted) };
+  if ("waiting" in frame) return { ...now, waiting: frame.waiting };
+  if ("sessions" in frame) return { ...now, sessions: frame.sessions };
+  if ("found" in frame) return { ...now, found: frame.found };
+  return now;
+}
+
+function useGateway() {
+  const [now, tell] = useReducer(reduce, start);
+  const socket = useRef(null);
+  const unsent = useRef([]);
+  unsent.current = now.unsent.filter((m) => !m.accepted);
+  useEffect(() => {
+    let wait = 250, timer = 0, over = false;
+    const connect = () => {
+      const own = new WebSocket(location.origin.replace(/^http/, "ws") + "/live");
+      socket.current = own;
+      own.onopen = () => {
+        wait = 250;
+        tell({ state: "here" });
+        for (const m of unsent.current) own.send(JSON.stringify({ say: m.text, id: m.id }));
+        own.send(JSON.stringify({ list: true }));
+      };
+      own.onmessage = (event) => {
+        const frame = JSON.parse(event.data);
+        tell(frame);
+        if ("transcript" in frame || "entries" in frame) own.send(JSON.stringify({ list: true }));
+      };
+      own.onclose = (event) => {
+        if (over) return;
+        if (event.code === 4401) return location.reload();
+        tell({ state: "away" });
+        timer = setTimeout(connect, wait);
+        wait = Math.min(wait * 2, 5000);
+      };
+    };
+    connect();
+    return () => { over = true; clearTimeout(timer); socket.current?.close(); };
+  }, []);
+  const send = (frame) => socket.current?.readyState === WebSocket.OPEN && socket.current.send(JSON.stringify(frame));
+  const say = (text) => {
+    const message = { id: crypto.randomUUID(), text };
+    tell({ unsent: message });
+    send({ say: text, id: message.id });
+  };
+  return { now, say, send, tell };
+}
+
+function Side({ now, send, tell, open, close }) {
+  const [words, search] = useState("");
+  useEffect(() => {
+    if (!words.trim()) { tell({ found: null }); return; }
+    const timer = setTimeout(() => send({ search: words }), 150);
+    return () => clearTimeout(timer);
+  }, [words]);
+  const shown = now.found && words.trim() ? now.found : now.sessions;
+  return html`<nav class=${"side" + (open ? " open" : "")} aria-label="Sessions">
+    <header><img src="/page/icon.svg" alt="" />Segue</header>
+    <input type="search" placeholder="Search your sessions" aria-label="Search your sessions" value=${words} onInput=${(e) => search(e.target.value)} />
+    <ul>${shown.map((s) => html`<li><button aria-current=${s.id === now.session?.id ? "true" : "false"}
+        onClick=${() => { send({ resume: s.id }); search(""); close(); }}>
+        ${s.title || "Untitled"}<small>${s.text || ""}</small></button></li>`)}
+      ${now.found && words.trim() && !shown.length && html`<li class="empty">Nothing found.</li>`}</ul>
+    <button class="new" onClick=${() => { send({ say: "/new", id: crypto.randomUUID() }); close(); }}>New session</button>
+  </nav>`;
+}
+
+function Talk({ now }) {
+  const end = useRef(null);
+  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [now.transcript.length, now.growing, now.notices.length, now.unsent.length]);
+  const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<p class="notice">${x.text}</p>`);
+  const empty = !now.transcript.length && !now.unsent.length && !now.notices.length && !now.growing;
+  return html`<section class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0">
+    ${empty && html`<p class="empty">Say something to begin. <br />/help lists what you can type.</p>`}
+    ${notices(0)}
+    ${now.transcript.map((e, i) => html`<div class=${"said " + e.role} key=${i}>
+        <b class=${e.role === "agent" ? "hidden" : ""}>${e.role === "person" ? e.name : e.role === "agent" ? "Agent" : ""}</b>${e.text}</div>${notices(i + 1)}`)}
+    ${now.unsent.map((m) => html`<div class=${"said person" + (m.accepted ? "" : " waits")} key=${m.id}>${m.text}</div>`)}
+    ${now.growing && html`<div class="said agent" aria-busy="true">${now.growing}</div>`}
+    <div ref=${end}></div>
+  </section>`;
+}
+
+function Say({ say, away }) {
+  const box = useRef(null);
+  const [text, write] = useState("");
+  useEffect(() => { box.current.style.height = "auto"; box.current.style.height = box.current.scrollHeight + 2 + "px"; }, [text]);
+  const send = (event) => {
+    event.preventDefault();
+    if (!text.trim()) return;
+    say(text);
+    write("");
+    box.current.focus();
+  };
+  const key = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && send(event);
+  return html`<form class="say" onSubmit=${send}>
+    <textarea ref=${box} rows="1" value=${text} aria-label="Message" placeholder=${away ? "You can go on writing; it is sent when Segue is back" : "Write a message"}
+      onInput=${(e) => write(e.target.value)} onKeyDown=${key} autofocus></textarea>
+    <button disabled=${!text.trim()}>Send</button>
+  </form>`;
+}
+
+function Page() {
+  const { now, say, send, tell } = useGateway();
+  const [open, setOpen] = useState(false);
+  const away = now.state !== "here";
+  const state = away ? "Connecting…" : now.waiting > 1 ? `${now.waiting} waiting` : now.waiting || now.growing ? "Answering…" : "";
+  useEffect(() => { document.title = now.session?.title ? `${now.session.title} · Segue` : "Segue"; }, [now.session?.title]);
+  return html`<div class="page">
+    <${Side} now=${now} send=${send} tell=${tell} open=${open} close=${() => setOpen(false)} />
+    <main class="chat" onClick=${() => open && setOpen(false)}>
+      <header><button class="menu" aria-label="Sessions" aria-expanded=${open} onClick=${(e) => { e.stopPropagation(); setOpen(!open); }}>☰</button>
+        <h1>${now.session?.title || "Segue"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span></header>
+      <${Talk} now=${now} />
+      <${Say} say=${say} away=${away} />
+    </main>
+  </div>`;
+}
+
+render(html`<${Page} />`, document.getElementById("page"));

@@ -1,0 +1,123 @@
+"""What a browser and a terminal are served: the page, signing in, and windows over WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from segue.adapters.local import TERMINAL, WEB, Local
+from segue.errors import Invalid, StoreError
+from segue.runtime.door import COOKIE, Door
+from segue.runtime.live import Host, Seat, Window
+
+_PAGE = files("segue").joinpath("page")
+_KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "html": "text/html"}
+_frame = msgspec.json.Decoder(dict[str, Any])
+_YEAR = 365 * 86400
+_POLICY = "default-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
+_SIGNED_OUT = 4401
+"""The code a WebSocket is closed with when its cookie or token isn't ours."""
+
+
+class Windows:
+    """Opens windows for those whom the door knows."""
+
+    def __init__(self, gateway: Host, door: Door, terminal: Local, web: Local, name: str) -> None:
+        self._name = name
+        self._gateway = gateway
+        self._door = door
+        self._places = {TERMINAL: terminal, WEB: web}
+
+    def routes(self) -> list[BaseRoute]:
+        """What the server serves."""
+        return [
+            Route("/", self._page),
+            Route("/signin", self._sign_in),
+            Route("/page/{name}", self._file),
+            WebSocketRoute("/live", self._live),
+        ]
+
+    async def _page(self, request: Request) -> Response:
+        signed_in = self._door.browser(request.cookies.get(COOKIE, "")) is not None
+        name = "index.html" if signed_in else "signed-out.html"
+        headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+        return HTMLResponse(_PAGE.joinpath(name).read_text("utf-8"), 200 if signed_in else 401, headers)
+
+    async def _sign_in(self, request: Request) -> Response:
+        cookie = self._door.sign_in(request.query_params.get("code", ""))
+        answer = RedirectResponse("/", 303, {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
+        if cookie is not None:
+            secure = request.url.scheme == "https"
+            answer.set_cookie(COOKIE, cookie, max_age=_YEAR, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    async def _file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        known = {file.name for file in _PAGE.iterdir()}
+        if name not in known:
+            return Response("There is no such file.", 404)
+        kind = _KINDS.get(name.rpartition(".")[2], "application/octet-stream")
+        return FileResponse(str(_PAGE.joinpath(name)), media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    async def _live(self, socket: WebSocket) -> None:
+        seat = self._seat(socket)
+        await socket.accept()
+        if seat is None:
+            await socket.close(_SIGNED_OUT, "Sign in first.")
+            return
+        platform, who = seat
+
+        async def send(frame: dict[str, Any]) -> None:
+            await socket.send_text(json.dumps(frame))
+
+        window = Window(self._gateway, self._places[platform], who, send)
+        showing = asyncio.create_task(window.show())
+        hearing = asyncio.create_task(self._hear(socket, window))
+        done, pending = await asyncio.wait([showing, hearing], return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        for task in done:
+            if (error := task.exception()) and not isinstance(error, WebSocketDisconnect | RuntimeError):
+                raise error
+
+    async def _hear(self, socket: WebSocket, window: Window) -> None:
+        while True:
+            text = await socket.receive_text()
+            try:
+                await self._obey(window, _frame.decode(text))
+            except (msgspec.MsgspecError, Invalid, StoreError) as error:
+                await socket.send_text(json.dumps({"notice": str(error)}))
+
+    async def _obey(self, window: Window, frame: dict[str, Any]) -> None:
+        match frame:
+            case {"say": str(said), "id": str(id)}:
+                await window.say(id, said, time.time())
+            case {"list": True}:
+                await window.list_sessions()
+            case {"search": str(words)}:
+                await window.search(words)
+            case {"resume": str(session)}:
+                await window.resume(session)
+            case _:
+                raise Invalid("frame", "it is none that a window sends", "Reload the page.")
+
+    def _seat(self, socket: HTTPConnection) -> tuple[str, Seat] | None:
+        authorization = socket.headers.get("authorization", "")
+        if authorization:
+            user = socket.headers.get("x-segue-user", self._name)
+            return (TERMINAL, Seat(user, user)) if self._door.is_terminal(authorization) else None
+        browser = self._door.browser(socket.cookies.get(COOKIE, ""))
+        # Another site's page may open a WebSocket to us with our cookie; its Origin tells.
+        own = urlsplit(socket.headers.get("origin", "")).netloc == socket.headers.get("host", "")
+        return (WEB, Seat(browser, self._name)) if browser and own else None
