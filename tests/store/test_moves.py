@@ -462,7 +462,7 @@ async def test_limits_of_children(engine: Engine, where: str) -> None:
     await refuses(world, Refusal.TOO_MANY_CHILDREN, lambda: world.store.reopen_session(second, ann))
     await world.store.close_session(parent, ann)
     await refuses_move(world, Refusal.CLOSED, Spawn(parent, world.store.new_session_id()), ann)
-    await world.store.close()
+    await world.close()
 
 
 async def test_a_limit_on_live_sessions_stops_who_asks_for_another_and_nobody_else(engine: Engine, where: str) -> None:
@@ -478,7 +478,7 @@ async def test_a_limit_on_live_sessions_stops_who_asks_for_another_and_nobody_el
         await world.store.move(Renew(lane, world.store.new_session_id(), why), ann)
     for session in await world.store.sessions(ann):
         await world.store.close_session(session.id, ann)
-    await world.store.close()
+    await world.close()
 
 
 async def test_who_speaks_for_nobody_and_where_nobody_was_is_named(world: World) -> None:

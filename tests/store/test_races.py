@@ -433,7 +433,7 @@ async def test_it_is_as_if_one_came_after_the_other(name: str, emptied_dsn: str,
 
     world = await World.open(Engine.POSTGRES, emptied_dsn)
     one, two = await PAIRS[name](await scene(world))
-    await world.store.close()
+    await world.close()
     await tool.save()
     await as_if_one_after_the_other(tool, one, two, every)
     await as_if_one_after_the_other(tool, two, one, every)

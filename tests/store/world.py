@@ -54,33 +54,47 @@ def seeded_ids(clock: Clock, seed: int = 0) -> Callable[[], str]:
 
 
 class RawSql(Protocol):
-    """A database as it is, without Segue in between."""
+    """A database as it is, without Segue in between: statements with their arguments as `$1`, `$2`."""
 
     async def __call__(self, sql: str, *arguments: Any) -> list[tuple[Any, ...]]: ...
+
+    async def close(self) -> None: ...
 
 
 REFUSED_BY_SCHEMA = (apsw.ConstraintError, asyncpg.IntegrityConstraintViolationError)
 
 
-def raw_sql(engine: Engine, where: str) -> RawSql:
-    """Run statements at the database itself; arguments are `$1`, `$2`."""
+class RawSqlite:
+    """A SQLite file as it is."""
 
-    async def sqlite(sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        connection = apsw.Connection(where)
-        connection.execute("pragma foreign_keys = on")
-        try:
-            return connection.execute(sql.replace("$", "?"), arguments or None).fetchall()
-        finally:
-            connection.close()
+    def __init__(self, path: str) -> None:
+        self._connection = apsw.Connection(path)
+        self._connection.execute("pragma foreign_keys = on")
 
-    async def postgres(sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
-        connection = await asyncpg.connect(where, server_settings={"search_path": "segue"})
-        try:
-            return [tuple(row) for row in await connection.fetch(sql, *arguments)]
-        finally:
-            await connection.close()
+    async def __call__(self, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql.replace("$", "?"), arguments or None).fetchall()
 
-    return sqlite if engine is Engine.SQLITE else postgres
+    async def close(self) -> None:
+        self._connection.close()
+
+
+class RawPostgres:
+    """A PostgreSQL database as it is."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def __call__(self, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await self._connection.fetch(sql, *arguments)]
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+async def raw_sql(engine: Engine, where: str) -> RawSql:
+    if engine is Engine.SQLITE:
+        return RawSqlite(where)
+    return RawPostgres(await asyncpg.connect(where, server_settings={"search_path": "segue"}))
 
 
 @dataclass
@@ -101,7 +115,7 @@ class World:
         clock = Clock()
         ids = seeded_ids(clock)
         store = Store(await open_driver(where), clock, ids, limits)
-        return cls(store, clock, ids, engine, str(where), raw_sql(engine, str(where)))
+        return cls(store, clock, ids, engine, str(where), await raw_sql(engine, str(where)))
 
     async def beside(self) -> World:
         """Another process on the same database."""
@@ -113,6 +127,7 @@ class World:
     async def close(self) -> None:
         for store in (*self._beside, self.store):
             await store.close()
+        await self.raw.close()
 
     async def person(self, user: str, *aliases: str, platform: str = "telegram", name: str = "") -> Person:
         self.clock.passes(1)
