@@ -33,7 +33,10 @@ class Client:
     async def say(self, text: str) -> str:
         """Say something; returns the id that it is acknowledged by."""
         id = uuid4().hex
-        await self._socket.send(json.dumps({"say": text, "id": id}))
+        try:
+            await self._socket.send(json.dumps({"say": text, "id": id}))
+        except ConnectionClosed as error:
+            raise NoGateway("The gateway has gone. Start it again with `segue serve`.") from error
         return id
 
     async def frames(self) -> AsyncIterator[dict[str, Any]]:

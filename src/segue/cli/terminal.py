@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text as Styled
 
-from segue.cli.client import Client
+from segue.cli.client import Client, NoGateway
 from segue.core.commands import SPECS
 
 _QUIT = ("/quit", "/exit")
@@ -161,16 +161,25 @@ async def plain(client: Client, lines: Iterable[str]) -> None:
     async for frame in frames:
         if "waiting" in frame or frame.get("session", ...) is None:
             break
-    for line in lines:
-        if not line.strip():
-            continue
-        await client.say(line.strip())
-        async for frame in frames:
-            if "notice" in frame:
-                sys.stdout.write(frame["notice"] + "\n")
-                break
-            said = [e["text"] for e in frame.get("entries", frame.get("transcript", ())) if e["role"] != "person"]
-            if said:
-                sys.stdout.write(said[-1] + "\n")
-                break
-        sys.stdout.flush()
+    for line in (line.strip() for line in lines):
+        if line in _QUIT:
+            return
+        if line:
+            await client.say(line)
+            sys.stdout.write(await _answer(frames, line) + "\n")
+            sys.stdout.flush()
+
+
+async def _answer(frames: AsyncIterator[dict[str, Any]], line: str) -> str:
+    """What is said to a line: a notice, or what follows it in the transcript."""
+    async for frame in frames:
+        if "notice" in frame:
+            return str(frame["notice"])
+        entries = frame.get("entries", frame.get("transcript", []))
+        asked = [i for i, e in enumerate(entries) if e["role"] == "person" and line.endswith(e["text"])]
+        answer = [e["text"] for e in entries[asked[-1] :] if e["role"] != "person"] if asked else []
+        if not answer and line.startswith("/retry"):
+            answer = [e["text"] for e in frame.get("entries", []) if e["role"] == "agent"]
+        if answer:
+            return "\n\n".join(answer)
+    raise NoGateway("The gateway has gone. Start it again with `segue serve`.")

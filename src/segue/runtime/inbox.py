@@ -19,7 +19,7 @@ from segue.runtime.replica import DELIVERIES, LOOK, TURNS
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
 from segue.runtime.turns import Turns
 from segue.store import arrivals, deliveries
-from segue.store.arrivals import Duplicate, Fresh, Handled, Queued
+from segue.store.arrivals import Duplicate, Fresh, Handled, Instead, Queued
 from segue.store.persons import Met
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class Inbox:
         return Accepted.NEW
 
     def _gate(self, trace: str, at: Moment) -> arrivals.Gate:
-        def gate(arrival: Arrival, met: Met, lane: Lane) -> Transaction[Handled | None]:
+        def gate(arrival: Arrival, met: Met, lane: Lane) -> Transaction[Handled | Instead | None]:
             verdict = yield from self._access.judge(arrival, met, lane, at)
             if isinstance(verdict, Refuse):
                 if verdict.notice:
@@ -120,6 +120,8 @@ class Inbox:
                 answer = yield from self._commands.run(request)
                 if answer.text:
                     yield from self._say(arrival, answer.text, trace, at)
+                if answer.ask:
+                    return Instead(answer.ask)
                 return Handled(LOOK + answer.look if answer.look else "command")
             if not self._meant(arrival, lane):
                 return Handled("not for the agent")

@@ -95,8 +95,8 @@ class Window:
         person = await store.person(self._identity)
         shown = []
         for session in await store.sessions(person, count=50):
-            newest = await store.driver.read(transcripts.newest, session.tip)
-            shown.append({**_session(session), "text": newest})
+            last = await store.driver.read(transcripts.entry, session.tip)
+            shown.append({**_session(session), "text": last.text[:_SHORT] if last else ""})
         await self._send({"sessions": shown})
 
     async def search(self, words: str) -> None:

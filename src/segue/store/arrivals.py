@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
+import msgspec
+
 from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_key, clean_place, lane_of
-from segue.core.messages import Arrival, Notice, encode_parts
+from segue.core.messages import Arrival, Notice, Parts, encode_parts
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.resets import Due, Policies, due
 from segue.core.transcripts import Author, Draft, Role, Tip
@@ -74,11 +76,17 @@ class Queued(Value, frozen=True):
     """What is to be run now, if the session was idle and is held by this replica since."""
 
 
-Gate = Callable[[Arrival, Met, Lane], Transaction[Handled | None]]
+class Instead(Value, frozen=True):
+    """Something else is to be asked than what came in: a command moved the lane and brought words for the agent."""
+
+    parts: Parts
+
+
+Gate = Callable[[Arrival, Met, Lane], Transaction[Handled | Instead | None]]
 """Looks at an arrival before its session is: it may be refused, or be a command."""
 
 
-def open_gate(_arrival: Arrival, _met: Met, _lane: Lane) -> Transaction[Handled | None]:
+def open_gate(_arrival: Arrival, _met: Met, _lane: Lane) -> Transaction[Handled | Instead | None]:
     """Let everything pass."""
     yield from ()
     return None
@@ -105,8 +113,12 @@ def accept(
         return Duplicate()
     met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], at)
     lane, place, row = yield from _locate(arrival, settings, fresh, met.person, at)
-    if handled := (yield from gate(arrival, met, lane)):
-        return handled
+    passed = yield from gate(arrival, met, lane)
+    if isinstance(passed, Handled):
+        return passed
+    if isinstance(passed, Instead):
+        arrival = msgspec.structs.replace(arrival, parts=passed.parts)
+        lane, row = yield from _look(place, settings, met.person)
     if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, at))):
         return edited
     session, reset = yield from _session(arrival, lane, place, row, settings, fresh, met.person, at)

@@ -41,6 +41,12 @@ def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int
     return Title(name, last + 1)
 
 
+def of(session: SessionId) -> Transaction[Title | None]:
+    """What a session is called."""
+    rows = yield q.title(session=session)
+    return Title(rows[0][0], rows[0][1]) if rows else None
+
+
 def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:
     """The owner's session that goes by this title: the newest of its lineage, or the one with that number."""
     name, number = parse(text)

@@ -24,7 +24,6 @@ from segue.store.statements import q
 
 _CHUNK = 64
 _LARGEST_CHUNK = 1024
-_SHORT = 80
 
 Enough = Callable[[Sequence[Entry]], bool]
 """Whether the newest entries of a path, oldest first, will do."""
@@ -82,10 +81,10 @@ def path(tip: Tip | None, enough: Enough | None = None) -> Transaction[list[Entr
     return newest_first[::-1]
 
 
-def newest(tip: Tip | None) -> Transaction[str]:
-    """The beginning of what was said last."""
+def entry(tip: Tip | None) -> Transaction[Entry | None]:
+    """The entry at a tip."""
     rows = (yield q.entry(session=tip.session, n=tip.n)) if tip else []
-    return entry_of(rows[0]).text[:_SHORT] if rows else ""
+    return entry_of(rows[0]) if rows else None
 
 
 def current_path(session: SessionId) -> Transaction[list[Entry]]:
