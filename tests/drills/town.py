@@ -147,6 +147,16 @@ class Town:
         """What the gateway sent to a chat, in order."""
         return [call for call in self._posts if call["address"]["chat"] == chat]
 
+    async def answer(self, message: str) -> str:
+        """Wait until a message is answered, and return the answer."""
+        while True:
+            self._news.clear()
+            for call in self._posts:
+                if message in call["answers"]:
+                    return str(call["text"])
+            async with asyncio.timeout(30):
+                await self._news.wait()
+
     async def hears(self, chat: str, words: str) -> str:
         """Wait until the agent says something in a chat, and return it."""
         while True:
