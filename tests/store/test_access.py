@@ -9,7 +9,7 @@ import pytest
 from segue.core.contracts import Transaction
 from segue.core.lanes import Identity, Kind, Lane, Person, account_key
 from segue.core.values import PersonId
-from segue.errors import Invalid, Refusal
+from segue.errors import Invalid, Refusal, StoreLocked
 from segue.store import access
 from segue.store.access import Code, CodeKind, Footing, Grant, Scope
 from tests.store.world import World
@@ -277,6 +277,16 @@ async def test_a_code_works_once_however_many_type_it_at_once(world: World, gate
     found = await asyncio.gather(*typed)
     assert sum(isinstance(one, Code) for one in found) == 1
     assert found.count(Refusal.WRONG_CODE) == 3
+
+
+async def test_a_code_that_was_used_cant_be_used(world: World, gate: Gate) -> None:
+    ann = await world.person("ann")
+    await gate.give(ann, "code")
+    found = await gate.find("code", ann)
+    assert isinstance(found, Code)
+    await gate.run(access.use_code, found, world.clock())
+    with pytest.raises(StoreLocked):
+        await gate.run(access.use_code, found, world.clock())
 
 
 async def test_after_five_wrong_codes_even_a_right_one_is_refused_for_a_while(world: World, gate: Gate) -> None:

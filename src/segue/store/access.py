@@ -91,8 +91,8 @@ def footing(person: PersonId, host: str, account: str, scope: Scope, lane: Lane)
 
 
 def grant(account: str, person: PersonId, scope: Scope, why: str, by: PersonId, at: Moment) -> Transaction[bool]:
-    """Let a person speak in such places; returns whether that is new."""
-    person = yield from actors.hold(person)
+    """Let a person speak in such places, and whoever they are merged into; returns whether that is new."""
+    yield from actors.hold(person)
     return bool((yield q.add_grant(account=account, person=person, place=scope, why=why, by=by, at=at)))
 
 
@@ -110,7 +110,6 @@ def grants(account: str) -> Transaction[list[Grant]]:
 
 def unite(hosts: Sequence[Identity], merges: Sequence[str], at: Moment) -> Transaction[None]:
     """Make all who speak for the host one person; needs an id for each merge there may be, one less than hosts."""
-    yield q.hold_name(name="hosts")
     known = {}
     for identity in hosts:
         rows = yield q.identity(key=identity.key)

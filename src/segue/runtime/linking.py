@@ -1,0 +1,106 @@
+"""Linking: what `/link` does, by itself and with a code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from typing import assert_never
+
+from segue.core.access import MAY, Action, Standing
+from segue.core.codes import RANDOMNESS, make_code
+from segue.core.contracts import Ids, Transaction
+from segue.core.lanes import Address, Kind, account_key
+from segue.core.messages import Arrival
+from segue.core.values import Moment
+from segue.errors import Refusal
+from segue.runtime.settings import AccountSettings, GatewaySettings
+from segue.store import access, deliveries, persons
+from segue.store.access import Code, CodeKind, Scope
+from segue.store.persons import Met
+
+GIVEN = "Send me /link {code} from your other account within ten minutes. Whoever does becomes you: show it to nobody."
+IN_PRIVATE = "Ask me in a private chat: whoever read the code here could become you."
+LINKED = "You are one person in both places now."
+ALREADY = "You are one person in both places already."
+PAIRED = "{name} may talk to me in private now."
+WELCOME = "You may talk to me now."
+
+
+class Trust(StrEnum):
+    """What somebody is in the place where they asked for a code, which goes with it to where it is typed."""
+
+    KNOWN = "known"
+    """The host let them in."""
+    PUBLIC = "public"
+    """Everybody is let in there, which says nothing about them anywhere else."""
+
+
+class Linking:
+    """Gives codes, and does what they are good for."""
+
+    def __init__(self, settings: GatewaySettings, ids: Ids, randomness: Callable[[int], bytes] = os.urandom) -> None:
+        self._settings = settings
+        self._ids = ids
+        self._randomness = randomness
+
+    def link(self, arrival: Arrival, met: Met, standing: Standing, typed: str, at: Moment) -> Transaction[str]:
+        """What to answer to `/link`; nothing to a stranger who has guessed too often."""
+        if not typed:
+            return (yield from self._give(arrival, met, at))
+        found = yield from access.find_code(typed, met.person.id, self._secret(), at)
+        answer = (yield from self._use(found, arrival, met, standing, at)) if isinstance(found, Code) else found
+        if answer is Refusal.TOO_MANY_TRIES and standing is Standing.STRANGER:
+            return ""
+        return answer.value if isinstance(answer, Refusal) else answer
+
+    def _give(self, arrival: Arrival, met: Met, at: Moment) -> Transaction[str]:
+        if arrival.place.kind is not Kind.DM:
+            return IN_PRIVATE
+        code = make_code(self._randomness(RANDOMNESS))
+        trust = self._trust(arrival)
+        yield from access.give_link(met.person.id, _account(arrival), trust, code, self._secret(), at)
+        return GIVEN.format(code=code)
+
+    def _use(
+        self, code: Code, arrival: Arrival, met: Met, standing: Standing, at: Moment
+    ) -> Transaction[str | Refusal]:
+        match code.kind:
+            case CodeKind.PAIRING:
+                if standing not in MAY[Action.PAIR]:
+                    return (yield from access.wrong_code(met.person.id, at))
+                paired = yield from access.pair(code, met.person.id, at)
+                yield from deliveries.notify(Address.parse(code.body), WELCOME, f"paired/{code.digest}", (), at)
+                return PAIRED.format(name=paired.name or "They")
+            case CodeKind.LINK:
+                return (yield from self._join(code, arrival, met, standing, at))
+            case _:
+                assert_never(code.kind)
+
+    def _join(
+        self, code: Code, arrival: Arrival, met: Met, standing: Standing, at: Moment
+    ) -> Transaction[str | Refusal]:
+        if code.person == met.person.id:
+            return ALREADY
+        if standing is Standing.HOST:
+            # Else whoever got the host to type a code would be the host.
+            return (yield from access.wrong_code(met.person.id, at))
+        yield from access.use_code(code, at)
+        yield from persons.link(code.person, met.person.id, "link", code.person, self._ids(), at)
+        if standing is Standing.STRANGER and code.body == Trust.KNOWN:
+            # To who asked for the code: if the two are parted again, the other is a stranger again.
+            yield from access.grant(_account(arrival), code.person, Scope.DM, "link", code.person, at)
+        return LINKED
+
+    def _trust(self, arrival: Arrival) -> Trust:
+        address = arrival.place.address
+        account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
+        return Trust.PUBLIC if account.public else Trust.KNOWN
+
+    def _secret(self) -> str:
+        """What digests are made with, in case that none is kept yet."""
+        return self._randomness(32).hex()
+
+
+def _account(arrival: Arrival) -> str:
+    return account_key(arrival.place.address.platform, arrival.place.address.account)
