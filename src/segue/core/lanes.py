@@ -176,6 +176,8 @@ def clean_place(place: Place) -> Place:
 
 
 def _shown(text: str, most: int) -> str:
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())[:most].rstrip()
     flat = "".join(" " if c.isspace() else c for c in text)
     shown = "".join(c for c in flat if unicodedata.category(c) not in _UNPRINTABLE)
     # Normalised last: a hidden character may have stood between a letter and its accent.

@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NewType
 
 import msgspec
@@ -17,16 +18,27 @@ Moment = float
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
-_SHIFTS = tuple(range(120, -1, -10))
+_TIME_SHIFTS = tuple(range(40, -1, -10))
+_RANDOM_SHIFTS = tuple(range(70, -1, -10))
 
 
-class Value(msgspec.Struct, frozen=True):
-    """A frozen value that compares by content."""
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """A frozen value that compares by content.
+
+    It holds what was there before it, never itself, so that the collector of cycles need not look at it.
+    """
 
 
 def make_id(at: Moment, randomness: bytes) -> str:
     """A 26-character id that sorts by time: 48 bits of milliseconds, then ten random bytes."""
     if len(randomness) != 10:
         raise ValueError("an id needs ten random bytes")
-    number = (int(at * 1000) & ((1 << 48) - 1)) << 80 | int.from_bytes(randomness)
-    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
+    number = int.from_bytes(randomness)
+    return _time(int(at * 1000)) + "".join([_PAIRS[number >> shift & 1023] for shift in _RANDOM_SHIFTS])
+
+
+@lru_cache(maxsize=16)
+def _time(milliseconds: int) -> str:
+    """The first ten characters, the same for all ids of a moment."""
+    number = milliseconds & ((1 << 48) - 1)
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _TIME_SHIFTS])
