@@ -16,6 +16,8 @@ from segue.errors import Invalid, SegueError
 _COMMANDS = {
     "talk": "Talk to the agent in this terminal; what `segue` alone does.",
     "serve": "Run the gateway.",
+    "sessions": "List, read, search, export, import and name your sessions.",
+    "lanes": "List where people talk, and the session that each place speaks to.",
 }
 """By the name of the module beside this one that has it, in the order in which help lists them."""
 

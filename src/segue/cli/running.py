@@ -6,23 +6,20 @@ import asyncio
 import getpass
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 import msgspec
 
 from segue.adapters.local import HOSTS, TERMINAL, WEB, Local
+from segue.cli.opening import open_configured
 from segue.cli.stopping import Stop
 from segue.config import Config
 from segue.core.contracts import Adapter, Agent, Closes
-from segue.errors import StoreUnreachable
 from segue.runtime.door import Door
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, LocalListener, serving
 from segue.runtime.patience import Patient
 from segue.runtime.server import make_app
 from segue.runtime.windows import Windows
-from segue.store.opening import open_store
-from segue.store.store import Store
 
 SOCKET = "gateway.sock"
 """In the data folder: where this user's terminals find the gateway."""
@@ -47,7 +44,7 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
     """A gateway as a config describes it, until the block ends."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(await _open(config))
+        store = await stack.enter_async_context(await open_configured(config))
         agent = config.agent.agent()
         terminal, web = Local(TERMINAL), Local(WEB)
         adapters: list[Adapter] = [account.keys.adapter(account.name) for account in config.accounts]
@@ -80,18 +77,3 @@ async def serve(config: Config, listener: Listener, stop: Stop, ready: Callable[
 def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
     if isinstance(made, Closes):
         stack.push_async_callback(made.close)
-
-
-async def _open(config: Config) -> Store:
-    _make(config.data)
-    if not isinstance(config.store, Path):
-        return await open_store(config.store.reveal())
-    _make(config.store.parent)
-    return await open_store(config.store)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnreachable(f"{folder} can't be made ({error.strerror}). Name another place.") from error

@@ -10,17 +10,18 @@ from pathlib import Path
 import click
 
 from segue.cli.client import Client, connected
+from segue.cli.opening import config_here
+from segue.cli.plain import given, piped, plain
 from segue.cli.running import SOCKET, Running, gateway
 from segue.cli.stopping import Stop
-from segue.cli.terminal import Terminal, plain
-from segue.config import Config, data_folder, default, find, load
+from segue.cli.terminal import Terminal
+from segue.config import Config, data_folder
 from segue.errors import Invalid
 from segue.runtime import logs
 from segue.runtime.listening import Listener, is_served
 
 FIRST = "Hello! What can you do?"
 """What is said when nobody is there to say anything."""
-_PORT = 8800
 
 
 @click.command()
@@ -38,7 +39,7 @@ async def _talk(folder: Path, *, page: bool) -> None:
         async with connected(folder) as client:
             await _converse(client, folder, "")
         return
-    config = _config()
+    config = config_here()
     config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = (config.data / "log").open("a", buffering=1)
     logs.start(log, config.secrets)
@@ -57,7 +58,7 @@ async def _show(client: Client, running: Running) -> None:
     stop = Stop()
     stop.listen()
     click.echo(f"You: {FIRST}")
-    await plain(client, [FIRST])
+    await plain(client, given(FIRST))
     click.echo(f"\nThe page, signed in by this link once: {running.link()}\nServing until stopped.")
     await stop.wait()
 
@@ -66,15 +67,7 @@ async def _converse(client: Client, folder: Path, page: str) -> None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         await Terminal(client, folder, page).run()
     else:
-        await plain(client, sys.stdin)
-
-
-def _config() -> Config:
-    try:
-        file = find(os.environ, Path.cwd())
-    except Invalid:
-        return default(os.environ)
-    return load(file, os.environ)
+        await plain(client, piped())
 
 
 def _listener(config: Config) -> Listener:

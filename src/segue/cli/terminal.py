@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -107,7 +106,9 @@ class Terminal:
         if "growing" in frame:
             self._growing = frame["growing"]
         if "waiting" in frame:
-            self._waiting = frame["waiting"]
+            self._waiting = len(frame["waiting"])
+            # A turn that was stopped leaves nothing behind that would take its place.
+            self._growing = self._growing if self._waiting else ""
         if "notice" in frame:
             self._typed = [text for text in self._typed if not text.startswith("/")]
             self._console.print(Styled(frame["notice"], "dim"))
@@ -153,33 +154,3 @@ class Terminal:
 
 def _new_line(event: KeyPressEvent) -> None:
     event.current_buffer.insert_text("\n")
-
-
-async def plain(client: Client, lines: Iterable[str]) -> None:
-    """Without a terminal: say each line, print each answer."""
-    frames = client.frames()
-    async for frame in frames:
-        if "waiting" in frame or frame.get("session", ...) is None:
-            break
-    for line in (line.strip() for line in lines):
-        if line in _QUIT:
-            return
-        if line:
-            await client.say(line)
-            sys.stdout.write(await _answer(frames, line) + "\n")
-            sys.stdout.flush()
-
-
-async def _answer(frames: AsyncIterator[dict[str, Any]], line: str) -> str:
-    """What is said to a line: a notice, or what follows it in the transcript."""
-    async for frame in frames:
-        if "notice" in frame:
-            return str(frame["notice"])
-        entries = frame.get("entries", frame.get("transcript", []))
-        asked = [i for i, e in enumerate(entries) if e["role"] == "person" and line.endswith(e["text"])]
-        answer = [e["text"] for e in entries[asked[-1] :] if e["role"] != "person"] if asked else []
-        if not answer and line.startswith("/retry"):
-            answer = [e["text"] for e in frame.get("entries", []) if e["role"] == "agent"]
-        if answer:
-            return "\n\n".join(answer)
-    raise NoGateway("The gateway has gone. Start it again with `segue serve`.")

@@ -1,0 +1,68 @@
+"""`segue lanes`: where people talk, and which session each place speaks to."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from segue.cli.opening import config_here, opened
+from segue.cli.showing import json_option, moment, print_json, print_rows
+from segue.core.lanes import Person
+from segue.errors import Refused
+from segue.store.rows import Standing
+from segue.store.store import Store
+
+_PAGE = 500
+
+
+@click.command()
+@json_option
+def command(*, as_json: bool) -> None:
+    """List every lane with the session that it speaks to, since when and why."""
+    asyncio.run(_lanes(as_json=as_json))
+
+
+async def _lanes(*, as_json: bool) -> None:
+    found: list[Standing] = []
+    async with opened(config_here()) as (store, host):
+        while page := await store.lanes(found[-1].lane if found else None, _PAGE):
+            found += page
+        titles = [await _title(store, host, standing) for standing in found]
+    if as_json:
+        print_json([_shown(standing, title) for standing, title in zip(found, titles, strict=True)])
+    elif found:
+        print_rows([_row(standing, title) for standing, title in zip(found, titles, strict=True)])
+    else:
+        click.echo("No lanes: nobody has talked yet.")
+
+
+async def _title(store: Store, host: Person, standing: Standing) -> str:
+    """The session's title, if it is the host's own: titles are for their owners."""
+    if standing.session is None:
+        return ""
+    try:
+        return (await store.session(standing.session, host)).title
+    except Refused:
+        return ""
+
+
+def _shown(standing: Standing, title: str) -> dict[str, object]:
+    return {
+        "lane": standing.lane.key,
+        "address": standing.lane.address,
+        "person": standing.lane.person,
+        "kind": standing.kind,
+        "name": standing.name,
+        "session": standing.session,
+        "title": title,
+        "since": standing.since,
+        "why": standing.why,
+    }
+
+
+def _row(standing: Standing, title: str) -> tuple[str, str, str, str]:
+    if standing.session is None or standing.since is None:
+        return standing.lane.key, "-", "", ""
+    named = f"{title} ({standing.session})" if title else standing.session
+    return standing.lane.key, named, moment(standing.since), str(standing.why)

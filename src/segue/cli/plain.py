@@ -1,0 +1,81 @@
+"""Talking without a terminal: each line that comes in is said, and each answer is printed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+
+from segue.cli.client import Client, NoGateway
+
+Frames = AsyncIterator[dict[str, Any]]
+
+_LONGEST_LINE = 4 * 1024 * 1024
+
+
+def piped() -> asyncio.StreamReader:
+    """What comes in on standard input, read beside the event loop: a file can't be waited for in it."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(_LONGEST_LINE)
+
+    def read() -> None:
+        while piece := os.read(sys.stdin.fileno(), 65536):
+            loop.call_soon_threadsafe(reader.feed_data, piece)
+        loop.call_soon_threadsafe(reader.feed_eof)
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    return reader
+
+
+def given(text: str) -> asyncio.StreamReader:
+    """Lines that are known already."""
+    reader = asyncio.StreamReader()
+    reader.feed_data(text.encode())
+    reader.feed_eof()
+    return reader
+
+
+async def plain(client: Client, lines: asyncio.StreamReader) -> None:
+    """Say each line, print each answer."""
+    frames = client.frames()
+    await _open(frames)
+    while line := (await lines.readline()).decode(errors="replace"):
+        if text := line.strip():
+            for answer in await _answers(frames, await client.say(text), text):
+                sys.stdout.write(answer + "\n")
+            sys.stdout.flush()
+
+
+async def _open(frames: Frames) -> None:
+    async for frame in frames:
+        if "waiting" in frame:
+            return
+    raise _gone()
+
+
+async def _answers(frames: Frames, id: str, text: str) -> list[str]:
+    """What is answered to a message: until it is accepted whatever comes is about something else."""
+    accepted, answered = False, False
+    async for frame in frames:
+        accepted = accepted or frame.get("accepted") == id
+        if not accepted:
+            continue
+        if "notice" in frame:
+            return [frame["notice"]]
+        entries = frame.get("entries", frame.get("transcript", ()))
+        mine = [n for n, entry in enumerate(entries) if entry["role"] == "person" and entry["text"] == text]
+        if mine:
+            answered = True
+            if answers := [entry["text"] for entry in entries[mine[-1] :] if entry["role"] != "person"]:
+                return answers
+        # A turn that was stopped before it said anything.
+        if answered and frame.get("waiting") == []:
+            return []
+    raise _gone()
+
+
+def _gone() -> NoGateway:
+    return NoGateway("The gateway has gone. Start it again with `segue serve`, and say it again.")

@@ -1,0 +1,54 @@
+"""What tests of the command line may ask for: a home of their own, and `segue` in it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from click.testing import CliRunner, Result
+
+from segue.adapters.local import HOSTS
+from segue.cli.main import main
+from segue.core.lanes import Person
+from segue.store.opening import open_store
+from segue.store.store import Store
+
+T = TypeVar("T")
+
+
+class Home:
+    """A SEGUE_HOME of a test's own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def segue(self, *arguments: str, said: str | bytes = "") -> Result:
+        """Run a command in this process."""
+        return CliRunner().invoke(main, arguments, input=said)
+
+    def json(self, *arguments: str) -> Any:
+        """What a command prints with --json; it must have worked."""
+        done = self.segue(*arguments, "--json")
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    def do(self, work: Callable[[Store, Person], Awaitable[T]]) -> T:
+        """Do something in the store, as the host."""
+
+        async def run() -> T:
+            async with await open_store(self.path / "segue.db") as store:
+                return await work(store, await store.person(HOSTS[0], "Ada"))
+
+        return asyncio.run(run())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """An empty home."""
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("SEGUE_HOME", str(folder))
+    monkeypatch.chdir(tmp_path)
+    return Home(folder)

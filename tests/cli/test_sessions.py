@@ -1,0 +1,221 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
+from segue.core.moves import Fork, Renew, Resume
+from segue.core.transcripts import AGENT, Tip
+from segue.core.values import SessionId
+from segue.store.store import Store
+from tests.cli.conftest import Home
+
+
+async def begin(store: Store, host: Person, *said: str, chat: str = "c1") -> SessionId:
+    """A session in which the host and the agent spoke in turn."""
+    lane = await store.lane(Place(Address("http", "alpha", chat=chat), Kind.DM), host)
+    id = store.new_session_id()
+    await store.move(Renew(lane, id), host)
+    for at, text in enumerate(said):
+        await store.say(id, AGENT if at % 2 else host, text)
+    return id
+
+
+def trip(home: Home) -> SessionId:
+    """A session called Trip."""
+
+    async def work(store: Store, host: Person) -> SessionId:
+        id = await begin(store, host, "where to?", "to Rome", "by train?", "by night train")
+        await store.set_title(id, "Trip", host)
+        return id
+
+    return home.do(work)
+
+
+def test_sessions_are_listed_the_last_used_first(home: Home) -> None:
+    first = trip(home)
+    second = home.do(lambda store, host: begin(store, host, "milk", chat="c2"))
+    assert [session["id"] for session in home.json("sessions", "list")] == [second, first]
+    lines = home.segue("sessions", "list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [second, first]
+    assert lines[1].endswith("  Trip")
+
+
+def test_a_home_without_sessions_lists_none(home: Home) -> None:
+    assert home.json("sessions", "list") == []
+    assert home.segue("sessions", "list").stdout == "No sessions. `segue` starts one.\n"
+
+
+def test_more_sessions_than_a_page_are_all_listed(home: Home) -> None:
+    async def work(store: Store, host: Person) -> list[SessionId]:
+        return [await begin(store, host, "hi", chat=f"c{n}") for n in range(101)]
+
+    made = home.do(work)
+    assert [session["id"] for session in home.json("sessions", "list")] == made[::-1]
+
+
+def test_only_active_ones_are_listed_if_asked(home: Home) -> None:
+    exported = home.segue("sessions", "export", trip(home)).stdout.splitlines()
+    line = json.loads(exported[1]) | {"at": 1000.0}
+    header = {"segue": 1, "title": "Old", "began": 1000.0, "used": 1000.0, "tip": 1, "entries": 1}
+    old = f"{json.dumps(header)}\n{json.dumps(line)}\n"
+    assert home.segue("sessions", "import", "-", said=old).exit_code == 0
+    assert {session["title"] for session in home.json("sessions", "list")} == {"Trip", "Old"}
+    assert [session["title"] for session in home.json("sessions", "list", "--active", "5")] == ["Trip"]
+    assert home.segue("sessions", "list", "--active", "0").exit_code == 2
+
+
+@pytest.mark.parametrize("by", ["id", "title"])
+def test_a_session_is_shown_by_id_or_title(home: Home, by: str) -> None:
+    id = trip(home)
+    shown = home.json("sessions", "show", id if by == "id" else "Trip")
+    assert shown["session"]["id"] == id
+    assert [entry["author"]["role"] for entry in shown["entries"]] == ["person", "agent"] * 2
+    text = home.segue("sessions", "show", id).stdout
+    assert text.startswith(f"Trip ({id}), last used ")
+    assert text.index("Ada, ") < text.index("where to?") < text.index("Agent, ") < text.index("to Rome")
+
+
+def test_what_somebody_wrote_cannot_steer_the_terminal(home: Home) -> None:
+    id = home.do(lambda store, host: begin(store, host, "red \x1b[31malert\x1b[0m\x07"))
+    assert "red [31malert[0m\n" in home.segue("sessions", "show", id).stdout
+    assert "\x1b" in home.json("sessions", "show", id)["entries"][0]["parts"][0]["text"]
+
+
+def test_an_unknown_session_is_a_mistake_with_the_nearest_title(home: Home) -> None:
+    trip(home)
+    done = home.segue("sessions", "show", "Tripp")
+    assert done.exit_code == 2
+    assert done.stderr == 'Error: session: none of yours goes by "Tripp". Did you mean "Trip"?\n'
+    done = home.segue("sessions", "show", "zzz")
+    assert done.stderr == 'Error: session: none of yours goes by "zzz". `segue sessions list` lists them.\n'
+
+
+def test_somebody_elses_session_is_as_if_it_were_not_there(home: Home) -> None:
+    async def work(store: Store, host: Person) -> SessionId:
+        other = await store.person(Identity("http", "alpha", "u2"), "Bob")
+        return await begin(store, other, "secret", chat="c3")
+
+    id = home.do(work)
+    done = home.segue("sessions", "show", id)
+    assert (done.exit_code, done.stderr.replace(id, "zzz")) == (2, home.segue("sessions", "show", "zzz").stderr)
+    assert home.json("sessions", "search", "secret") == []
+
+
+def test_a_tree_shows_forks_and_what_was_abandoned(home: Home) -> None:
+    async def grow(store: Store, host: Person) -> tuple[SessionId, SessionId]:
+        id = await store.find("Trip", host)
+        await store.undo(id, host)
+        await store.say(id, host, "by plane?")
+        lane = Lane(Address("http", "alpha", chat="c9"))
+        fork = store.new_session_id()
+        await store.lane(Place(lane.address, Kind.DM), host)
+        await store.move(Fork(lane, id, fork, at=Tip(id, 2)), host)
+        await store.say(fork, host, "and Milan?")
+        return id, fork
+
+    trip(home)
+    id, fork = home.do(grow)
+    tree = home.json("sessions", "show", "Trip", "--tree")
+    assert (tree["id"], tree["entries"]) == (id, 5)
+    assert tree["abandoned"] == [{"after": 2, "entries": 2, "text": "by train?"}]
+    assert [(b["id"], b["after"], b["entries"]) for b in tree["branches"]] == [(fork, 2, 1)]
+    assert home.segue("sessions", "show", "Trip", "--tree").stdout.splitlines() == [
+        f"Trip ({id}) · 5 entries",
+        "├─ after 2: abandoned, 2 entries, “by train?”",
+        f"└─ after 2: {fork} · 1 entry",
+    ]
+
+
+def test_what_was_said_is_found_without_a_gateway(home: Home) -> None:
+    id = trip(home)
+    [found] = home.json("sessions", "search", "NIGHT", "tra")
+    assert (found["title"], found["entry"]["tip"]) == ("Trip", {"session": id, "n": 4})
+    assert home.segue("sessions", "search", "night").stdout.rstrip().endswith("Trip  by night train")
+    assert home.segue("sessions", "search", "submarine").stdout == "Nothing was found.\n"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown"])
+def test_an_export_comes_back_as_a_new_session(home: Home, tmp_path: Path, form: str) -> None:
+    id = trip(home)
+    file = tmp_path / "trip"
+    assert home.segue("sessions", "export", "Trip", "--form", form, "-o", str(file)).stdout == ""
+    assert home.segue("sessions", "export", "Trip", "--form", form).stdout == file.read_text()
+    session = home.json("sessions", "import", str(file))
+    assert session["id"] != id
+    assert session["title"] == "Trip #2"
+    texts = [
+        [e["parts"] for e in home.json("sessions", "show", name)["entries"]] for name in ("Trip #1", session["id"])
+    ]
+    assert texts[0] == texts[1] != []
+
+
+def test_files_that_cannot_be_are_named(home: Home, tmp_path: Path) -> None:
+    trip(home)
+    done = home.segue("sessions", "export", "Trip", "-o", str(tmp_path / "no" / "file"))
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+    assert str(tmp_path / "no" / "file") in done.stderr
+    done = home.segue("sessions", "import", str(tmp_path / "none"))
+    assert done.exit_code == 2
+    assert "can't be read (No such file or directory)" in done.stderr
+    done = home.segue("sessions", "import", "-", said=b"\xff")
+    assert (done.exit_code, done.stderr) == (2, "Error: -: it is not UTF-8 text. Name the file of an export.\n")
+    done = home.segue("sessions", "import", "-", said="nonsense\n")
+    assert (done.exit_code, done.stderr[:14]) == (2, "Error: line 1:")
+    assert len(home.json("sessions", "list")) == 1
+
+
+def test_a_session_is_named(home: Home) -> None:
+    id = home.do(lambda store, host: begin(store, host, "milk"))
+    trip(home)
+    assert home.segue("sessions", "title", id, "Trip").stdout == "Trip #2\n"
+    assert home.json("sessions", "title", "Trip #2", "Shopping")["title"] == "Shopping"
+    done = home.segue("sessions", "title", id, "42")
+    assert done.exit_code == 2
+    assert home.json("sessions", "show", id)["session"]["title"] == "Shopping"
+
+
+def test_lanes_are_listed_with_what_they_speak_to_and_why(home: Home) -> None:
+    assert home.json("lanes") == []
+    assert home.segue("lanes").stdout == "No lanes: nobody has talked yet.\n"
+    id = trip(home)
+
+    async def resume(store: Store, host: Person) -> None:
+        lane = await store.lane(Place(Address("http", "alpha", chat="c2"), Kind.DM, "Elsewhere"), host)
+        await store.move(Resume(lane, id), host)
+        await store.lane(Place(Address("http", "alpha", chat="c3"), Kind.DM), host)
+
+    home.do(resume)
+    lanes = home.json("lanes")
+    shown = [(lane["address"]["chat"], lane["session"], lane["title"], lane["why"]) for lane in lanes]
+    assert shown == [("c1", id, "Trip", "new"), ("c2", id, "Trip", "resume"), ("c3", None, "", None)]
+    assert lanes[1]["name"] == "Elsewhere"
+    assert all(isinstance(lane["since"], float) for lane in lanes[:2])
+    lines = home.segue("lanes").stdout.splitlines()
+    assert lines[1].startswith(f"http/alpha//c2//  Trip ({id})")
+    assert lines[1].endswith("resume")
+    assert lines[2].split() == ["http/alpha//c3//", "-"]
+
+
+def test_a_title_of_somebody_else_is_not_shown_with_their_lane(home: Home) -> None:
+    async def work(store: Store, host: Person) -> None:
+        other = await store.person(Identity("http", "alpha", "u2"), "Bob")
+        await store.set_title(await begin(store, other, "hi"), "Bob's secret", other)
+
+    home.do(work)
+    [lane] = home.json("lanes")
+    assert lane["session"]
+    assert lane["title"] == ""
+
+
+def test_a_mistake_in_the_config_is_one_line(home: Home) -> None:
+    (home.path / "segue.toml").write_text("[turns]\nslot = 1")
+    done = home.segue("sessions", "list")
+    assert (done.exit_code, done.stderr) == (2, "Error: turns.slot: there is no such key. Did you mean slots?\n")
+
+
+def test_a_database_that_cannot_be_opened_is_one_line(home: Home) -> None:
+    (home.path / "segue.db").write_text("this is not a database, whatever its name says; it is only text" * 20)
+    done = home.segue("lanes")
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+    assert "segue.db" in done.stderr
