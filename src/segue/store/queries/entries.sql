@@ -9,7 +9,8 @@ values (:session, :n, :parent_session, :parent, :role, :person, :name, :parts, :
 
 -- name: set_tip
 -- A session ends here from now on.
-update sessions set tip_session = :tip_session, tip = :tip, length = :length, used = :at where id = :session;
+update sessions set tip_session = :tip_session, tip = :tip, length = :length,
+  used = case when used < :at then :at else used end where id = :session;
 
 -- name: entries_upto
 -- The entries of a session from this one back.

@@ -8,7 +8,7 @@ delete from seen where id in (select id from seen where at < :before order by id
 
 -- name: enqueue
 -- A turn more for a session; an idle one is held at once.
-update sessions set tail = tail + 1, used = :at,
+update sessions set tail = tail + 1, used = case when used < :at then :at else used end,
   due = case when head = tail then {now} else due end,
   epoch = epoch + case when head = tail and cast(:me as text) is not null then 1 else 0 end,
   running = case when head = tail and cast(:me as text) is not null then tail + 1 else running end,
@@ -60,7 +60,7 @@ where id = :session and holder = :me and epoch = :epoch {for_update};
 -- name: finish
 -- A turn is done: the session moves on, and is let go if nothing waits.
 update sessions set head = :head, running = :running, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
-  used = :at, holder = case when tail > :head then holder end
+  used = case when used < :at then :at else used end, holder = case when tail > :head then holder end
 where id = :session and holder = :me and epoch = :epoch {counted};
 
 -- name: end_turn
