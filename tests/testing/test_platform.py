@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -18,6 +19,8 @@ from segue.testing.feed import Parcel
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Signal, Slack, Telegram, WhatsApp
 from segue.testing.waits import NeverCame
 
+T = TypeVar("T")
+
 
 def deliver(chat: Chat | Address, text: str = "hello", key: str = "k", doubtful: int = 0) -> Delivery:
     address = chat if isinstance(chat, Address) else chat.address
@@ -26,6 +29,12 @@ def deliver(chat: Chat | Address, text: str = "hello", key: str = "k", doubtful:
 
 def updates(platform: Persona) -> list[wire.Update]:
     return [wire.decode(body) for body in platform.told]
+
+
+async def soon(coming: asyncio.Future[T]) -> T:
+    """What must come now, without waiting for ever if it doesn't."""
+    async with asyncio.timeout(waits.PATIENCE):
+        return await coming
 
 
 @pytest.fixture
@@ -262,7 +271,7 @@ async def test_a_call_hangs_until_the_platform_recovers(slack: Slack, fault: Fau
     assert not sending.done()
     slack.recovers()
     with pytest.raises(SendUnsure):
-        await sending
+        await soon(sending)
 
 
 async def test_only_the_calls_that_were_meant_go_wrong(slack: Slack) -> None:
@@ -285,7 +294,7 @@ async def test_a_platform_that_is_down_takes_and_tells_nothing(slack: Slack, ann
         await slack.adapter().send(deliver(channel))
     assert not telling.done()
     slack.recovers()
-    assert wire.decode((await telling).body).text == "hello?"
+    assert wire.decode((await soon(telling)).body).text == "hello?"
     await slack.adapter().send(deliver(channel))
     assert channel.replies == ["hello"]
 
@@ -320,6 +329,23 @@ async def test_slack_cuts_what_is_too_long_and_others_refuse_it(slack: Slack) ->
     telegram = Telegram()
     with pytest.raises(SendNever):
         await telegram.adapter().send(deliver(telegram.group(), "🚀" * 2049))
+
+
+@pytest.mark.parametrize("persona", [Matrix, Feishu])
+async def test_where_bytes_count_they_are_counted(persona: type[Matrix | Feishu]) -> None:
+    platform = persona()
+    group, adapter = platform.group(), platform.adapter()
+    half = platform.longest.count // 2
+    await adapter.send(deliver(group, "ü" * half))
+    with pytest.raises(SendNever):
+        await adapter.send(deliver(group, "ü" * half + "x", "k2"))
+
+
+@pytest.mark.parametrize("persona", PERSONAS)
+async def test_nobody_reads_a_thread_that_is_not_there(persona: type[Persona]) -> None:
+    platform = persona()
+    with pytest.raises(SendNever):
+        await platform.adapter().send(deliver(platform.address(platform.group().id, "404")))
 
 
 @pytest.mark.parametrize("persona", PERSONAS)
