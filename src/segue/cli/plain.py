@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from segue.cli.client import Client, NoGateway
+from segue.cli.terminal import QUIT
 
 Frames = AsyncIterator[dict[str, Any]]
 
@@ -43,7 +44,10 @@ async def plain(client: Client, lines: asyncio.StreamReader) -> None:
     frames = client.frames()
     await _open(frames)
     while line := (await lines.readline()).decode(errors="replace"):
-        if text := line.strip():
+        text = line.strip()
+        if text in QUIT:
+            return
+        if text:
             for answer in await _answers(frames, await client.say(text), text):
                 sys.stdout.write(answer + "\n")
             sys.stdout.flush()
@@ -65,12 +69,13 @@ async def _answers(frames: Frames, id: str, text: str) -> list[str]:
             continue
         if "notice" in frame:
             return [frame["notice"]]
-        entries = frame.get("entries", frame.get("transcript", ()))
-        mine = [n for n, entry in enumerate(entries) if entry["role"] == "person" and entry["text"] == text]
-        if mine:
-            answered = True
-            if answers := [entry["text"] for entry in entries[mine[-1] :] if entry["role"] != "person"]:
-                return answers
+        entries: list[dict[str, Any]] = frame.get("entries") or frame.get("transcript") or []
+        # What follows a command, as in `/new TEXT`, is what was said.
+        mine = [n for n, e in enumerate(entries) if e["role"] == "person" and e["text"] and text.endswith(e["text"])]
+        answered = answered or bool(mine)
+        since = mine[-1] if mine else 0 if text.startswith("/retry") and "entries" in frame else len(entries)
+        if answers := [entry["text"] for entry in entries[since:] if entry["role"] != "person"]:
+            return answers
         # A turn that was stopped before it said anything.
         if answered and frame.get("waiting") == []:
             return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text as Styled
 
-from segue.cli.client import Client, NoGateway
+from segue.cli.client import Client
 from segue.core.commands import SPECS
 
-_QUIT = ("/quit", "/exit")
+QUIT = ("/quit", "/exit")
 _TAIL = 12
 """Lines of a growing reply that are shown while it is written."""
 
@@ -87,7 +87,7 @@ class Terminal:
                 text = (await self._prompt.prompt_async()).strip()
             except EOFError:
                 return
-            if text in _QUIT:
+            if text in QUIT:
                 return
             if text:
                 self._typed.append(text)

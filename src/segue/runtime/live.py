@@ -3,21 +3,23 @@
 The wire is JSON objects, one a frame. From the window: `{"say": TEXT, "id": ID}`, `{"list": true}`,
 `{"search": WORDS}`, `{"resume": SESSION}`. To the window:
 `{"session": {"id", "title"}, "transcript": [...]}` when it opens and whenever what was said isn't what it showed,
-`{"entries": [...]}` as they come, `{"growing": TEXT}` while a reply is written, `{"waiting": N}`,
-`{"notice": TEXT}` for what is in no transcript, and `{"accepted": ID}` once a message is durable.
+`{"session": {...}, "entries": [...]}` as they come, `{"waiting": [...]}` after each of these with what has been said
+and not answered, `{"growing": TEXT}` while a reply is written, `{"notice": TEXT}` for what is in no transcript, and
+`{"accepted": ID}` once a message is durable, before it is shown among those that wait or were answered.
 A window that lost its connection opens anew and is shown all of it again, so nothing is lost or doubled.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from segue.adapters.local import HOSTS, Local
 from segue.core.contracts import Accepted, Letter
 from segue.core.lanes import Address, Kind, Lane, Person, Place
-from segue.core.messages import Arrival, Delivery, Speaker, Text
+from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.values import SessionId, Value
@@ -27,6 +29,7 @@ from segue.store import transcripts, turns
 from segue.store.store import Store
 
 _SHORT = 80
+_MOST_WAITING = 100
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -60,11 +63,20 @@ class Window:
         self._send = send
         self._place = Place(Address(place.platform, place.account, chat=seat.chat), Kind.DM)
         self._identity = next(host for host in HOSTS if host.platform == place.platform)
-        self._sights: asyncio.Queue[Sight | Delivery] = asyncio.Queue()
+        self._sights: deque[Sight | Delivery] = deque()
+        self._seen = asyncio.Event()
+        self._telling = asyncio.Lock()
+        """Held from accepting a message to saying so: it must not be shown before."""
         self._session: SessionId | None = None
-        self._shown: list[Tip] = []
+        self._named: dict[str, Any] = {}
+        self._shown: list[Tip] | None = None
+        """None until anything was shown."""
+        self._told: dict[str, int] = defaultdict(int)
+        """The last entry of each session that was shown here."""
         self._answered = 0
         """The newest turn whose answer is shown."""
+        self._growing = 0
+        """The turn whose answer was last shown growing."""
         self._look_away: Callable[[], None] = _nothing
 
     async def show(self) -> None:
@@ -72,22 +84,28 @@ class Window:
         store = self._gateway.store
         person = await store.person(self._identity, self._seat.name)
         lane = await store.lane(self._place, person)
-        close = self._local.look(self._seat.chat, self._sights.put_nowait)
+        close = self._local.look(self._seat.chat, self._see)
+        leave = self._gateway.watches.watch(lane, self._see)
         try:
             await self._begin(lane, person)
             await self._refresh(lane)
             while True:
-                await self._handle(await self._sights.get(), lane)
+                await self._seen.wait()
+                self._seen.clear()
+                while self._sights:
+                    await self._handle(self._sights.popleft(), lane)
         finally:
+            leave()
             close()
             self._look_away()
 
     async def say(self, id: str, text: str, at: float) -> None:
         """The person says something."""
         speaker = Speaker(self._identity, self._seat.name)
-        await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), at))
-        await self._send({"accepted": id})
-        self._sights.put_nowait(Changed())
+        async with self._telling:
+            await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), at))
+            await self._send({"accepted": id})
+        await self._tell()
 
     async def list_sessions(self) -> None:
         """Show the person's own sessions, the last used first."""
@@ -119,7 +137,22 @@ class Window:
             await store.move(Resume(lane, SessionId(session)), person)
         except Refused as refused:
             await self._send({"notice": str(refused)})
-        self._sights.put_nowait(Changed())
+        await self._tell()
+
+    async def _tell(self) -> None:
+        """Every window on this lane looks again, and every one on its session."""
+        store = self._gateway.store
+        lane = await store.lane(self._place, await store.person(self._identity))
+        self._gateway.watches.tell(lane, Changed())
+        if session := await store.bound(lane):
+            self._gateway.watches.tell(session.id, Changed())
+
+    def _see(self, sight: Sight | Delivery) -> None:
+        """Something happened; of what the next one says again only the last is kept, however slow the window is."""
+        if not isinstance(sight, Delivery) and self._sights and isinstance(self._sights[-1], type(sight)):
+            self._sights.pop()
+        self._sights.append(sight)
+        self._seen.set()
 
     async def _begin(self, lane: Lane, person: Person) -> None:
         """A new window starts on the person's last session."""
@@ -133,41 +166,47 @@ class Window:
     async def _handle(self, sight: Sight | Delivery, lane: Lane) -> None:
         match sight:
             case Growing():
+                if sight.turn != self._growing:
+                    await self._refresh(lane)
+                    self._growing = sight.turn
                 # One that waited here while its whole answer was shown comes too late.
                 if sight.turn > self._answered:
                     await self._send({"growing": sight.text})
             case Changed():
                 await self._refresh(lane)
             case Delivery():
-                if not sight.entry:
-                    await self._send({"notice": sight.text})
                 await self._refresh(lane)
+                # An answer in a session that this lane left before it was there stands nowhere else here.
+                if not sight.entry or sight.entry > self._told[sight.session]:
+                    await self._send({"notice": sight.text})
 
     async def _refresh(self, lane: Lane) -> None:
         """Show what is new; all of it if what was shown isn't what was said any more."""
         store = self._gateway.store
-        session = await store.bound(lane)
-        if session is None:
-            if self._session is not None or not self._shown:
-                await self._send({"session": None, "transcript": []})
-            self._turn_to(None)
-            return
-        path = await store.path(session.id)
-        tips = [entry.tip for entry in path]
-        if session.id != self._session or tips[: len(self._shown)] != self._shown:
-            self._turn_to(session.id)
-            await self._send({"session": _session(session), "transcript": [_entry(entry) for entry in path]})
-        elif len(tips) > len(self._shown):
-            await self._send({"session": _session(session), "entries": [_entry(e) for e in path[len(self._shown) :]]})
-        self._shown = tips
-        self._answered = max((entry.turn for entry in path if entry.tip.session == session.id), default=0)
-        waiting = await store.driver.read(turns.waiting, session.id, 100)
-        await self._send({"waiting": len(waiting)})
+        async with self._telling:
+            session = await store.bound(lane)
+            # Watched before it is read, so that nothing happens in between unseen.
+            named = self._turn_to(session)
+            path = await store.path(session.id) if session else []
+            waiting = await store.driver.read(turns.waiting, session.id, _MOST_WAITING) if session else []
+            tips = [entry.tip for entry in path]
+            if self._shown is None or tips[: len(self._shown)] != self._shown:
+                await self._send({**named, "transcript": [_entry(entry) for entry in path]})
+            elif len(tips) > len(self._shown) or named != self._named:
+                await self._send({**named, "entries": [_entry(entry) for entry in path[len(self._shown) :]]})
+            self._shown, self._named = tips, named
+            self._told.update((tip.session, tip.n) for tip in tips)
+            self._answered = max((e.turn for e in path if session and e.tip.session == session.id), default=0)
+            await self._send({"waiting": [_waiting(turn) for turn in waiting if turn.kind == turns.ARRIVAL]})
 
-    def _turn_to(self, session: SessionId | None) -> None:
-        self._look_away()
-        self._session, self._shown, self._answered = session, [], 0
-        self._look_away = self._gateway.watches.watch(session, self._sights.put_nowait) if session else _nothing
+    def _turn_to(self, session: Session | None) -> dict[str, Any]:
+        """Watch a session; if it isn't the one that was shown, all of it is new."""
+        id = session.id if session else None
+        if id != self._session:
+            self._look_away()
+            self._look_away = self._gateway.watches.watch(id, self._see) if id else _nothing
+            self._session, self._shown, self._growing = id, None, 0
+        return {"session": _session(session) if session else None}
 
 
 def _nothing() -> None:
@@ -182,3 +221,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
     role = entry.author.role
     name = entry.author.name if role is Role.PERSON else ""
     return {"role": str(role), "name": name, "text": entry.text, "at": entry.at}
+
+
+def _waiting(turn: turns.Turn) -> dict[str, Any]:
+    return {"role": str(Role.PERSON), "name": turn.name, "text": plain_text(turn.parts), "at": turn.accepted}

@@ -1,10 +1,11 @@
-"""Watches: who looks at a session while it goes on, in this process."""
+"""Watches: who looks at a session or a lane while it goes on, in this process."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
 
+from segue.core.lanes import Lane
 from segue.core.values import SessionId, Value
 
 
@@ -23,24 +24,24 @@ Sight = Changed | Growing
 
 
 class Watches:
-    """Tells those who look at a session what happens there; what they miss they read from the transcript."""
+    """Tells those who look what happens there; what they miss they read from the transcript."""
 
     def __init__(self) -> None:
-        self._watchers: dict[SessionId, dict[object, Callable[[Sight], None]]] = defaultdict(dict)
+        self._watchers: dict[SessionId | Lane, dict[object, Callable[[Sight], None]]] = defaultdict(dict)
 
-    def watch(self, session: SessionId, see: Callable[[Sight], None]) -> Callable[[], None]:
-        """Look at a session; returns how to look away."""
+    def watch(self, what: SessionId | Lane, see: Callable[[Sight], None]) -> Callable[[], None]:
+        """Look at it; returns how to look away."""
         mark = object()
-        self._watchers[session][mark] = see
+        self._watchers[what][mark] = see
 
         def stop() -> None:
-            self._watchers[session].pop(mark, None)
-            if not self._watchers[session]:
-                del self._watchers[session]
+            self._watchers[what].pop(mark, None)
+            if not self._watchers[what]:
+                del self._watchers[what]
 
         return stop
 
-    def tell(self, session: SessionId, sight: Sight) -> None:
-        """Something happened in a session."""
-        for see in list(self._watchers[session].values()) if session in self._watchers else ():
+    def tell(self, what: SessionId | Lane, sight: Sight) -> None:
+        """Something happened there."""
+        for see in list(self._watchers[what].values()) if what in self._watchers else ():
             see(sight)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from importlib.resources import files
 from typing import Any
@@ -19,6 +20,8 @@ from segue.adapters.local import TERMINAL, WEB, Local
 from segue.errors import Invalid, StoreError
 from segue.runtime.door import COOKIE, Door
 from segue.runtime.live import Host, Seat, Window
+
+log = logging.getLogger(__name__)
 
 _PAGE = files("segue").joinpath("page")
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "html": "text/html"}
@@ -58,7 +61,7 @@ class Windows:
         answer = RedirectResponse("/", 303, {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
         if cookie is not None:
             secure = request.url.scheme == "https"
-            answer.set_cookie(COOKIE, cookie, max_age=_YEAR, httponly=True, samesite="strict", secure=secure)
+            answer.set_cookie(COOKIE, cookie, max_age=_YEAR, httponly=True, samesite="lax", secure=secure)
         return answer
 
     async def _file(self, request: Request) -> Response:
@@ -81,22 +84,23 @@ class Windows:
             await socket.send_text(json.dumps(frame))
 
         window = Window(self._gateway, self._places[platform], who, send)
-        showing = asyncio.create_task(window.show())
-        hearing = asyncio.create_task(self._hear(socket, window))
-        done, pending = await asyncio.wait([showing, hearing], return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        for task in done:
-            if (error := task.exception()) and not isinstance(error, WebSocketDisconnect | RuntimeError):
-                raise error
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(window.show())
+                group.create_task(self._hear(socket, window))
+        except* WebSocketDisconnect:
+            log.debug("a window closed")
 
     async def _hear(self, socket: WebSocket, window: Window) -> None:
         while True:
-            text = await socket.receive_text()
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                raise WebSocketDisconnect(message["code"])
             try:
-                await self._obey(window, _frame.decode(text))
-            except (msgspec.MsgspecError, Invalid, StoreError) as error:
+                await self._obey(window, _frame.decode(message.get("text") or message.get("bytes") or ""))
+            except RecursionError:
+                await socket.send_text(json.dumps({"notice": "frame: it is nested too deep. Reload the page."}))
+            except (msgspec.MsgspecError, UnicodeError, Invalid, StoreError) as error:
                 await socket.send_text(json.dumps({"notice": str(error)}))
 
     async def _obey(self, window: Window, frame: dict[str, Any]) -> None:
@@ -115,7 +119,7 @@ class Windows:
     def _seat(self, socket: HTTPConnection) -> tuple[str, Seat] | None:
         authorization = socket.headers.get("authorization", "")
         if authorization:
-            user = socket.headers.get("x-segue-user", self._name)
+            user = socket.headers.get("x-segue-user") or self._name
             return (TERMINAL, Seat(user, user)) if self._door.is_terminal(authorization) else None
         browser = self._door.browser(socket.cookies.get(COOKIE, ""))
         # Another site's page may open a WebSocket to us with our cookie; its Origin tells.
