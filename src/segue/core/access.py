@@ -94,7 +94,7 @@ MAY: dict[Action, frozenset[Standing]] = {
     Action.RESUME: _PEOPLE,
     Action.SESSIONS: _PEOPLE,
     Action.TITLE: _OWNERS,
-    Action.BRANCH: _PEOPLE,
+    Action.BRANCH: _OWNERS,
     Action.HANDOFF: _OWNERS,
     Action.UNDO: _OWNERS,
     Action.RETRY: _OWNERS,
@@ -116,7 +116,8 @@ MAY: dict[Action, frozenset[Standing]] = {
     Action.SCHEDULES: _OWNERS,
     Action.HELP: _PEOPLE,
 }
-"""Who may: what reaches only one's own sessions (resume, search) is for everybody who may speak."""
+"""Who may: what reaches only one's own sessions (resume, search) is for everybody who may speak. A branch is a session
+of one's own with all that was said before, so it is the owner's to make."""
 
 
 def action_of(arrival: Arrival, command: Command | Unknown | None) -> Action:

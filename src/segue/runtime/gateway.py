@@ -25,7 +25,7 @@ from segue.runtime.settings import GatewaySettings
 from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
 from segue.runtime.watches import Changed, Watches
-from segue.store import arrivals, search
+from segue.store import access, arrivals, search
 from segue.store.store import Store, fresh_ids
 from segue.store.transactions import unheeded
 from segue.store.turns import Finish, Run
@@ -191,9 +191,10 @@ class Gateway:
                 await asyncio.sleep(_INDEX_PACE)
 
     async def _forget(self) -> None:
-        """Forget keys that no platform redelivers any more."""
+        """Forget keys that no platform redelivers any more, and codes that work no more."""
         while True:
             await self._patient.write(arrivals.forget, self._clock())
+            await self._patient.write(access.forget, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
     def _heard(self, topic: str) -> None:
