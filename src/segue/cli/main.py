@@ -18,6 +18,7 @@ _COMMANDS = {
     "serve": "Run the gateway.",
     "sessions": "List, read, search, export, import and name your sessions.",
     "lanes": "List where people talk, and the session that each place speaks to.",
+    "trace": "Follow a message: received, queued, answered, sent.",
 }
 """By the name of the module beside this one that has it, in the order in which help lists them."""
 

@@ -139,7 +139,7 @@ def claim(me: str, count: int) -> Transaction[list[Run]]:
             continue
         yield q.set_running(session=id, running=turns[-1].seq)
         done = yield from journaled(id, turns[0].seq)
-        first, last = _keys_between(id, turns[0].seq)
+        first, last = keys_between(id, turns[0].seq)
         streams = yield q.streams_of(first=first, last=last)
         streamed = Streamed.YES if streams else Streamed.NO
         claimed = Claim(id, me, epoch)
@@ -218,7 +218,7 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
             at=at,
         )
     if done.streamed is Streamed.YES or not done.replies:
-        first, last = _keys_between(session, name)
+        first, last = keys_between(session, name)
         yield q.end_streams(first=first, last=last, at=at)
     for used in done.usage:
         yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
@@ -230,7 +230,7 @@ def delivery_key(session: SessionId, turn: int, part: int) -> str:
     return f"{session}/{turn}/{part}"
 
 
-def _keys_between(session: SessionId, turn: int) -> tuple[str, str]:
+def keys_between(session: SessionId, turn: int) -> tuple[str, str]:
     """Two strings between which all keys of a turn's deliveries lie: `0` follows `/`."""
     return f"{session}/{turn}/", f"{session}/{turn}0"
 
