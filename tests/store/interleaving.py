@@ -80,6 +80,8 @@ class Interleaving:
         self._connections = first, second
         self._watch = watch
         self._restore: list[str] = []
+        self.waited = False
+        """Whether the second had to wait for the first."""
 
     @classmethod
     async def open(cls, dsn: str) -> Interleaving:
@@ -97,6 +99,7 @@ class Interleaving:
         task = asyncio.create_task(two.go(None))
         while not task.done() and not await self._waits():
             await asyncio.wait({task}, timeout=0.001)
+        self.waited = not task.done()
         await one.go(None)
         await task
         return ran, (one.answer, two.answer, await self.dump())

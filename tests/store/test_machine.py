@@ -15,7 +15,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -73,6 +72,12 @@ class Machine(RuleBasedStateMachine):
         self.lanes: dict[str, Lane] = {lane.key: lane for lane in lanes}
         self.model = Model({shared.key})
         self._touched = ""
+        for lane, by in zip(self.lanes, (ann.id, bob.id, ann.id), strict=True):
+            session = self._new()
+            self._renew(lane, session, by)
+            for n in range(3):
+                self._say(session, by, [f"asked {n}"])
+                self._say(session, "agent", [f"answered {n}"])
 
     def _both(self, act: Callable[[World], Awaitable[T]]) -> T:
         """Do it on both databases, which must answer alike."""
@@ -110,10 +115,17 @@ class Machine(RuleBasedStateMachine):
         self._count += 1
         return SessionId(f"s{self._count}")
 
-    def _draw_session(self, data: st.DataObject) -> str:
-        session: str = data.draw(st.sampled_from([*[*self.model.sessions] * 5, "none"]))
+    def _draw_session(self, data: st.DataObject, likely: int = 3) -> str:
+        session: str = data.draw(
+            st.sampled_from([*[*self.model.sessions] * likely, *(["none"] if likely < 100 else [])])
+        )
         self._touched = session if session != "none" else self._touched
         return session
+
+    def _draw_by(self, data: st.DataObject, session: str) -> str:
+        """Mostly the session's owner."""
+        found = self.model.sessions.get(session)
+        return self._draw(data, [*([found.owner] * 4 if found else []), *self.people])
 
     def _draw(self, data: st.DataObject, among: Sequence[T]) -> T:
         return data.draw(st.sampled_from(among))
@@ -122,23 +134,27 @@ class Machine(RuleBasedStateMachine):
         """An entry of the session's path, of another branch of it, or of somebody else's."""
         names = [entry.name for found in self.model.sessions.values() for entry in found.said]
         near = [entry.name for entry in self.model.path(self.model.sessions[session].tip)]
-        return self._draw(data, [*near[-6:], *near[-6:], *names[-6:], ("none", 1), (session, 99)])
+        return self._draw(data, [*near[-6:] * 2, *names[-6:], ("none", 1), (session, 99)])
 
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
-        lane, by, session = self._draw(data, [*self.lanes]), self._draw(data, [*self.people]), self._new()
+        self._renew(self._draw(data, [*self.lanes]), self._new(), self._draw(data, [*self.people]))
+
+    def _renew(self, lane: str, session: SessionId, by: str) -> None:
         self._move(Renew(self.lanes[lane], session), by, lambda id: self.model.renew(id, lane, session, by))
         self._touched = session
 
     @rule(data=st.data(), yes=st.sampled_from(Consent))
     def resume(self, data: st.DataObject, yes: Consent) -> None:
-        lane, by, session = self._draw(data, [*self.lanes]), self._draw(data, [*self.people]), self._draw_session(data)
+        lane, session = self._draw(data, [*self.lanes]), self._draw_session(data)
+        by = self._draw_by(data, session)
         move = Resume(self.lanes[lane], SessionId(session), consent=yes)
         self._move(move, by, lambda id: self.model.resume(id, lane, session, by, yes is Consent.GIVEN))
 
     @rule(data=st.data(), yes=st.sampled_from(Consent), title=st.sampled_from(("", *TITLES)))
     def fork(self, data: st.DataObject, yes: Consent, title: str) -> None:
-        lane, by, source = self._draw(data, [*self.lanes]), self._draw(data, [*self.people]), self._draw_session(data)
+        lane, source = self._draw(data, [*self.lanes]), self._draw_session(data)
+        by = self._draw_by(data, source)
         at = None
         if source in self.model.sessions and data.draw(st.booleans()):
             at = self._draw_name(data, source)
@@ -152,13 +168,14 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), yes=st.sampled_from(Consent))
     def handoff(self, data: st.DataObject, yes: Consent) -> None:
         origin, destination = self._draw(data, [*self.lanes]), self._draw(data, [*self.lanes])
-        by = self._draw(data, [*self.people])
+        by = self._draw_by(data, self.model.bound(origin) or "none")
         move = Handoff(self.lanes[origin], self.lanes[destination], yes)
         self._move(move, by, lambda id: self.model.handoff(id, origin, destination, by, yes is Consent.GIVEN))
 
     @rule(data=st.data(), start=st.sampled_from(Start), label=st.sampled_from(LABELS))
     def spawn(self, data: st.DataObject, start: Start, label: str) -> None:
-        parent, by = self._draw_session(data), self._draw(data, [*self.people])
+        parent = self._draw_session(data)
+        by = self._draw_by(data, parent)
         lane: str | None = self._draw(data, [None, *self.lanes])
         session = self._new()
         move = Spawn(SessionId(parent), session, label, self.lanes[lane] if lane else None, start)
@@ -172,7 +189,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def close(self, data: st.DataObject) -> None:
-        session, by = self._draw_session(data), self._draw(data, [*self.people])
+        session = self._draw_session(data)
+        by = self._draw_by(data, session)
 
         async def act(world: World) -> str:
             await world.store.close_session(SessionId(session), self.people[by])
@@ -183,13 +201,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def reopen(self, data: st.DataObject) -> None:
-        session, by = self._draw_session(data), self._draw(data, [*self.people])
+        session = self._draw_session(data)
+        by = self._draw_by(data, session)
         self._attempt(
             lambda w: w.store.reopen_session(SessionId(session), self.people[by]),
             lambda _: self.model.reopen(session, by),
         )
 
-    @precondition(lambda self: self.model.moves)
     @rule(data=st.data())
     def undo_move(self, data: st.DataObject) -> None:
         move, by = self._draw(data, [*[*self.model.moves][-5:], "none"]), self._draw(data, [*self.people])
@@ -200,7 +218,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), title=st.sampled_from(TITLES))
     def set_title(self, data: st.DataObject, title: str) -> None:
-        session, by = self._draw_session(data), self._draw(data, [*self.people])
+        session = self._draw_session(data)
+        by = self._draw_by(data, session)
         given: list[Name] = []
         title_given = self._attempt(
             lambda w: w.store.set_title(SessionId(session), title, self.people[by]),
@@ -208,32 +227,32 @@ class Machine(RuleBasedStateMachine):
         )
         assert given == ([(title_given.name, title_given.number)] if title_given else [])
 
-    @precondition(lambda self: self.model.sessions)
     @rule(data=st.data(), count=st.integers(1, 3), agent=st.booleans())
     def say(self, data: st.DataObject, count: int, agent: bool) -> None:  # noqa: FBT001
-        session, by = self._draw(data, [*self.model.sessions]), self._draw(data, [*self.people])
-        self._touched = session
+        session = self._draw_session(data, likely=100)
+        by = self._draw_by(data, session)
         texts = [f"{len(self.model.sessions[session].said)}.{n}" for n in range(count)]
-        author = AGENT if agent else self.people[by]
+        self._say(session, "agent" if agent else by, texts)
+
+    def _say(self, session: str, by: str, texts: list[str]) -> None:
+        author = AGENT if by == "agent" else self.people[by]
         self._attempt(lambda w: w.store.say(SessionId(session), author, *texts), lambda _: None)
         for text in texts:
-            self.model.say(session, "agent" if agent else by, text)
+            self.model.say(session, by, text)
 
-    @precondition(lambda self: self.model.sessions)
     @rule(data=st.data(), count=st.integers(0, 3))
     def undo(self, data: st.DataObject, count: int) -> None:
-        session, by = self._draw(data, [*self.model.sessions]), self._draw(data, [*self.people])
-        self._touched = session
+        session = self._draw_session(data, likely=100)
+        by = self._draw_by(data, session)
         self._attempt(
             lambda w: w.store.undo(SessionId(session), self.people[by], count),
             lambda _: self.model.undo(session, count),
         )
 
-    @precondition(lambda self: self.model.sessions)
     @rule(data=st.data())
     def retry(self, data: st.DataObject) -> None:
-        session, by = self._draw(data, [*self.model.sessions]), self._draw(data, [*self.people])
-        self._touched = session
+        session = self._draw_session(data, likely=100)
+        by = self._draw_by(data, session)
         asked: list[str] = []
         entries = self._attempt(
             lambda w: w.store.retry(SessionId(session), self.people[by]),
@@ -241,22 +260,20 @@ class Machine(RuleBasedStateMachine):
         )
         assert said(entries or []) == asked
 
-    @precondition(lambda self: self.model.sessions)
     @rule(data=st.data())
     def rewind(self, data: st.DataObject) -> None:
-        session, by = self._draw(data, [*self.model.sessions]), self._draw(data, [*self.people])
-        self._touched = session
+        session = self._draw_session(data, likely=100)
+        by = self._draw_by(data, session)
         to = self._draw_name(data, session)
         self._attempt(
             lambda w: w.store.rewind(SessionId(session), Tip(SessionId(to[0]), to[1]), self.people[by]),
             lambda _: self.model.rewind(session, to),
         )
 
-    @precondition(lambda self: self.model.sessions)
     @rule(data=st.data())
     def compress(self, data: st.DataObject) -> None:
-        session, by = self._draw(data, [*self.model.sessions]), self._draw(data, [*self.people])
-        self._touched = session
+        session = self._draw_session(data, likely=100)
+        by = self._draw_by(data, session)
         upto = self._draw_name(data, session)
         tip = Tip(SessionId(upto[0]), upto[1])
         self._attempt(

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from segue.core.lanes import Identity, Lane, Person
+from segue.core.lanes import Address, Identity, Lane, Person
 from segue.core.messages import Speaker, Text
 from segue.core.moves import Actor, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
 from segue.core.resets import Policies, Policy, When
@@ -437,3 +437,22 @@ async def test_it_is_as_if_one_came_after_the_other(name: str, emptied_dsn: str,
     await tool.save()
     await as_if_one_after_the_other(tool, one, two, every)
     await as_if_one_after_the_other(tool, two, one, every)
+
+
+async def test_deliveries_to_one_address_are_numbered_in_the_order_of_their_commits(
+    emptied_dsn: str, tool: Interleaving
+) -> None:
+    """Else a sender would find the later one first, and send the earlier one after it or beside it."""
+    world = await World.open(Engine.POSTGRES, emptied_dsn)
+    here, there = private("here").address, private("there").address
+
+    def notify(address: Address, text: str) -> Make:
+        return lambda: deliveries.notify(address, text, text, (), LATER)
+
+    await tool.serial(notify(here, "one"), notify(here, "two"), 2)
+    assert tool.waited
+    await tool.serial(notify(here, "three"), notify(there, "elsewhere"), 2)
+    assert not tool.waited
+    texts = await world.raw("select text from deliveries where address = $1 order by id", here.key)
+    assert texts == [("one",), ("two",), ("three",)]
+    await world.close()
