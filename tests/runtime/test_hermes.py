@@ -111,7 +111,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = await World.open(Engine.SQLITE, tmp_path / "segue.db")
     yield made
-    await made.store.close()
+    await made.close()
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ async def test_a_home_comes_over(home: Home, engine: Engine, tmp_path: Path, req
     bound = await world.store.bound(lane)
     assert bound is not None
     assert bound.id == session.id
-    await world.store.close()
+    await world.close()
 
 
 TABLES = (
@@ -397,12 +397,14 @@ async def test_what_was_undone_is_a_branch(home: Home, world: World, host: Perso
     home.message("s1", "user", "two", active=0)
     home.message("s1", "assistant", "TWO", active=0)
     home.message("s1", "user", "three")
+    home.message("s1", "assistant", "no", active=0)
+    home.message("s1", "assistant", "THREE")
     report = await take(world, home, host)
     session = (await newest(world, host)).id
-    assert await world.said(session) == ["one", "ONE", "three"]
-    assert report.entries == 5
+    assert await world.said(session) == ["one", "ONE", "three", "THREE"]
+    assert report.entries == 7
     parents = [entry.parent.n if entry.parent else None async for entry in world.store.entries(session)]
-    assert parents == [None, 1, 2, 3, 2]
+    assert parents == [None, 1, 2, 3, 2, 5, 5]
 
 
 async def test_what_was_compacted_in_place_is_under_its_summary(home: Home, world: World, host: Person) -> None:
@@ -467,7 +469,7 @@ async def test_a_session_that_was_split_by_compacting_goes_on_from_its_parent(
     home.session(
         "s2", SUMMARY, "four", parent_session_id="s1", title="Trip #2", began=BEGAN + 10, end_reason="compression"
     )
-    home.session("s1", "one", "two", title="Trip", end_reason="compression")
+    home.session("s1", "one", "two", title="Trip", began=BEGAN + 99, end_reason="compression")  # a clock went back
     await take(world, home, host)
     first, second, third = [await titled(world, host, title) for title in ("Trip #1", "Trip #2", "Trip #3")]
     assert await world.store.find("Trip", host) == third.id
@@ -482,22 +484,23 @@ async def test_a_session_that_was_split_by_compacting_goes_on_from_its_parent(
 
 
 @pytest.mark.parametrize(
-    ("parent", "child"),
+    ("parent", "child", "first"),
     [
-        pytest.param({"end_reason": "compression"}, {"model_config": '{"_branched_from": "s1"}'}, id="a branch"),
-        pytest.param({"end_reason": "compression"}, {"model_config": '{"_delegate_from": "s1"}'}, id="a subagent"),
-        pytest.param({"end_reason": "session_reset"}, {}, id="a reset"),
+        pytest.param("compression", '{"_branched_from": "s1"}', SUMMARY, id="a branch"),
+        pytest.param("compression", '{"_delegate_from": "s1"}', SUMMARY, id="a subagent"),
+        pytest.param("session_reset", None, SUMMARY, id="a reset"),
+        pytest.param("compression", None, "in short: a trip", id="a summary that can't be told"),
     ],
 )
 async def test_other_children_have_a_parent_and_a_past_of_their_own(
-    home: Home, world: World, host: Person, parent: dict[str, Any], child: dict[str, Any]
+    home: Home, world: World, host: Person, parent: str, child: str | None, first: str
 ) -> None:
-    home.session("s1", "one", "two", title="Old", **parent)
-    home.session("s2", SUMMARY, "hello", parent_session_id="s1", title="New", began=BEGAN + 10, **child)
+    home.session("s1", "one", "two", title="Old", end_reason=parent)
+    home.session("s2", first, "hello", parent_session_id="s1", title="New", began=BEGAN + 10, model_config=child)
     await take(world, home, host)
     old, new = await titled(world, host, "Old"), await titled(world, host, "New")
     assert new.parent == old.id
-    assert await world.said(new.id) == [SUMMARY, "hello"]
+    assert await world.said(new.id) == [first, "hello"]
 
 
 async def test_sessions_that_claim_each_other_as_parents_do_not_go_round_for_ever(
