@@ -1,21 +1,24 @@
 // The page: a window on this browser's lane. What it shows is what the gateway sent; a lost connection opens anew and is
 // shown all of it again, so nothing is lost or doubled. What was typed and not yet accepted is kept and sent again.
-import { html, render, useEffect, useReducer, useRef, useState } from "/page/preact-htm.js";
+import { markdown } from "/page/markdown.js";
+import { html, render, useEffect, useMemo, useReducer, useRef, useState } from "/page/preact-htm.js";
 
-const start = { session: null, transcript: [], growing: "", waiting: 0, notices: [], unsent: [], sessions: [], found: null, state: "connecting" };
+// crypto.randomUUID is there only over https or on this machine itself.
+const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+const start = { session: null, transcript: [], growing: "", waiting: [], notices: [], unsent: [], sessions: [], found: null, state: "connecting" };
 
 function reduce(now, frame) {
   if ("state" in frame) return { ...now, state: frame.state };
   if ("unsent" in frame) return { ...now, unsent: [...now.unsent, frame.unsent] };
   if ("accepted" in frame) return { ...now, unsent: now.unsent.map((m) => (m.id === frame.accepted ? { ...m, accepted: true } : m)) };
-  if ("transcript" in frame)
-    return { ...now, session: frame.session, transcript: frame.transcript, growing: "", notices: [], unsent: now.unsent.filter((m) => !m.accepted) };
-  if ("entries" in frame)
-    return { ...now, session: frame.session, transcript: [...now.transcript, ...frame.entries], growing: "", unsent: now.unsent.filter((m) => !m.accepted) };
+  if ("transcript" in frame) return { ...now, session: frame.session, transcript: frame.transcript, growing: "", notices: [] };
+  if ("entries" in frame) return { ...now, session: frame.session, transcript: [...now.transcript, ...frame.entries], growing: "" };
   if ("growing" in frame) return { ...now, growing: frame.growing };
-  if ("notice" in frame)
-    return { ...now, notices: [...now.notices, { text: frame.notice, after: now.transcript.length }], unsent: now.unsent.filter((m) => !m.accepted) };
-  if ("waiting" in frame) return { ...now, waiting: frame.waiting };
+  if ("notice" in frame) return { ...now, notices: [...now.notices, { text: frame.notice, after: now.transcript.length }] };
+  // What was accepted is shown by the gateway from here on: among what waits, or in the transcript.
+  if ("waiting" in frame)
+    return { ...now, waiting: frame.waiting, growing: frame.waiting.length ? now.growing : "", unsent: now.unsent.filter((m) => !m.accepted) };
   if ("sessions" in frame) return { ...now, sessions: frame.sessions };
   if ("found" in frame) return { ...now, found: frame.found };
   return now;
@@ -45,6 +48,7 @@ function useGateway() {
       own.onclose = (event) => {
         if (over) return;
         if (event.code === 4401) return location.reload();
+        if (event.code === 4403) return tell({ state: "elsewhere" });
         tell({ state: "away" });
         timer = setTimeout(connect, wait);
         wait = Math.min(wait * 2, 5000);
@@ -55,7 +59,7 @@ function useGateway() {
   }, []);
   const send = (frame) => socket.current?.readyState === WebSocket.OPEN && socket.current.send(JSON.stringify(frame));
   const say = (text) => {
-    const message = { id: crypto.randomUUID(), text };
+    const message = { id: newId(), text };
     tell({ unsent: message });
     send({ say: text, id: message.id });
   };
@@ -64,36 +68,54 @@ function useGateway() {
 
 function Side({ now, send, tell, open, close }) {
   const [words, search] = useState("");
+  const box = useRef(null);
+  useEffect(() => { if (open) box.current.focus(); }, [open]);
   useEffect(() => {
     if (!words.trim()) { tell({ found: null }); return; }
     const timer = setTimeout(() => send({ search: words }), 150);
     return () => clearTimeout(timer);
   }, [words]);
   const shown = now.found && words.trim() ? now.found : now.sessions;
-  return html`<nav class=${"side" + (open ? " open" : "")} aria-label="Sessions">
+  return html`<nav class=${"side" + (open ? " open" : "")} aria-label="Sessions" onKeyDown=${(e) => open && e.key === "Escape" && close()}>
     <header><img src="/page/icon.svg" alt="" />Segue</header>
-    <input type="search" placeholder="Search your sessions" aria-label="Search your sessions" value=${words} onInput=${(e) => search(e.target.value)} />
+    <input ref=${box} type="search" placeholder="Search your sessions" aria-label="Search your sessions" value=${words} onInput=${(e) => search(e.target.value)} />
     <ul>${shown.map((s) => html`<li><button aria-current=${s.id === now.session?.id ? "true" : "false"}
         onClick=${() => { send({ resume: s.id }); search(""); close(); }}>
-        ${s.title || "Untitled"}<small>${s.text || ""}</small></button></li>`)}
+        ${s.title || s.text || "Untitled"}${s.title && html`<small>${s.text}</small>`}</button></li>`)}
       ${now.found && words.trim() && !shown.length && html`<li class="empty">Nothing found.</li>`}</ul>
-    <button class="new" onClick=${() => { send({ say: "/new", id: crypto.randomUUID() }); close(); }}>New session</button>
+    <button class="new" onClick=${() => { send({ say: "/new", id: newId() }); close(); }}>New session</button>
   </nav>`;
 }
 
+function Said({ entry, named, state = "" }) {
+  const shown = useMemo(() => (entry.role === "agent" ? markdown(entry.text) : entry.text), [entry.role, entry.text]);
+  const name = entry.role === "agent" ? html`<b class="hidden">Agent</b>` : named && html`<b>${entry.name}</b>`;
+  return html`<div class=${`said ${entry.role} ${state}`} aria-busy=${state === "grows"}>${entry.role !== "gateway" && name}${shown}</div>`;
+}
+
 function Talk({ now }) {
-  const end = useRef(null);
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [now.transcript.length, now.growing, now.notices.length, now.unsent.length]);
+  const box = useRef(null), stays = useRef(true);
+  const waiting = [...now.waiting.map((entry) => ({ ...entry, role: "person" })), ...now.unsent.map((m) => ({ role: "person", text: m.text, unsent: !m.accepted }))];
+  // Whoever scrolled up to read isn't pulled down by what comes; what one says oneself is always shown.
+  const stick = () => { if (stays.current) box.current.scrollTop = box.current.scrollHeight; };
+  useEffect(stick);
+  useEffect(() => {
+    const sizes = new ResizeObserver(stick);
+    sizes.observe(box.current);
+    return () => sizes.disconnect();
+  }, []);
+  useEffect(() => { stays.current = true; stick(); }, [now.unsent.length, now.session?.id]);
+  const scrolled = ({ target }) => { stays.current = target.scrollHeight - target.scrollTop - target.clientHeight < 40; };
   const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<p class="notice">${x.text}</p>`);
-  const empty = !now.transcript.length && !now.unsent.length && !now.notices.length && !now.growing;
-  return html`<section class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0">
+  const names = new Set([...now.transcript, ...now.waiting].filter((e) => e.role === "person").map((e) => e.name));
+  const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing;
+  return html`<section ref=${box} class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0" onScroll=${scrolled}>
     ${empty && html`<p class="empty">Say something to begin. <br />/help lists what you can type.</p>`}
     ${notices(0)}
-    ${now.transcript.map((e, i) => html`<div class=${"said " + e.role} key=${i}>
-        <b class=${e.role === "agent" ? "hidden" : ""}>${e.role === "person" ? e.name : e.role === "agent" ? "Agent" : ""}</b>${e.text}</div>${notices(i + 1)}`)}
-    ${now.unsent.map((m) => html`<div class=${"said person" + (m.accepted ? "" : " waits")} key=${m.id}>${m.text}</div>`)}
-    ${now.growing && html`<div class="said agent" aria-busy="true">${now.growing}</div>`}
-    <div ref=${end}></div>
+    ${now.transcript.map((entry, i) => html`<${Said} key=${i} entry=${entry} named=${names.size > 1} />${notices(i + 1)}`)}
+    ${waiting.map((entry) => html`<${Said} entry=${entry} named=${names.size > 1} state=${entry.unsent ? "unsent" : ""} />`)}
+    ${now.growing && html`<${Said} entry=${{ role: "agent", text: now.growing }} state="grows" />`}
+    ${now.waiting.length > 0 && !now.growing && html`<div class="said agent thinks" role="img" aria-label="Answering"><i></i><i></i><i></i></div>`}
   </section>`;
 }
 
@@ -119,13 +141,16 @@ function Say({ say, away }) {
 function Page() {
   const { now, say, send, tell } = useGateway();
   const [open, setOpen] = useState(false);
+  const menu = useRef(null);
   const away = now.state !== "here";
-  const state = away ? "Connecting…" : now.waiting > 1 ? `${now.waiting} waiting` : now.waiting || now.growing ? "Answering…" : "";
+  const elsewhere = now.state === "elsewhere";
+  const state = elsewhere ? "Open Segue at the address that it listens on" : away ? "Connecting…"
+    : now.waiting.length > 1 ? `${now.waiting.length} waiting` : now.waiting.length || now.growing ? "Answering…" : "";
   useEffect(() => { document.title = now.session?.title ? `${now.session.title} · Segue` : "Segue"; }, [now.session?.title]);
   return html`<div class="page">
-    <${Side} now=${now} send=${send} tell=${tell} open=${open} close=${() => setOpen(false)} />
+    <${Side} now=${now} send=${send} tell=${tell} open=${open} close=${() => { setOpen(false); if (open) menu.current.focus(); }} />
     <main class="chat" onClick=${() => open && setOpen(false)}>
-      <header><button class="menu" aria-label="Sessions" aria-expanded=${open} onClick=${(e) => { e.stopPropagation(); setOpen(!open); }}>☰</button>
+      <header><button ref=${menu} class="menu" aria-label="Sessions" aria-expanded=${open} onClick=${(e) => { e.stopPropagation(); setOpen(!open); }}>☰</button>
         <h1>${now.session?.title || "Segue"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span></header>
       <${Talk} now=${now} />
       <${Say} say=${say} away=${away} />

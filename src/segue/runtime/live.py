@@ -177,7 +177,8 @@ class Window:
             case Delivery():
                 await self._refresh(lane)
                 # An answer in a session that this lane left before it was there stands nowhere else here.
-                if not sight.entry or sight.entry > self._told[sight.session]:
+                left = sight.session != self._session and sight.entry > self._told[sight.session]
+                if left or not sight.entry:
                     await self._send({"notice": sight.text})
 
     async def _refresh(self, lane: Lane) -> None:
@@ -195,7 +196,8 @@ class Window:
             elif len(tips) > len(self._shown) or named != self._named:
                 await self._send({**named, "entries": [_entry(entry) for entry in path[len(self._shown) :]]})
             self._shown, self._named = tips, named
-            self._told.update((tip.session, tip.n) for tip in tips)
+            for tip in tips:
+                self._told[tip.session] = max(self._told[tip.session], tip.n)
             self._answered = max((e.turn for e in path if session and e.tip.session == session.id), default=0)
             await self._send({"waiting": [_waiting(turn) for turn in waiting if turn.kind == turns.ARRIVAL]})
 

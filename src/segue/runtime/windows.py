@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -30,13 +30,16 @@ _YEAR = 365 * 86400
 _POLICY = "default-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
 _SIGNED_OUT = 4401
 """The code a WebSocket is closed with when its cookie or token isn't ours."""
+_ELSEWHERE = 4403
+"""The code it is closed with when the page that opened it came from another address."""
 
 
 class Windows:
     """Opens windows for those whom the door knows."""
 
-    def __init__(self, gateway: Host, door: Door, terminal: Local, web: Local, name: str) -> None:
+    def __init__(self, gateway: Host, door: Door, terminal: Local, web: Local, name: str, url: str = "") -> None:
         self._name = name
+        self._url = url
         self._gateway = gateway
         self._door = door
         self._places = {TERMINAL: terminal, WEB: web}
@@ -46,6 +49,7 @@ class Windows:
         return [
             Route("/", self._page),
             Route("/signin", self._sign_in),
+            Route("/link", self._link, methods=["POST"]),
             Route("/page/{name}", self._file),
             WebSocketRoute("/live", self._live),
         ]
@@ -64,6 +68,12 @@ class Windows:
             answer.set_cookie(COOKIE, cookie, max_age=_YEAR, httponly=True, samesite="lax", secure=secure)
         return answer
 
+    async def _link(self, request: Request) -> Response:
+        """A link that signs one browser in, for whoever shows the data folder's token."""
+        if not self._door.is_terminal(request.headers.get("authorization", "")):
+            return JSONResponse({"error": "Show the token of the data folder."}, 401)
+        return JSONResponse({"link": self._url + self._door.link()}, headers={"Cache-Control": "no-store"})
+
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
         known = {file.name for file in _PAGE.iterdir()}
@@ -79,6 +89,11 @@ class Windows:
             await socket.close(_SIGNED_OUT, "Sign in first.")
             return
         platform, who = seat
+        # Another site's page may open a WebSocket to us with our cookie; its Origin tells.
+        own = urlsplit(socket.headers.get("origin", "")).netloc == socket.headers.get("host", "")
+        if platform == WEB and not own:
+            await socket.close(_ELSEWHERE, "Open the page at the address that Segue listens on.")
+            return
 
         async def send(frame: dict[str, Any]) -> None:
             await socket.send_text(json.dumps(frame))
@@ -120,8 +135,8 @@ class Windows:
         authorization = socket.headers.get("authorization", "")
         if authorization:
             user = socket.headers.get("x-segue-user") or self._name
-            return (TERMINAL, Seat(user, user)) if self._door.is_terminal(authorization) else None
+            # A script that names its session has a lane of its own: the terminals stay where they are.
+            chat = socket.headers.get("x-segue-chat") or user
+            return (TERMINAL, Seat(chat, user)) if self._door.is_terminal(authorization) else None
         browser = self._door.browser(socket.cookies.get(COOKIE, ""))
-        # Another site's page may open a WebSocket to us with our cookie; its Origin tells.
-        own = urlsplit(socket.headers.get("origin", "")).netloc == socket.headers.get("host", "")
-        return (WEB, Seat(browser, self._name)) if browser and own else None
+        return (WEB, Seat(browser, self._name)) if browser else None
