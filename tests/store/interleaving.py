@@ -80,8 +80,7 @@ class Interleaving:
         self._connections = first, second
         self._watch = watch
         self._restore: list[str] = []
-        self.waited = False
-        """Whether the second had to wait for the first."""
+        self._waited = False
 
     @classmethod
     async def open(cls, dsn: str) -> Interleaving:
@@ -99,10 +98,14 @@ class Interleaving:
         task = asyncio.create_task(two.go(None))
         while not task.done() and not await self._waits():
             await asyncio.wait({task}, timeout=0.001)
-        self.waited = not task.done()
+        self._waited = not task.done()
         await one.go(None)
         await task
         return ran, (one.answer, two.answer, await self.dump())
+
+    def second_waited(self) -> bool:
+        """Whether the second of the last two had to wait for the first."""
+        return self._waited
 
     async def _waits(self) -> bool:
         pid = self._connections[1].get_server_pid()

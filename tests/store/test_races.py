@@ -450,9 +450,9 @@ async def test_deliveries_to_one_address_are_numbered_in_the_order_of_their_comm
         return lambda: deliveries.notify(address, text, text, (), LATER)
 
     await tool.serial(notify(here, "one"), notify(here, "two"), 2)
-    assert tool.waited
+    assert tool.second_waited()
     await tool.serial(notify(here, "three"), notify(there, "elsewhere"), 2)
-    assert not tool.waited
+    assert not tool.second_waited()
     texts = await world.raw("select text from deliveries where address = $1 order by id", here.key)
     assert texts == [("one",), ("two",), ("three",)]
     await world.close()
