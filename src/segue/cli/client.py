@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx2
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from segue.cli.running import SOCKET
 from segue.errors import SegueError
 from segue.runtime.door import token_in
+from segue.runtime.listening import is_served
 
 _LARGEST = 64 * 1024 * 1024
 
@@ -30,14 +32,15 @@ class Client:
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
 
-    async def say(self, text: str) -> str:
-        """Say something; returns the id that it is acknowledged by."""
-        id = uuid4().hex
-        try:
-            await self._socket.send(json.dumps({"say": text, "id": id}))
-        except ConnectionClosed as error:
-            raise NoGateway("The gateway has gone. Start it again with `segue serve`.") from error
+    async def say(self, text: str, id: str = "") -> str:
+        """Say something; returns the id that it is acknowledged by. The same id again is the same message."""
+        id = id or uuid4().hex
+        await self._send({"say": text, "id": id})
         return id
+
+    async def resume(self, session: str) -> None:
+        """Turn to another session."""
+        await self._send({"resume": session})
 
     async def frames(self) -> AsyncIterator[dict[str, Any]]:
         """What the gateway shows, until it goes."""
@@ -47,16 +50,41 @@ class Client:
         except ConnectionClosed:
             return
 
+    async def _send(self, frame: dict[str, str]) -> None:
+        try:
+            await self._socket.send(json.dumps(frame))
+        except ConnectionClosed as error:
+            raise NoGateway("The gateway has gone. Start it again with `segue serve`.") from error
+
 
 @asynccontextmanager
-async def connected(folder: Path) -> AsyncIterator[Client]:
-    """A window on the gateway of a data folder."""
+async def connected(folder: Path, chat: str = "") -> AsyncIterator[Client]:
+    """A window on the gateway of a data folder, on this user's lane or on one of its own."""
     headers = {"Authorization": f"Bearer {token_in(folder)}", "X-Segue-User": getpass.getuser()}
+    if chat:
+        headers["X-Segue-Chat"] = chat
     try:
         socket = await unix_connect(
             str(folder / SOCKET), "ws://localhost/live", additional_headers=headers, max_size=_LARGEST
         )
     except (OSError, InvalidHandshake) as error:
-        raise NoGateway(f"No gateway answers in {folder}. Start one with `segue serve`.") from error
+        raise _nobody(folder) from error
     async with socket:
         yield Client(socket)
+
+
+async def ask(folder: Path, method: str, path: str) -> httpx2.Response:
+    """Call the gateway of a data folder, as whoever may read that folder."""
+    if not is_served(folder / SOCKET):
+        raise _nobody(folder)
+    headers = {"Authorization": f"Bearer {token_in(folder)}"}
+    transport = httpx2.AsyncHTTPTransport(uds=str(folder / SOCKET))
+    try:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as client:
+            return await client.request(method, path, headers=headers)
+    except httpx2.TransportError as error:
+        raise _nobody(folder) from error
+
+
+def _nobody(folder: Path) -> NoGateway:
+    return NoGateway(f"No gateway answers in {folder}. Start one with `segue serve`.")

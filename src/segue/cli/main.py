@@ -15,7 +15,9 @@ from segue.errors import Invalid, SegueError
 
 _COMMANDS = {
     "talk": "Talk to the agent in this terminal; what `segue` alone does.",
+    "chat": "Say one thing and print the reply.",
     "serve": "Run the gateway.",
+    "link": "Print a new sign-in link of the page.",
     "sessions": "List, read, search, export, import and name your sessions.",
     "lanes": "List where people talk, and the session that each place speaks to.",
     "trace": "Follow a message: received, queued, answered, sent.",

@@ -54,7 +54,7 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
         settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts))
         runs = await stack.enter_async_context(Gateway(store, agent, [*adapters, terminal, web], settings))
         door = await Door.open(Patient(store.driver), config.data)
-        windows = Windows(runs, door, terminal, web, getpass.getuser())
+        windows = Windows(runs, door, terminal, web, getpass.getuser(), listener.url)
         app = make_app(runs, hosts, windows.routes())
         local = LocalListener(config.data / SOCKET)
         stack.callback(local.close)

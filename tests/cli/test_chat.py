@@ -1,0 +1,126 @@
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from segue.core.lanes import Person
+from segue.core.values import SessionId
+from segue.store.store import Store
+from tests.cli.conftest import Home
+from tests.cli.test_serve import run, serve
+
+
+def test_one_message_is_answered_without_a_gateway(home: Home) -> None:
+    (home.path / "segue.toml").write_text("[server]\nport = 1")
+    done = home.segue("chat", "-m", "say good morning")
+    assert (done.exit_code, done.stdout) == (0, "good morning\n")
+    reply = home.json("chat", "-m", "what did I say first?")
+    assert "say good morning" in reply["text"]
+    assert (reply["turn"], reply["state"], reply["title"]) == (2, "answered", "")
+    [session] = home.json("sessions", "list")
+    assert reply["session"] == session["id"]
+
+
+def test_a_command_is_answered_too(home: Home) -> None:
+    home.segue("chat", "-m", "say hello")
+    reply = home.json("chat", "-m", "/title Greetings")
+    assert (reply["session"], reply["turn"]) == (None, 0)
+    assert "Greetings" in reply["text"]
+    assert home.json("chat", "-m", "say bye")["title"] == "Greetings"
+
+
+def test_a_named_session_is_spoken_to_and_the_terminal_stays_where_it_is(home: Home) -> None:
+    first = home.json("chat", "-m", "remember the tea is in the blue tin")["session"]
+    home.segue("sessions", "title", first, "Tea")
+    home.segue("chat", "-m", "/new")
+    second = home.json("chat", "-m", "say two")["session"]
+    for name in ("Tea", first, "Tea"):
+        reply = home.json("chat", "-m", "what do you remember?", "--session", name)
+        assert (reply["session"], reply["title"]) == (first, "Tea")
+        assert "blue tin" in reply["text"]
+    assert home.json("chat", "-m", "say three")["session"] == second != first
+
+
+def test_an_unknown_session_is_a_mistake_and_nothing_is_said(home: Home) -> None:
+    done = home.segue("chat", "-m", "hello", "--session", "nope")
+    assert done.exit_code == 2
+    assert done.stderr == 'Error: session: none of yours goes by "nope". `segue sessions list` lists them.\n'
+    assert home.json("sessions", "list") == []
+
+
+def test_a_closed_session_is_refused_with_the_reason(home: Home) -> None:
+    id = SessionId(home.json("chat", "-m", "hello")["session"])
+
+    async def close(store: Store, host: Person) -> None:
+        await store.close_session(id, host)
+
+    home.do(close)
+    done = home.segue("chat", "-m", "hello", "--session", id)
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: That session is closed.")
+
+
+@pytest.mark.parametrize("arguments", [[], ["-m", " "], ["-m"]])
+def test_nothing_to_say_is_a_mistake(home: Home, arguments: list[str]) -> None:
+    assert home.segue("chat", *arguments).exit_code == 2
+
+
+def test_a_turn_that_fails_is_exit_code_1(home: Home) -> None:
+    (home.path / "segue.toml").write_text("[turns]\nattempts = 1")
+    done = home.segue("chat", "-m", "fail")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: The turn was failed, not answered.")
+    assert done.stdout.strip()
+
+
+async def test_a_running_gateway_answers_and_gives_links(tmp_path: Path) -> None:
+    (tmp_path / "segue.toml").write_text("")
+    async with serve(tmp_path) as here:
+        async with run(tmp_path, "chat", "-m", "say good morning") as chat:
+            assert await chat.end() == (0, "good morning\n", "")
+        links = []
+        for arguments in (["link"], ["link", "--json"]):
+            async with run(tmp_path, *arguments) as link:
+                code, out, _ = await link.end()
+            assert code == 0
+            links.append(json.loads(out)["link"] if "--json" in arguments else out.strip())
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            assert links[0].startswith(f"{here.url}/signin?code=")
+            assert "segue=" in (await client.get(links[0])).headers["set-cookie"]
+            assert "set-cookie" not in (await client.get(links[0])).headers
+            assert "set-cookie" in (await client.get(links[1])).headers
+            assert (await client.post(f"{here.url}/link")).status_code == 401
+            bad = {"Authorization": "Bearer nope"}
+            assert (await client.post(f"{here.url}/link", headers=bad)).status_code == 401
+            assert (await client.get(f"{here.url}/link")).status_code == 405
+        here.signal(signal.SIGTERM)
+        assert (await here.end())[0] == 0
+
+
+def test_without_a_gateway_there_is_no_link(home: Home) -> None:
+    done = home.segue("link")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"Error: No gateway answers in {home.path}. Start one with `segue serve`.\n"
+    assert list(home.path.iterdir()) == []
+
+
+async def test_two_at_once_without_a_gateway_are_each_answered_once(tmp_path: Path) -> None:
+    async def chat(text: str) -> tuple[int, str, str]:
+        async with run(tmp_path, "chat", "-m", f"say {text}", "--json") as here:
+            return await here.end()
+
+    answers = await asyncio.gather(chat("one"), chat("two"), chat("three"))
+    assert [(code, err) for code, _, err in answers] == [(0, "")] * 3
+    for text, (_, out, _) in zip(("one", "two", "three"), answers, strict=True):
+        assert text in json.loads(out)["text"].split()
+    async with run(tmp_path, "sessions", "list", "--json") as here:
+        sessions = json.loads((await here.end())[1])
+    said = 0
+    for session in sessions:
+        async with run(tmp_path, "sessions", "show", session["id"], "--json") as here:
+            entries = json.loads((await here.end())[1])["entries"]
+        said += sum(entry["author"]["role"] == "person" for entry in entries)
+    assert said == 3
