@@ -1,0 +1,217 @@
+"""What a gateway does while a turn runs, when it stops, and with what it can't understand."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from segue import Role, open_store
+from segue.core.contracts import Accepted, Agent, Letter
+from segue.core.lanes import Address, Identity, Place
+from segue.core.messages import Arrival, Speaker, Text
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
+from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
+from segue.testing.chats import To
+from segue.testing.personas import Matrix, Persona, Telegram, WhatsApp
+
+
+@asynccontextmanager
+async def running(
+    path: Path, platform: Persona, agent: Agent, busy: Busy = Busy.QUEUE, mentions: Mentions = Mentions.OPTIONAL
+) -> AsyncIterator[Gateway]:
+    """A gateway on the database in this folder."""
+    account = AccountSettings(public=True, mentions=mentions)
+    settings = GatewaySettings(
+        accounts={(platform.name, platform.account): account}, busy=busy, poll=0.05, lease=1.0, grace=0.1
+    )
+    async with (
+        await open_store(path / "segue.db") as store,
+        Gateway(store, agent, [platform.adapter()], settings) as gateway,
+        platform.reaching(gateway.webhooks()),
+    ):
+        yield gateway
+
+
+async def test_what_a_person_says_while_their_turn_runs_is_one_turn_afterwards(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), ScriptedAgent([pause, "one"], "the rest")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent):
+        ann.says("first", dm)
+        await pause.reached()
+        ann.says("second", dm)
+        ann.says("third", dm)
+        await platform.settles()
+        pause.over()
+        await dm.reads("the rest")
+    assert [said(work) for work in agent.works] == ["first", "second\nthird"]
+
+
+async def test_stop_ends_ones_own_turn_and_keeps_what_was_said(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), ScriptedAgent(["half of it", pause, " and the rest"], "next")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent) as gateway:
+        ann.says("go on", dm)
+        await pause.reached()
+        ann.says("/stop", dm)
+        await dm.reads("half of it\n\n(Stopped.)")
+        ann.says("and now?", dm)
+        await dm.reads("next")
+        session = (await gateway.store.sessions(await gateway.store.person(ann.identity)))[0]
+        texts = [(entry.author.role, entry.text) for entry in await gateway.store.path(session.id)]
+    assert texts[:3] == [(Role.PERSON, "go on"), (Role.AGENT, "half of it"), (Role.GATEWAY, "(Stopped.)")]
+
+
+async def test_nobody_stops_anothers_turn(tmp_path: Path) -> None:
+    platform, pause = Telegram(), Pause()
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    agent = ScriptedAgent([pause, "all of it"])
+    forum = platform.group()
+    thread = ann.opens_thread("Talk", forum)
+    async with running(tmp_path, platform, agent):
+        ann.says("go on", thread, to=To.AGENT)
+        await pause.reached()
+        bob.says("/stop", thread)
+        await thread.reads("Nothing of yours is running.")
+        pause.over()
+        await thread.reads("all of it")
+
+
+async def test_interrupt_ends_the_speakers_turn_and_answers_what_they_said(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), ScriptedAgent(["wrong way", pause], "right way")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent, Busy.INTERRUPT):
+        ann.says("go left", dm)
+        await pause.reached()
+        ann.says("no, right", dm)
+        await dm.reads("right way")
+    assert dm.replies == ["wrong way\n\n(Stopped.)", "right way"]
+
+
+async def test_steer_takes_what_was_said_meanwhile_into_the_running_turn(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), SteeredAgent([pause, "left, then right"])
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent, Busy.STEER):
+        ann.says("go left", dm)
+        await pause.reached()
+        ann.says("then right", dm)
+        await agent.told()
+        pause.over()
+        await dm.reads("left, then right")
+        await platform.settles()
+    assert len(agent.works) == 1
+
+
+async def test_steer_that_comes_too_late_is_a_turn_of_its_own(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), SteeredAgent([pause, "left"], "right")
+    agent.takes_more = False
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent, Busy.STEER):
+        ann.says("go left", dm)
+        await pause.reached()
+        ann.says("then right", dm)
+        await platform.settles()
+        pause.over()
+        await dm.reads("right")
+    assert [said(work) for work in agent.works] == ["go left", "then right"]
+
+
+async def test_an_edit_of_what_still_waits_replaces_it(tmp_path: Path) -> None:
+    platform, pause = Telegram(), Pause()
+    ann, agent = platform.person("Ann"), ScriptedAgent([pause, "one"], "two")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent):
+        ann.says("first", dm)
+        await pause.reached()
+        message = ann.says("secnod", dm)
+        await platform.settles()
+        ann.edits(message, "second")
+        await platform.settles()
+        pause.over()
+        await dm.reads("two")
+    assert said(agent.works[1]) == "second"
+
+
+async def test_a_gateway_that_stops_hands_its_running_turn_over(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, ScriptedAgent([pause])):
+        ann.says("hello", dm)
+        await pause.reached()
+    async with running(tmp_path, platform, EchoAgent()):
+        await dm.reads("hello")
+    assert dm.replies == ["hello"]
+
+
+async def test_one_replica_holds_a_connection_and_another_takes_it_over(tmp_path: Path) -> None:
+    platform = Matrix()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, EchoAgent()):
+        async with running(tmp_path, platform, EchoAgent()):
+            ann.says("hello", dm)
+            await dm.reads("hello")
+        ann.says("again", dm)
+        await dm.reads("again")
+        await platform.settles()
+    assert dm.replies == ["hello", "again"]
+
+
+async def test_in_a_group_it_answers_only_what_is_meant_for_it(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    group = platform.group()
+    async with running(tmp_path, platform, EchoAgent(), mentions=Mentions.NEEDED):
+        ann.says("not for you", group)
+        ann.says("for you", group, to=To.AGENT)
+        await group.reads("for you")
+        await platform.settles()
+    assert group.replies == ["for you"]
+
+
+async def test_a_long_answer_comes_in_pieces_that_fit(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    long = "\n\n".join(f"Paragraph {n}. " + "word " * 80 for n in range(40))
+    async with running(tmp_path, platform, ScriptedAgent(long)):
+        ann.says("tell me all", dm)
+        await dm.reads_some(4)
+        await platform.settles()
+    assert len(dm.replies) > 3
+    assert all(len(reply) <= 4096 for reply in dm.replies)
+    assert "".join("".join(dm.replies).split()) == "".join(long.split())
+
+
+async def test_what_cant_be_understood_is_kept_and_acknowledged(tmp_path: Path) -> None:
+    platform = WhatsApp()
+    address = Address(platform.name, platform.account, chat="1")
+    broken = Arrival(
+        Place(address), "m1", Speaker(Identity(platform.name, platform.account, "1")), (Text("a\0b"),), 0.0
+    )
+    async with running(tmp_path, platform, EchoAgent()) as gateway:
+        assert await gateway.accept(Letter(platform.name, platform.account, "garbage", "not JSON")) is Accepted.DEAD
+        assert await gateway.accept(broken) is Accepted.DEAD
+        assert gateway.problems() == []
+
+
+async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    agent = ScriptedAgent([pause, "ann's"], "bob's")
+    async with running(tmp_path, platform, agent) as gateway:
+        slots = gateway._turns
+        slots._free = 1
+        ann.says("wait", platform.dm(ann))
+        await pause.reached()
+        async with slots.waiting():
+            bob.says("hello", platform.dm(bob))
+            await platform.dm(bob).reads("bob's")
+        assert slots._free == 0
+        pause.over()
+        await platform.dm(ann).reads("ann's")
