@@ -1,0 +1,62 @@
+"""The page in a real Chromium; a test that fails leaves what was on the screen in the folder that it names."""
+
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, async_playwright
+
+from tests.served import Served, served
+
+CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed  # type: ignore[attr-defined]  # what pluggy sends back
+    return report
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def gateway(tmp_path: Path) -> AsyncIterator[Served]:
+    """A `segue serve` of the test's own."""
+    async with served(tmp_path) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser without a screen."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here: install the package chromium")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def signed_in(
+    chromium: Browser, gateway: Served, request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[BrowserContext]:
+    """A browser that followed the link."""
+    browser = await chromium.new_context()
+    page = await browser.new_page()
+    await page.goto(gateway.link)
+    yield browser
+    if request.node.stash.get(FAILED, False):
+        for number, shown in enumerate(browser.pages):
+            await shown.screenshot(path=tmp_path / f"page-{number}.png")
+    await browser.close()

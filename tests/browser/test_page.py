@@ -1,0 +1,238 @@
+"""The page as people use it, in a real browser against a real gateway."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
+
+from tests.served import PATIENCE, Served
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+expect.set_options(timeout=20_000)
+AA = 4.5
+"""The contrast that everybody can read."""
+READ = (
+    ".said.person, .said.agent p, .said code, .said a, .said blockquote p, .notice, .state, h1, "
+    "nav li button, nav small, .new, textarea, .say button"
+)
+MARKDOWN = """# Tea
+**bold** *soft* `x < 1` [here](https://example.org/a) [no](javascript:alert(1))
+<img src=x onerror=alert(1)>
+
+- one
+- two
+
+3. three
+
+```
+if a:
+    **b**
+```"""
+
+CONTRAST = """
+(element) => {
+  const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((n) => (n /= 255) <= 0.04045 ? n / 12.92 : ((n + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  let under = element;
+  const back = (one) => numbers(getComputedStyle(one).backgroundColor);
+  while (back(under)[3] === 0 && under.parentElement) under = under.parentElement;
+  const [one, two] = [light(numbers(getComputedStyle(element).color)), light(back(under))].sort((a, b) => b - a);
+  return (one + 0.05) / (two + 0.05);
+}
+"""
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(signed_in: BrowserContext) -> AsyncIterator[Page]:
+    """The signed-in browser's tab; a mistake in its script fails the test."""
+    wrong: list[str] = []
+    [tab] = signed_in.pages
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    await expect(box(tab)).to_be_focused()
+    yield tab
+    assert wrong == []
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Message")
+
+
+def said(page: Page, role: str) -> Locator:
+    return page.locator(f".said.{role}:not(.thinks)")
+
+
+async def say(page: Page, text: str) -> None:
+    await box(page).fill(text)
+    await box(page).press("Enter")
+
+
+async def test_what_is_said_is_answered_and_the_answer_grows(page: Page) -> None:
+    await say(page, "count to 6 slowly")
+    growing = page.locator(".said.agent[aria-busy=true]")
+    await expect(growing).to_have_text(re.compile(r"1, 2"))
+    await expect(page.get_by_role("status")).to_have_text("Answering…")
+    await expect(said(page, "agent")).to_have_text("Agent1, 2, 3, 4, 5, 6.")
+    await expect(growing).to_have_count(0)
+    await expect(said(page, "person")).to_have_text(["count to 6 slowly"])
+    await expect(page.get_by_role("status")).to_have_text("")
+
+
+async def test_a_second_tab_shows_the_same_and_what_waits(
+    page: Page, signed_in: BrowserContext, gateway: Served
+) -> None:
+    await say(page, "say tea")
+    await expect(said(page, "agent")).to_have_text(["Agenttea"])
+    other = await signed_in.new_page()
+    await other.goto(gateway.url)
+    await expect(said(other, "agent")).to_have_text(["Agenttea"])
+    await say(page, "hang")
+    await expect(said(other, "person")).to_have_text(["say tea", "hang"])
+    await say(other, "/stop")
+    await expect(other.locator(".thinks")).to_have_count(0)
+    await expect(page.locator(".thinks")).to_have_count(0)
+    await page.get_by_role("button", name="New session").click()
+    await expect(said(other, "person")).to_have_count(0)
+    await expect(said(page, "person")).to_have_count(0)
+
+
+async def test_what_was_typed_while_the_gateway_was_dead_is_sent_once(page: Page, gateway: Served) -> None:
+    await say(page, "remember the tea is in the blue tin")
+    await expect(said(page, "agent")).to_have_count(1)
+    await gateway.end()
+    await expect(page.get_by_role("status")).to_have_text("Connecting…")
+    await say(page, "what do you remember?")
+    await expect(page.locator(".said.unsent")).to_have_text(["what do you remember?"])
+    await gateway.start()
+    await expect(said(page, "agent").nth(1)).to_contain_text("blue tin")
+    await expect(page.locator(".said.unsent")).to_have_count(0)
+    await page.reload()
+    await expect(said(page, "person")).to_have_text(["remember the tea is in the blue tin", "what do you remember?"])
+    await expect(said(page, "agent")).to_have_count(2)
+
+
+async def test_on_a_narrow_screen_the_menu_opens_the_list(page: Page) -> None:
+    await say(page, "say tea")
+    await expect(said(page, "agent")).to_have_count(1)
+    await page.set_viewport_size({"width": 390, "height": 800})
+    sessions = page.get_by_role("navigation", name="Sessions")
+    await expect(sessions).to_be_hidden()
+    wide = await page.evaluate("document.documentElement.scrollWidth")
+    assert wide == 390
+    menu = page.get_by_role("button", name="Sessions")
+    await menu.click()
+    await expect(sessions).to_be_visible()
+    await expect(page.get_by_role("searchbox")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(sessions).to_be_hidden()
+    await expect(menu).to_be_focused()
+    await menu.click()
+    await sessions.get_by_role("button", name="tea").click()
+    await expect(sessions).to_be_hidden()
+    await expect(said(page, "agent")).to_have_text(["Agenttea"])
+
+
+async def test_a_browser_that_is_not_signed_in_is_told_how(chromium: Browser, gateway: Served) -> None:
+    stranger = await chromium.new_context()
+    page = await stranger.new_page()
+    answer = await page.goto(gateway.url)
+    assert answer is not None
+    assert answer.status == 401
+    await expect(page.get_by_text("This browser isn't signed in.")).to_be_visible()
+    await page.goto(f"{gateway.url}/signin?code=nonsense")
+    await expect(page.get_by_text("This browser isn't signed in.")).to_be_visible()
+
+
+async def test_signing_out_while_the_page_is_open_shows_the_way_in(
+    page: Page, signed_in: BrowserContext, gateway: Served
+) -> None:
+    await signed_in.clear_cookies()
+    await gateway.end()
+    await gateway.start()
+    await expect(page.get_by_text("This browser isn't signed in.")).to_be_visible()
+
+
+async def test_the_keyboard_is_enough(page: Page) -> None:
+    await page.keyboard.type("say one")
+    await page.keyboard.press("Shift+Enter")
+    await page.keyboard.type("two")
+    await expect(box(page)).to_have_value("say one\ntwo")
+    await expect(said(page, "person")).to_have_count(0)
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("button", name="Send")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(said(page, "person")).to_have_text(["say one\ntwo"])
+    await expect(box(page)).to_be_focused()
+    await expect(said(page, "agent")).to_have_text(["Agentone\ntwo"])
+    reached = []
+    for _ in range(4):
+        await page.keyboard.press("Shift+Tab")
+        focused = page.locator(":focus")
+        reached.append(await focused.get_attribute("aria-label") or (await focused.inner_text()).strip())
+        ring = await focused.evaluate("(element) => getComputedStyle(element).outlineStyle")
+        assert ring == "solid"
+    assert reached == ["Conversation", "New session", "one two", "Search your sessions"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_everything_can_be_read(page: Page, scheme: str) -> None:
+    await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of the two
+    await say(page, "say `code`, [a link](https://example.org) and\n> a quote")
+    await expect(said(page, "agent").locator("a")).to_be_visible()
+    await say(page, "/title Tea")
+    await expect(page.locator(".notice")).to_be_visible()
+    await say(page, "hang")
+    await expect(page.get_by_role("status")).to_have_text("Answering…")
+    await box(page).fill("more")
+    seen = {}
+    for what in READ.split(", "):
+        seen[what] = await page.locator(what).first.evaluate(CONTRAST)
+    assert {what: ratio for what, ratio in seen.items() if ratio < AA} == {}
+
+
+async def test_markdown_is_shown_and_html_is_not(page: Page) -> None:
+    await say(page, f"say {MARKDOWN}")
+    answer = said(page, "agent")
+    await expect(answer.locator("h2")).to_have_text("Tea")
+    await expect(answer.locator("strong")).to_have_text(["bold"])
+    await expect(answer.locator("em")).to_have_text(["soft"])
+    await expect(answer.locator("p code")).to_have_text(["x < 1"])
+    await expect(answer.locator("a")).to_have_attribute("href", "https://example.org/a")
+    await expect(answer.locator("a")).to_have_attribute("rel", "noopener noreferrer")
+    await expect(answer.locator("img")).to_have_count(0)
+    await expect(answer).to_contain_text("[no](javascript:alert(1))\n<img src=x onerror=alert(1)>")
+    await expect(answer.locator("ul li")).to_have_text(["one", "two"])
+    await expect(answer.locator("ol")).to_have_attribute("start", "3")
+    await expect(answer.locator("pre")).to_have_text("if a:\n    **b**")
+
+
+async def test_names_are_shown_only_where_several_people_speak(page: Page) -> None:
+    await say(page, "say tea")
+    await expect(said(page, "agent")).to_have_count(1)
+    await expect(said(page, "person").locator("b")).to_have_count(0)
+
+
+async def test_an_earlier_session_is_found_and_opened(page: Page) -> None:
+    await say(page, "say jasmine tea")
+    await expect(said(page, "agent")).to_have_count(1)
+    await page.get_by_role("button", name="New session").click()
+    await expect(said(page, "agent")).to_have_count(0)
+    await say(page, "say coffee")
+    await expect(said(page, "agent")).to_have_text(["Agentcoffee"])
+    sessions = page.get_by_role("navigation", name="Sessions")
+    search = page.get_by_role("searchbox")
+    # What was just said is found a moment later.
+    async with asyncio.timeout(PATIENCE):
+        while await sessions.get_by_role("listitem").all_inner_texts() != ["jasmine tea"]:
+            await search.fill("")
+            await search.fill("jasmine")
+            await page.wait_for_timeout(300)
+    await sessions.get_by_role("button", name="jasmine").click()
+    await expect(said(page, "agent")).to_have_text(["Agentjasmine tea"])
+    await search.fill("nowhere")
+    await expect(sessions.get_by_text("Nothing found.")).to_be_visible()
