@@ -166,7 +166,7 @@ async def test_persons_who_are_unknown_there_are_kept_as_names(world: World, tmp
     copy = await there.store.import_session(text, zoe)
     authors = [entry.author for entry in await there.store.path(copy)]
     assert authors == [Author(Role.PERSON, "", "Ann"), Author(Role.PERSON, "", "Bob")]
-    await there.store.close()
+    await there.close()
     copy = await world.store.import_session(text, bob)
     assert [entry.author.person for entry in await world.store.path(copy)] == [ann.id, bob.id]
 
