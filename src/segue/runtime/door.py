@@ -13,6 +13,7 @@ import secrets
 import time
 from pathlib import Path
 
+from segue.core.contracts import Clock
 from segue.runtime.patience import Patient
 from segue.store import settings
 
@@ -24,9 +25,10 @@ _LINK = 600.0
 class Door:
     """Tells the host's own terminals and browsers from everybody else's."""
 
-    def __init__(self, key: bytes, token: str) -> None:
+    def __init__(self, key: bytes, token: str, clock: Clock = time.monotonic) -> None:
         self._key = key
         self._token = token
+        self._clock = clock
         self._links: dict[str, float] = {}
 
     @classmethod
@@ -37,7 +39,7 @@ class Door:
 
     def link(self) -> str:
         """A path that signs one browser in."""
-        now = time.monotonic()
+        now = self._clock()
         self._links = {code: until for code, until in self._links.items() if until > now}
         code = secrets.token_urlsafe(18)
         self._links[code] = now + _LINK
@@ -45,7 +47,8 @@ class Door:
 
     def sign_in(self, code: str) -> str | None:
         """The cookie for a link's code; None if it isn't one, was used, or is too old."""
-        if self._links.pop(code, 0.0) < time.monotonic():
+        until = self._links.pop(code, None)
+        if until is None or until < self._clock():
             return None
         browser = secrets.token_hex(8)
         return f"{browser}.{self._sign(browser)}"
@@ -53,14 +56,19 @@ class Door:
     def browser(self, cookie: str) -> str | None:
         """The browser that a cookie was given to."""
         browser, _, signature = cookie.partition(".")
-        return browser if browser and hmac.compare_digest(signature, self._sign(browser)) else None
+        return browser if browser and hmac.compare_digest(_bytes(signature), _bytes(self._sign(browser))) else None
 
     def is_terminal(self, authorization: str) -> bool:
         """Whether somebody shows the data folder's token."""
-        return hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode())
+        return hmac.compare_digest(_bytes(authorization), _bytes(f"Bearer {self._token}"))
 
     def _sign(self, browser: str) -> str:
-        return hmac.digest(self._key, browser.encode(), "sha256").hex()
+        return hmac.digest(self._key, _bytes(browser), "sha256").hex()
+
+
+def _bytes(text: str) -> bytes:
+    """Whatever a header holds."""
+    return text.encode(errors="surrogatepass")
 
 
 def token_in(folder: Path) -> str:
