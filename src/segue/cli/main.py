@@ -21,6 +21,7 @@ _COMMANDS = {
     "sessions": "List, read, search, export, import and name your sessions.",
     "lanes": "List where people talk, and the session that each place speaks to.",
     "trace": "Follow a message: received, queued, answered, sent.",
+    "doctor": "Say what is wrong here, and the fix.",
 }
 """By the name of the module beside this one that has it, in the order in which help lists them."""
 

@@ -3,5 +3,6 @@
 from segue.config.accounts import Account
 from segue.config.file import data_folder, find
 from segue.config.loading import Config, default, load
+from segue.config.mistakes import mistakes
 
-__all__ = ["Account", "Config", "data_folder", "default", "find", "load"]
+__all__ = ["Account", "Config", "data_folder", "default", "find", "load", "mistakes"]

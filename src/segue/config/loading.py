@@ -29,7 +29,7 @@ from segue.plugins import MakesAgent
 from segue.runtime.settings import GatewaySettings
 from segue.store.arrivals import Settings
 
-_SECTIONS = ("agent", "deliveries", "lanes", "owners", "replica", "resets", "server", "store", "turns")
+SECTIONS = ("agent", "deliveries", "lanes", "owners", "replica", "resets", "server", "store", "turns")
 _POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -51,19 +51,20 @@ class Config(Value, frozen=True):
 
 def load(file: Path, environ: Mapping[str, str]) -> Config:
     """Read a file; raises `Invalid` for the first mistake in it."""
-    return _config(read_file(file), file.absolute(), environ)
+    return from_tables(read_file(file), file.absolute(), environ)
 
 
 def default(environ: Mapping[str, str]) -> Config:
     """What holds where the host wrote no file at all."""
-    return _config({}, data_folder(environ) / NAME, environ)
+    return from_tables({}, data_folder(environ) / NAME, environ)
 
 
-def _config(said: dict[str, Any], file: Path, environ: Mapping[str, str]) -> Config:
+def from_tables(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> Config:
+    """What the tables of a file say."""
     data = data_folder(environ)
     references = References(environ, file.parent)
     tables = Tables(references)
-    accounts = read_accounts(said, _SECTIONS, tables)
+    accounts = read_accounts(said, SECTIONS, tables)
     owners = read_owners(said, accounts, tables)
     refuse_silence(accounts, owners)
     # Last, because it is all that the others fetched.

@@ -21,7 +21,7 @@ from segue.errors import (
 )
 from segue.store.transactions import Steps, pending, too_long
 
-_APPLICATION = 0x53656775
+APPLICATION = 0x53656775
 """`Segu` in the file's header: tells our files from those of other programs."""
 
 _PERMIT = "Give yourself write permission to the file and its folder."
@@ -140,7 +140,7 @@ class File:
     def _version(self, connection: apsw.Connection) -> int:
         """The version of our schema in it, 0 if it is empty; another program's file is refused."""
         ((application,), (version,)) = connection.execute("pragma application_id; pragma user_version")
-        if application != _APPLICATION:
+        if application != APPLICATION:
             ((objects,),) = connection.execute("select count(*) from sqlite_schema")
             if application or version or objects:
                 raise StoreCorrupt(f"{self.path} is a database of another program. Name another file for Segue's.")
@@ -180,7 +180,7 @@ class File:
         broken = connection.execute("pragma foreign_key_check").fetchall()
         if broken:
             raise StoreCorrupt(f"{self.path}: a row of {broken[0][0]} points at none. Restore a backup.")
-        connection.execute(f"pragma application_id = {_APPLICATION}; pragma user_version = {number}")
+        connection.execute(f"pragma application_id = {APPLICATION}; pragma user_version = {number}")
         probe(Point.MIGRATION_DONE)
         connection.execute("commit")
         probe(Point.MIGRATION_COMMITTED)

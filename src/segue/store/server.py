@@ -122,10 +122,10 @@ class Server:
         try:
             if await connection.fetchval("show server_encoding") != "UTF8":
                 raise StoreUnreachable(f"{self.place} can't keep every language. Create it with encoding UTF8.")
-            while pending(steps, await self._version(connection), self.place):
+            while pending(steps, await self.version(connection), self.place):
                 async with connection.transaction(isolation="read_committed"):
                     await connection.execute("select pg_advisory_xact_lock($1)", self._key())
-                    todo = pending(steps, await self._version(connection), self.place)
+                    todo = pending(steps, await self.version(connection), self.place)
                     if todo:
                         await self._step(connection, *todo[0], probe)
                 probe(Point.MIGRATION_COMMITTED)
@@ -143,7 +143,7 @@ class Server:
         await connection.execute("insert into version values ($1)", number)
         probe(Point.MIGRATION_DONE)
 
-    async def _version(self, connection: asyncpg.Connection) -> int:
+    async def version(self, connection: asyncpg.Connection) -> int:
         """The version of our schema, 0 if there is none yet; one that another program filled is refused."""
         tables = await connection.fetch(
             "select relname from pg_class where relnamespace = to_regnamespace($1) and relkind in ('r', 'p')",

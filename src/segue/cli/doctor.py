@@ -1,0 +1,157 @@
+"""`segue doctor`: what is wrong here, and the fix; it reads only."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import click
+
+from segue.cli.client import NoGateway, ask
+from segue.cli.running import SOCKET
+from segue.cli.showing import json_option, moment, print_json, print_rows, printable
+from segue.config import Config, data_folder, default, find, load, mistakes
+from segue.core.values import Value
+from segue.errors import Invalid, StoreError
+from segue.runtime.listening import is_served
+from segue.store.checks import Checked, Pile, Tally, check
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class State(StrEnum):
+    """What a finding means."""
+
+    FINE = "fine"
+    NOTE = "note"
+    """Worth knowing, and nothing to put right."""
+    WRONG = "wrong"
+
+
+class Finding(Value, frozen=True):
+    """One thing that was looked at."""
+
+    about: str
+    state: State
+    says: str
+    fix: str = ""
+
+
+@click.command()
+@json_option
+def command(*, as_json: bool) -> None:
+    """Look at the config, the data folder, the database and the gateway; changes nothing.
+
+    Exit code 1 if anything is wrong.
+    """
+    findings = asyncio.run(_look())
+    if as_json:
+        print_json(findings)
+    else:
+        lines = [(f.state, f.about, printable(f"{f.says} {f.fix}".strip())) for f in findings]
+        print_rows(lines)
+    if any(finding.state is State.WRONG for finding in findings):
+        raise click.exceptions.Exit(1)
+
+
+async def _look() -> list[Finding]:
+    config, findings = _config()
+    folder = data_folder(os.environ)
+    findings += _folder(folder)
+    if config is not None:
+        findings += await _database(config)
+    return [*findings, await _gateway(folder)]
+
+
+def _config() -> tuple[Config | None, list[Finding]]:
+    """The config, unless there is a mistake in it."""
+    try:
+        file = find(os.environ, Path.cwd())
+    except Invalid:
+        says = "there is no segue.toml, so the defaults hold."
+        return default(os.environ), [Finding("config", State.NOTE, says, "`segue init` writes one.")]
+    wrong = mistakes(file, os.environ)
+    if wrong:
+        return None, [Finding("config", State.WRONG, f"{error.field}: {error.problem}.", error.fix) for error in wrong]
+    return load(file, os.environ), [Finding("config", State.FINE, str(file))]
+
+
+def _folder(folder: Path) -> list[Finding]:
+    """Whether the data folder is there, ours, and nobody else's."""
+    if not folder.exists():
+        return [Finding("data folder", State.NOTE, f"{folder} is not there yet; the first run makes it.")]
+    if not folder.is_dir():
+        return [Finding("data folder", State.WRONG, f"{folder} is not a folder.", "Move it, or set SEGUE_HOME.")]
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        says, fix = f"{folder} can't be written to.", "Give it to the user who runs Segue, with chown."
+        return [Finding("data folder", State.WRONG, says, fix)]
+    open_ones = list(_open_to_others(folder))
+    return open_ones or [Finding("data folder", State.FINE, str(folder))]
+
+
+def _open_to_others(folder: Path) -> Iterator[Finding]:
+    for path, mode in ((folder, "700"), (folder / "token", "600")):
+        if path.exists() and path.stat().st_mode & _OTHERS:
+            yield Finding("data folder", State.WRONG, f"others may open {path}.", f"chmod {mode} {path}")
+
+
+async def _database(config: Config) -> list[Finding]:
+    if isinstance(config.store, Path) and not config.store.exists():
+        return [Finding("database", State.NOTE, f"{config.store} is not there yet; the first run makes it.")]
+    try:
+        checked = await check(config.store if isinstance(config.store, Path) else config.store.reveal())
+    except (StoreError, Invalid) as error:
+        return [Finding("database", State.WRONG, str(error))]
+    findings = [_version(checked)]
+    if isinstance(config.store, Path) and config.store.stat().st_mode & _OTHERS:
+        says, fix = f"others may open {config.store}.", f"chmod 600 {config.store}"
+        findings.append(Finding("database", State.WRONG, says, fix))
+    return [*findings, *(_tally(checked.tally) if checked.tally else ())]
+
+
+def _version(checked: Checked) -> Finding:
+    if checked.damage:
+        fix = "Stop Segue and restore a backup, or move the file aside."
+        return Finding("database", State.WRONG, f"{checked.place} is damaged: {checked.damage}.", fix)
+    if checked.version > checked.newest:
+        says = f"{checked.place} is at version {checked.version}; this Segue knows versions up to {checked.newest}."
+        return Finding("database", State.WRONG, says, "Install a newer Segue.")
+    if checked.version < checked.newest:
+        says = f"{checked.place} is at version {checked.version}; the next run brings it to {checked.newest}."
+        return Finding("database", State.NOTE, says)
+    return Finding("database", State.FINE, f"{checked.place}, version {checked.version}")
+
+
+def _tally(tally: Tally) -> Iterable[Finding]:
+    yield _pile("dead letters", tally.dead, "couldn't be sent, the last", "Put right what the platform says.")
+    yield _pile("arrivals", tally.letters, "couldn't be understood, the last", "See the letters table for what came.")
+    yield _pile("deliveries", tally.late, "wait to be sent, the oldest since", "See whether `segue serve` runs.")
+    yield _pile("turns", tally.idle, "wait for a gateway, the oldest since", "See whether `segue serve` runs.")
+    if tally.gone and not tally.alive:
+        yield Finding("replicas", State.NOTE, f"{tally.gone} died; the next one takes over what they held.")
+    else:
+        yield Finding("replicas", State.FINE, f"{tally.alive} alive" + (f", {tally.gone} gone" if tally.gone else ""))
+
+
+def _pile(about: str, pile: Pile, says: str, fix: str) -> Finding:
+    if not pile.count or pile.at is None:
+        return Finding(about, State.FINE, "none lie about")
+    why = f" ({pile.why})" if pile.why else ""
+    return Finding(about, State.WRONG, f"{pile.count} {says} {moment(pile.at)}{why}.", fix)
+
+
+async def _gateway(folder: Path) -> Finding:
+    if not is_served(folder / SOCKET):
+        return Finding("gateway", State.NOTE, f"none runs in {folder}.", "`segue serve` runs one.")
+    try:
+        health = await ask(folder, "GET", "/healthz")
+    except NoGateway as error:
+        return Finding("gateway", State.WRONG, "it doesn't answer.", str(error))
+    if health.status_code != 200:
+        problems = " ".join(health.json().get("problems", [])) or f"it answers {health.status_code}."
+        return Finding("gateway", State.WRONG, problems, "See its log.")
+    return Finding("gateway", State.FINE, f"it runs, and answers at {folder / SOCKET}")

@@ -1,0 +1,137 @@
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.core.lanes import Address, Person
+from segue.store import arrivals, deliveries
+from segue.store.store import Store
+from tests.cli.conftest import Home
+from tests.cli.test_serve import run, serve
+
+THERE = Address("http", "alpha", chat="c1")
+
+
+async def nothing(_store: Store, _host: Person) -> None:
+    """Only make the database."""
+
+
+def wrong(home: Home) -> list[tuple[str, str, str]]:
+    """What is wrong, which must be what the exit code says."""
+    done = home.segue("doctor", "--json")
+    findings: list[dict[str, Any]] = json.loads(done.stdout)
+    found = [(f["about"], f["says"], f["fix"]) for f in findings if f["state"] == "wrong"]
+    assert done.exit_code == (1 if found else 0)
+    assert home.segue("doctor").exit_code == done.exit_code
+    return found
+
+
+def test_an_empty_home_has_nothing_wrong_and_stays_empty(home: Home) -> None:
+    assert wrong(home) == []
+    assert list(home.path.iterdir()) == []
+    lines = home.segue("doctor").stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines] == ["note", "fine", "note", "note"]
+    assert "`segue init` writes one." in lines[0]
+    assert lines[-1].endswith("`segue serve` runs one.")
+
+
+def test_a_sound_database_is_told_with_its_version(home: Home) -> None:
+    home.do(nothing)
+    (home.path / "segue.toml").write_text("")
+    assert wrong(home) == []
+    text = home.segue("doctor").stdout
+    assert f"fine  config        {home.path / 'segue.toml'}\n" in text
+    assert f"fine  database      {home.path / 'segue.db'}, version " in text
+
+
+def test_every_mistake_in_the_config_is_told_with_its_fix(home: Home) -> None:
+    (home.path / "segue.toml").write_text(
+        'owners = ["http.alpha/u1"]\n[turns]\nslot = 1\n[server]\nport = 8800\n[resets]\nwhen = "daily"\n'
+        '[resets.dm]\nhour = 3\n[http.alpha]\nsecret = "env:NOPE"\ncallback = "http://127.0.0.1:9/out"\n[tlegram.x]\n'
+    )
+    assert wrong(home) == [
+        ("config", "turns.slot: there is no such key.", "Did you mean slots?"),
+        ("config", "http.alpha.secret: the variable NOPE isn't set.", "Set it: export NOPE=..."),
+        ("config", "tlegram: there is no such key or platform.", wrong(home)[2][2]),
+    ]
+
+
+def test_a_mistake_between_two_tables_is_told(home: Home) -> None:
+    (home.path / "segue.toml").write_text('owners = ["http.alpha/u1"]')
+    [(about, says, _)] = wrong(home)
+    assert (about, says) == ("config", 'owners: "http.alpha/u1" names no account of this file.')
+
+
+def test_a_file_that_is_no_toml_is_told(home: Home) -> None:
+    (home.path / "segue.toml").write_text("[turns")
+    [(about, says, _)] = wrong(home)
+    assert about == "config"
+    assert says.startswith("segue.toml: line 1 is not TOML")
+
+
+@pytest.mark.parametrize("name", ["", "token", "segue.db"])
+def test_what_others_may_open_is_told_with_the_command_that_ends_it(home: Home, name: str) -> None:
+    home.do(nothing)
+    (home.path / "token").touch(mode=0o600)
+    path = home.path / name if name else home.path
+    path.chmod(0o755 if not name else 0o644)
+    [(_, says, fix)] = wrong(home)
+    assert says == f"others may open {path}."
+    assert os.system(fix) == 0
+    assert wrong(home) == []
+
+
+def test_a_file_where_the_folder_should_be_is_told(home: Home) -> None:
+    home.path.rmdir()
+    home.path.write_text("")
+    assert wrong(home)[0] == ("data folder", f"{home.path} is not a folder.", "Move it, or set SEGUE_HOME.")
+
+
+def test_a_database_that_is_none_is_told(home: Home) -> None:
+    (home.path / "segue.db").write_text("only text, again and again. " * 100)
+    (home.path / "segue.db").chmod(0o600)
+    [(about, says, _)] = wrong(home)
+    assert about == "database"
+    assert "isn't a database" in says
+
+
+def test_what_lies_about_is_told_with_the_reason(home: Home) -> None:
+    async def litter(store: Store, _host: Person) -> None:
+        write = store.driver.write
+        await write(deliveries.notify, THERE, "hi", "k1", (), time.time())
+        [out] = await write(deliveries.outgoing, "r", "http", "alpha", 1)
+        await write(deliveries.give_up, out, "the callback says 410", time.time())
+        await write(deliveries.notify, THERE, "hi", "k2", (), 1000.0)
+        await write(arrivals.bury, "http/alpha", "{", "not JSON", time.time())
+
+    home.do(litter)
+    dead, letters, late = wrong(home)
+    assert (dead[0], letters[0], late[0]) == ("dead letters", "arrivals", "deliveries")
+    assert dead[1].startswith("1 couldn't be sent, the last ")
+    assert dead[1].endswith(" (the callback says 410).")
+    assert letters[1].endswith(" (not JSON).")
+    assert late[1].startswith("1 wait to be sent, the oldest since ")
+    assert all(fix for _, _, fix in (dead, letters, late))
+
+
+def test_a_server_that_does_not_answer_is_told(home: Home) -> None:
+    (home.path / "segue.toml").write_text('[store]\nurl = "postgresql://nobody@127.0.0.1:1/none"')
+    [(about, says, _)] = wrong(home)
+    assert about == "database"
+    assert "127.0.0.1:1" in says
+
+
+async def test_a_running_gateway_is_told(tmp_path: Path) -> None:
+    (tmp_path / "segue.toml").write_text("")
+    async with serve(tmp_path) as here:
+        async with run(tmp_path, "doctor") as doctor:
+            code, out, _ = await doctor.end()
+        here.signal(signal.SIGTERM)
+        assert (await here.end())[0] == 0
+    assert code == 0, out
+    assert f"it runs, and answers at {tmp_path / 'gateway.sock'}" in out
+    assert "1 alive" in out
