@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from enum import Enum
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar, cast
 
@@ -129,7 +130,7 @@ class _Worker:
         self._file = file
         self._connection = connection
         self._execute = connection.cursor().execute
-        self._queries = queries
+        self._queries = {name: (query.sql, _in_order(query.order), query.counted) for name, query in queries.items()}
         self._begin = begin
         self._probe = probe
 
@@ -213,9 +214,9 @@ class _Worker:
             while True:
                 statement = steps.send(rows)
                 refuse_unsound(statement.arguments)
-                query = self._queries[statement.name]
-                found = self._execute(query.sql, statement.arguments)
-                rows = [(1,)] * self._connection.changes() if query.counted else found.fetchall()
+                sql, in_order, counted = self._queries[statement.name]
+                found = self._execute(sql, in_order(statement.arguments))
+                rows = [(1,)] * self._connection.changes() if counted else found.fetchall()
         except StopIteration as done:
             return done.value
 
@@ -228,3 +229,14 @@ class _Worker:
             # The log may hold all of it although the disk never said so; after a crash SQLite would believe the log.
             return OutcomeUnknown(f"{self._file.path}: the disk failed during the commit. Look before you repeat it.")
         return self._file.named(error)
+
+
+def _in_order(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Takes arguments in the order in which SQLite numbers them, so that it needn't look for each by its name."""
+    match names:
+        case ():
+            return lambda _: ()
+        case (name,):
+            return lambda arguments: (arguments[name],)
+        case _:
+            return itemgetter(*names)
