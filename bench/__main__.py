@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import growth, servers, start, turns
+from bench import gateway, growth, servers, start, turns
 from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
@@ -30,6 +30,9 @@ _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
     "cold": start.cold,
     "import": start.imports,
     "postgres": servers.postgres,
+    "overhead": gateway.overhead,
+    "takeover": gateway.takeover,
+    "idle": gateway.idle,
     "peers": rows.peers,
 }
 _LONG = {"peers"}

@@ -49,7 +49,8 @@ def connect(path: Path, vfs: str | None = None) -> apsw.Connection:
     connection.set_busy_timeout(60_000)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute(
-        "pragma journal_mode = wal; pragma synchronous = full; pragma cache_size = -16000; pragma foreign_keys = on"
+        "pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 4000; "
+        "pragma cache_size = -16000; pragma foreign_keys = on"
     )
     return connection
 

@@ -30,6 +30,8 @@ async def postgres(databases: Databases) -> AsyncIterator[Line]:
         grouped = await race([theirs.together, ours.together], heats(order(scale.some), 100, messages))
         for how, (server_pace, file_pace) in (("one at a time", alone), (f"{scale.at_once} at once", grouped)):
             rates = per_second(server_pace.rate), f"Segue on SQLite {per_second(file_pace.rate)}"
-            yield Line("postgres", f"turns on PostgreSQL, {how} (x {messages})", *rates, ratio(server_pace, file_pace))
+            yield Line(
+                "postgres", f"turns on PostgreSQL, {how} ({server_pace.turns:,})", *rates, ratio(server_pace, file_pace)
+            )
         await theirs.close()
         await ours.close()

@@ -37,7 +37,7 @@ async def turn(databases: Databases) -> AsyncIterator[Line]:
     scale = databases.scale
     segue, raw = await opened(databases)
     ours, theirs = await race([segue.turns, raw.turns], heats(order(scale.some), _ALONE, scale.messages))
-    what = f"turns, one at a time ({scale.some:,} x {scale.messages})"
+    what = f"turns, one at a time ({ours.turns:,} in {scale.some:,} conversations)"
     rates = per_second(ours.rate), f"raw SQLite {per_second(theirs.rate)}"
     yield Line("turn", what, *rates, ratio(ours, theirs), Target(">=", 0.7))
     await segue.close()
@@ -55,7 +55,7 @@ async def together(databases: Databases) -> AsyncIterator[Line]:
         (raw.together, "one connection") if shared.rate >= own.rate else (raw.together_apart, "a connection each")
     )
     ours, theirs = await race([segue.together, best], heats(order(scale.some), size, scale.messages))
-    what = f"turns, {scale.at_once} at once ({scale.some:,} x {scale.messages})"
+    what = f"turns, {scale.at_once} at once ({ours.turns:,} in {scale.some:,} conversations)"
     rates = per_second(ours.rate), f"raw SQLite {per_second(theirs.rate)} ({name})"
     yield Line("together", what, *rates, ratio(ours, theirs), Target(">=", 3))
     await segue.close()

@@ -46,6 +46,9 @@ class GoogleAdk:
     async def find(self, conversation: int) -> int:
         return len((await self._session(conversation)).events)
 
+    async def close(self) -> None:
+        """Nothing stays open between two calls."""
+
     async def _session(self, conversation: int) -> Any:
         return await self._service.get_session(app_name=_APP, user_id=f"u{conversation}", session_id=f"c{conversation}")
 

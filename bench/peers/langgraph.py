@@ -17,8 +17,9 @@ async def _answer(_: MessagesState) -> dict[str, Any]:
 
 
 class Langgraph:
-    def __init__(self, path: Path, graph: Any) -> None:
+    def __init__(self, path: Path, connection: aiosqlite.Connection, graph: Any) -> None:
         self._path = path
+        self._connection = connection
         self._graph = graph
 
     async def fill(self, conversations: int) -> None:
@@ -42,17 +43,20 @@ class Langgraph:
         state = await self._graph.aget_state(_config(conversation))
         return len(state.values["messages"])
 
+    async def close(self) -> None:
+        await self._connection.close()
+
 
 def _config(conversation: int) -> dict[str, Any]:
     return {"configurable": {"thread_id": f"c{conversation}"}}
 
 
 async def _open(path: Path) -> Langgraph:
-    saver = AsyncSqliteSaver(await aiosqlite.connect(path))
+    connection = await aiosqlite.connect(path)
     graph = StateGraph(MessagesState)
     graph.add_node("answer", _answer)
     graph.add_edge(START, "answer")
-    return Langgraph(path, graph.compile(checkpointer=saver))
+    return Langgraph(path, connection, graph.compile(checkpointer=AsyncSqliteSaver(connection)))
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ class OpenaiAgents:
         session.close()
         return len(found)
 
+    async def close(self) -> None:
+        """Nothing stays open between two calls."""
+
     def _session(self, conversation: int) -> Any:
         return SQLiteSession(f"c{conversation}", self._path)
 

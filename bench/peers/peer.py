@@ -29,6 +29,10 @@ class Peer(Protocol):
         """Load a conversation; returns how many messages it has."""
         ...
 
+    async def close(self) -> None:
+        """Let go of the database."""
+        ...
+
 
 def serve(open_peer: Callable[[Path], Awaitable[Peer]]) -> None:
     """Do what is asked on standard input until it ends."""
@@ -44,6 +48,8 @@ async def _serve(open_peer: Callable[[Path], Awaitable[Peer]]) -> None:
         if name not in peers:
             peers[name] = await open_peer(folder / f"{name}.db")
         print(json.dumps(await _answer(peers[name], asked)), flush=True)
+    for peer in peers.values():
+        await peer.close()
 
 
 async def _answer(peer: Peer, asked: dict[str, Any]) -> float:

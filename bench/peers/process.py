@@ -9,6 +9,8 @@ from typing import Any
 from bench.peers.environment import ROOT
 from bench.skipped import Skipped
 
+_PATIENCE = 10.0
+
 
 class PeerProcess:
     """Asks a peer for turns, line by line."""
@@ -46,7 +48,11 @@ class PeerProcess:
     async def close(self) -> None:
         if self._process.stdin:
             self._process.stdin.close()
-        await self._process.wait()
+        try:
+            await asyncio.wait_for(self._process.wait(), _PATIENCE)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
 
     async def _ask(self, database: str, do: str, **more: Any) -> float:
         stdin, stdout = self._process.stdin, self._process.stdout

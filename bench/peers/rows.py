@@ -37,7 +37,7 @@ async def peers(databases: Databases) -> AsyncIterator[Line]:
         ):
             ours, theirs = await race(laps, heats(numbers, size, 1))
             rates = per_second(ours.rate), f"{name} {per_second(theirs.rate)}"
-            yield Line("peers", f"turns, {how} ({len(numbers)})", *rates, ratio(ours, theirs))
+            yield Line("peers", f"turns, {how} ({theirs.turns:,})", *rates, ratio(ours, theirs))
         await peer.fill("many", scale.many)
         found = await peer.find(random.Random(5).choices(range(scale.many), k=scale.times))
         yield Line(

@@ -1,0 +1,155 @@
+"""The gateway: from a message accepted to the agent that is asked, to the answer, to the takeover; and at rest."""
+
+import asyncio
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.databases import Databases
+from bench.table import Line, Target, milliseconds
+from segue import Address, Identity, Kind, Place, Text, open_store
+from segue.core.contracts import Connection, Event, Longest, Work
+from segue.core.messages import Arrival, Delivery, Sending, Speaker
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, GatewaySettings
+from tests.drills.gateways import Plan, kill, start
+from tests.drills.town import Town
+from tests.postgres import Durability, ensure, folder
+
+_MESSAGES = 200
+_TAKEOVERS = 5
+_LEASE = 1.0
+_HELPS = 9
+
+
+class Stopwatch:
+    """An adapter and an agent in one, which note when they are called."""
+
+    platform, account = "bench", "watch"
+    sending, connection, longest = Sending.KEYED, Connection.ANY, Longest(4000)
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self.sent: list[float] = []
+        self._news = asyncio.Event()
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        self.asked.append(time.perf_counter())
+        yield Text("yes")
+
+    async def send(self, delivery: Delivery) -> str:
+        self.sent.append(time.perf_counter())
+        self._news.set()
+        return delivery.key
+
+    async def until_sent(self, count: int) -> None:
+        while len(self.sent) < count:
+            self._news.clear()
+            await self._news.wait()
+
+
+async def overhead(databases: Databases) -> AsyncIterator[Line]:
+    """What a message costs beside the agent's own time, one at a time."""
+    del databases
+    with tempfile.TemporaryDirectory(prefix="segue-bench-") as scratch:
+        async for line in _overhead("SQLite", str(Path(scratch) / "segue.db"), 5):
+            yield line
+    async with _postgres() as dsn:
+        async for line in _overhead("PostgreSQL", dsn, 15):
+            yield line
+
+
+async def _overhead(name: str, where: str, most: float) -> AsyncIterator[Line]:
+    watch = Stopwatch()
+    settings = GatewaySettings(accounts={("bench", "watch"): AccountSettings(public=True)})
+    accepted: list[float] = []
+    durable: list[float] = []
+    async with await open_store(where) as store, Gateway(store, watch, [watch], settings) as gateway:
+        for n in range(_MESSAGES):
+            place = Place(Address("bench", "watch", chat=f"c{n % 10}"), Kind.DM)
+            speaker = Speaker(Identity("bench", "watch", f"c{n % 10}"), "Ann")
+            accepted.append(time.perf_counter())
+            await gateway.accept(Arrival(place, str(n), speaker, (Text("hello"),), time.time()))
+            durable.append(time.perf_counter())
+            await watch.until_sent(n + 1)
+    began = statistics.median(a - b for a, b in zip(watch.asked, durable, strict=True))
+    whole = statistics.median(a - b for a, b in zip(watch.sent, accepted, strict=True))
+    what = f"{name}: accepted to agent asked, p50"
+    yield Line("overhead", what, milliseconds(began), "", None, Target("<", most, "ms"), began * 1000)
+    yield Line("overhead", f"{name}: message in to answer handed to the platform, p50", milliseconds(whole))
+
+
+async def takeover(databases: Databases) -> AsyncIterator[Line]:
+    """A replica is killed in the middle of a turn; until the other has answered it."""
+    del databases
+    async with _postgres() as dsn:
+        took = [await _takeover(dsn, round_) for round_ in range(_TAKEOVERS)]
+    what = f"killed in a turn to answered by the other, lease {_LEASE:g} s, p50"
+    yield Line("takeover", what, milliseconds(statistics.median(took)), "the lease itself 1 s")
+
+
+async def _takeover(dsn: str, round_: int) -> float:
+    town = Town(1, round_)
+    async with town.platform():
+        dying = await asyncio.to_thread(start, Plan(dsn, town.port, town.callback, lease=_LEASE, pace=60.0))
+        other_port = town.free_port()
+        other = await asyncio.to_thread(start, Plan(dsn, other_port, town.callback, lease=_LEASE))
+        try:
+            await town.ready()
+            await town.say(f"chat{round_}", f"chat{round_}-message-0")
+            await asyncio.sleep(0.2)
+            began = time.perf_counter()
+            await asyncio.to_thread(kill, dying)
+            await town.hears(f"chat{round_}", "I am")
+            return time.perf_counter() - began
+        finally:
+            for gateway in (dying, other):
+                await asyncio.to_thread(kill, gateway)
+
+
+async def idle(databases: Databases) -> AsyncIterator[Line]:
+    """`segue serve` with the terminal and the page, at rest; and `segue --help`."""
+    del databases
+    with tempfile.TemporaryDirectory(prefix="segue-bench-") as scratch:
+        environment = {**os.environ, "SEGUE_HOME": scratch}
+        (Path(scratch) / "segue.toml").write_text("")
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "segue", "serve", "--port", "0"], env=environment, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert serving.stdout is not None
+            await asyncio.to_thread(serving.stdout.readline)
+            await asyncio.sleep(2.0)
+            memory = _resident(serving.pid)
+        finally:
+            serving.send_signal(signal.SIGTERM)
+            serving.wait(20)
+    yield Line("idle", "segue serve at rest", f"{memory / 1e6:.1f} MB", "", None, Target("<", 70, "MB"), memory / 1e6)
+    helps = []
+    for _ in range(_HELPS):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "segue", "--help"], check=True, capture_output=True)
+        helps.append(time.perf_counter() - began)
+    p50 = statistics.median(helps)
+    yield Line(
+        "idle", "segue --help, whole process, p50", milliseconds(p50), "", None, Target("<", 150, "ms"), p50 * 1000
+    )
+
+
+def _resident(pid: int) -> int:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@asynccontextmanager
+async def _postgres() -> AsyncIterator[str]:
+    with folder() as home:
+        server = await asyncio.to_thread(ensure, home, Durability.FULL)
+        yield server.dsn(server.create_database())
