@@ -71,8 +71,9 @@ def path(tip: Tip | None, enough: Enough | None = None) -> Transaction[list[Entr
             # Entries on other branches lie between: a path goes from an entry to its parent.
             if row[1] != tip.n:
                 continue
-            newest_first.append(entry_of(row))
-            tip = tip_of(row[2], row[3])
+            found = entry_of(row)
+            newest_first.append(found)
+            tip = found.parent
             if tip is None or tip.session != session:
                 break
         if enough is not None and tip is not None and enough(newest_first[::-1]):
