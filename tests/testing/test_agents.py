@@ -68,10 +68,12 @@ async def test_the_test_says_when_it_goes_on() -> None:
     await pause.reached()
     assert not going.done()
     assert len(agent.running) == 1
+    idle = asyncio.create_task(agent.idle())
     pause.over()
     assert await going == Text(" upon")
+    assert not idle.done()
     assert [event async for event in events] == []
-    await agent.idle()
+    await idle
 
 
 async def test_it_fails_in_the_middle() -> None:

@@ -88,7 +88,8 @@ async def test_threads_are_seen_by_those_who_wait_for_them(slack: Slack) -> None
     opened = await slack.adapter().open_thread(channel.address, "Plans", "k")
     thread = await seeing
     assert (thread.address, thread.title) == (opened, "Plans")
-    assert channel.threads[0].address == opened
+    assert [thread.address for thread in channel.threads] == [opened]
+    assert slack.group().threads == []
     assert slack.at(opened).address == opened
 
 

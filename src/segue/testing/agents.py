@@ -20,12 +20,13 @@ class Pause:
     """A point in an answer at which the agent waits for the test."""
 
     def __init__(self) -> None:
-        self._reached = asyncio.Event()
+        self._here = False
+        self._changes = Changes()
         self._over = asyncio.Event()
 
     async def reached(self) -> None:
         """Wait until the agent is there."""
-        await self._reached.wait()
+        await self._changes.until(lambda: self._here or None, lambda: "the agent never came to its pause")
 
     def over(self) -> None:
         """Let it go on."""
@@ -33,7 +34,8 @@ class Pause:
 
     async def hold(self) -> None:
         """What the agent does here."""
-        self._reached.set()
+        self._here = True
+        self._changes.tell()
         await self._over.wait()
 
 
