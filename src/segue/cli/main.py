@@ -22,8 +22,12 @@ _COMMANDS = {
     "lanes": "List where people talk, and the session that each place speaks to.",
     "trace": "Follow a message: received, queued, answered, sent.",
     "doctor": "Say what is wrong here, and the fix.",
+    "init": "Find what agents you have and write a short segue.toml.",
+    "import": "Bring in what another program remembers.",
 }
 """By the name of the module beside this one that has it, in the order in which help lists them."""
+_MODULES = {"import": "importing"}
+"""Where a command's name can't be that of a module."""
 
 
 class Failure(click.ClickException):
@@ -51,7 +55,7 @@ class Commands(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"segue.cli.{cmd_name}").command
+        command: click.Command = import_module(f"segue.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
