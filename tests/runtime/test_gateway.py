@@ -7,7 +7,7 @@ from pathlib import Path
 from segue import Role, open_store
 from segue.core.contracts import Accepted, Agent, Letter
 from segue.core.lanes import Address, Identity, Place
-from segue.core.messages import Arrival, Speaker, Text
+from segue.core.messages import Arrival, Delivery, Speaker, Text
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
@@ -212,6 +212,31 @@ async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Pat
         async with slots.waiting():
             bob.says("hello", platform.dm(bob))
             await platform.dm(bob).reads("bob's")
-        assert slots._free == 0
         pause.over()
         await platform.dm(ann).reads("ann's")
+
+
+async def test_a_bug_in_an_adapter_delays_its_message_and_nothing_else(tmp_path: Path) -> None:
+    platform = WhatsApp()
+    ann = platform.person("Ann")
+    adapter = platform.adapter()
+    send = adapter.send
+    failed: list[Delivery] = []
+
+    async def breaks_once(delivery: Delivery) -> str:
+        if not failed:
+            failed.append(delivery)
+            raise KeyError("a bug")
+        return await send(delivery)
+
+    adapter.send = breaks_once  # type: ignore[method-assign]  # the bug
+    settings = GatewaySettings(accounts={(platform.name, platform.account): AccountSettings(public=True)}, poll=0.05)
+    async with (
+        await open_store(tmp_path / "segue.db") as store,
+        Gateway(store, EchoAgent(), [adapter], settings) as gateway,
+        platform.reaching(gateway.webhooks()),
+    ):
+        ann.says("hello", platform.dm(ann))
+        await platform.dm(ann).reads_some()
+        assert gateway.problems() == []
+    assert platform.dm(ann).replies == ["(You may have seen this already.) hello"]

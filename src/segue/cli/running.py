@@ -29,10 +29,10 @@ _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called b
 class Running:
     """A gateway that runs, and where it is reached."""
 
-    def __init__(self, door: Door, url: str, servers: Sequence[asyncio.Task[None]]) -> None:
+    def __init__(self, door: Door, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
         self._door = door
         self.url = url
-        self.servers = servers
+        self.tasks = tasks
 
     def link(self) -> str:
         """An address that signs one browser in, once."""
@@ -61,7 +61,9 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
         servers = [
             await stack.enter_async_context(serving(app, socket, config.gateway.grace)) for socket in (local, listener)
         ]
-        yield Running(door, listener.url, servers)
+        ended = asyncio.create_task(runs.ended(), name="ended")
+        stack.callback(ended.cancel)
+        yield Running(door, listener.url, [*servers, ended])
 
 
 async def serve(config: Config, listener: Listener, stop: Stop, ready: Callable[[Running], None]) -> None:
@@ -70,8 +72,10 @@ async def serve(config: Config, listener: Listener, stop: Stop, ready: Callable[
     async with gateway(config, listener) as running:
         ready(running)
         asked = asyncio.create_task(stop.wait(), name="stop")
-        await asyncio.wait([asked, *running.servers], return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait([asked, *running.tasks], return_when=asyncio.FIRST_COMPLETED)
         asked.cancel()
+        for task in done:
+            task.result()
 
 
 def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 
 from segue.core.contracts import Accept, Adapter, Connection, Pulls
-from segue.errors import StoreError
 from segue.runtime.patience import Patient
 from segue.runtime.replica import Replica
 from segue.runtime.wakes import Wake
@@ -42,9 +41,10 @@ class Intake:
             started = asyncio.get_running_loop().time()
             try:
                 await self._adapter.arrivals(self._accept)
-            except (OSError, StoreError, TimeoutError) as error:
-                self.trouble = f"{self._adapter.platform}.{self._adapter.account}: {error}"
-                log.warning("%s.%s lost its connection: %s", self._adapter.platform, self._adapter.account, error)
+            except Exception as error:
+                name = f"{self._adapter.platform}.{self._adapter.account}"
+                self.trouble = f"{name} isn't connected: {type(error).__name__}. It is tried again; the log says more."
+                log.warning("%s lost its connection", name, exc_info=error)
             finally:
                 await self._leave()
             wait = 0.1 if asyncio.get_running_loop().time() - started > _LONGEST_WAIT else min(wait * 2, _LONGEST_WAIT)

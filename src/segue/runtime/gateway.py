@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -134,7 +135,15 @@ class Gateway:
         await asyncio.wait([main])
         if self._unlisten is not None:
             self._unlisten()
-        await self._replica.leave()
+        with contextlib.suppress(TimeoutError):
+            # A database that is gone takes no farewell; the others find out when the lease ends.
+            async with asyncio.timeout(self.settings.lease):
+                await self._replica.leave()
+
+    async def ended(self) -> None:
+        """Wait until it ends by itself, which only a bug can make it do; raises what it ended by."""
+        if self._main is not None:
+            await asyncio.shield(self._main)
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""

@@ -122,19 +122,28 @@ class Outbox:
         try:
             async with asyncio.timeout(budget):
                 message = await self._send(held)
-        except SendLater as error:
-            return await self._later(held, Attempt.REFUSED, error.seconds, error)
-        except SendNever as error:
-            return await self._give_up(held, error)
-        except (SendUnsure, TimeoutError) as error:
-            return await self._later(held, Attempt.UNSURE, None, error)
         except Fenced as error:
             log.warning("%s", error)
             return "lost"
+        except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: a bug of its own must not keep the delivery
+            return await self._failed(held, error)
         self._probe(Point.SEND_CALLED)
         kept = await self._keep(deliveries.sent, held, message, self._clock())
         self._probe(Point.SEND_RECORDED)
         return "sent" if kept else "lost"
+
+    async def _failed(self, held: Outgoing, error: Exception) -> str:
+        """What to do about an attempt by what its adapter says of it."""
+        match error:
+            case SendNever():
+                return await self._give_up(held, error)
+            case SendLater():
+                return await self._later(held, Attempt.REFUSED, error.seconds, error)
+            case SendUnsure() | TimeoutError():
+                pass
+            case _:
+                log.error("delivery %s failed in a way that its adapter doesn't name", held.id, exc_info=error)
+        return await self._later(held, Attempt.UNSURE, None, error)
 
     async def _keep(self, record: Callable[P, Transaction[None]], *args: P.args, **kwargs: P.kwargs) -> bool:
         """Record what became of an attempt; False if the delivery is somebody else's by now."""
