@@ -97,6 +97,7 @@ async def test_the_session_that_lost_stays_resumable_for_everybody_there(world: 
     assert now.id == stays
     assert [s.id for s in await world.store.sessions_here(lane)] == [lost, stays]
     await world.store.move(Resume(lane, lost), bob)
+    await world.store.move(Resume(lane, stays), bob)  # begun at the other id
 
 
 async def test_who_holds_on_to_a_lane_at_another_id_moves_in_the_one_that_it_became(world: World) -> None:
