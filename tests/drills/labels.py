@@ -9,9 +9,9 @@ from tests.drills.gateways import Plan, kill, start
 from tests.drills.town import Report, Town
 
 POINTS = {
-    Point.WRITE_BEGUN: 9,
-    Point.WRITE_DONE: 9,
-    Point.WRITE_COMMITTED: 9,
+    Point.WRITE_BEGUN: 25,
+    Point.WRITE_DONE: 25,
+    Point.WRITE_COMMITTED: 25,
     Point.ACCEPT_COMMITTED: 3,
     Point.TURN_STARTED: 3,
     Point.TURN_JOURNALED: 3,
