@@ -239,7 +239,7 @@ create table turns (
   error text,
   primary key (session, seq),
   check ((outcome is null) = (finished is null))
-) strict, without rowid;
+) strict;
 create unique index turns_call on turns (call) where call is not null;
 create index turns_message on turns (message) where message <> '';
 create trigger turns_never_go before delete on turns
