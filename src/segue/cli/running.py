@@ -17,6 +17,7 @@ from segue.core.contracts import Adapter, Agent, Closes
 from segue.runtime.door import Door
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, LocalListener, serving
+from segue.runtime.live import meet_host
 from segue.runtime.patience import Patient
 from segue.runtime.server import make_app
 from segue.runtime.windows import Windows
@@ -45,6 +46,7 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(await open_configured(config))
+        await meet_host(store)
         agent = config.agent.agent()
         terminal, web = Local(TERMINAL), Local(WEB)
         adapters: list[Adapter] = [account.keys.adapter(account.name) for account in config.accounts]

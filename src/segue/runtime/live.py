@@ -24,7 +24,7 @@ from segue.core.moves import Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.values import SessionId, Value
 from segue.errors import Refused
-from segue.runtime.watches import Changed, Growing, Sight, Watches
+from segue.runtime.watches import Arrived, Changed, Growing, Sight, Watches
 from segue.store import transcripts, turns
 from segue.store.store import Store
 
@@ -51,6 +51,12 @@ class Host(Protocol):
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable."""
         ...
+
+
+async def meet_host(store: Store) -> None:
+    """Whoever opens a terminal or a page is known before the gateway starts, which makes all who are the host one."""
+    for host in HOSTS:
+        await store.person(host)
 
 
 class Window:
@@ -143,9 +149,9 @@ class Window:
         """Every window on this lane looks again, and every one on its session."""
         store = self._gateway.store
         lane = await store.lane(self._place, await store.person(self._identity))
-        self._gateway.watches.tell(lane, Changed())
+        self._gateway.watches.tell(lane, Arrived())
         if session := await store.bound(lane):
-            self._gateway.watches.tell(session.id, Changed())
+            self._gateway.watches.tell(session.id, Arrived())
 
     def _see(self, sight: Sight | Delivery) -> None:
         """Something happened; of what the next one says again only the last is kept, however slow the window is."""
@@ -172,7 +178,7 @@ class Window:
                 # One that waited here while its whole answer was shown comes too late.
                 if sight.turn > self._answered:
                     await self._send({"growing": sight.text})
-            case Changed():
+            case Arrived() | Changed():
                 await self._refresh(lane)
             case Delivery():
                 await self._refresh(lane)

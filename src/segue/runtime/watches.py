@@ -9,8 +9,12 @@ from segue.core.lanes import Lane
 from segue.core.values import SessionId, Value
 
 
+class Arrived(Value, frozen=True):
+    """Somebody said something or turned to another session: look again; what runs goes on."""
+
+
 class Changed(Value, frozen=True):
-    """Something was said or moved: look at the transcript again."""
+    """A turn is over: look at the transcript again."""
 
 
 class Growing(Value, frozen=True):
@@ -20,7 +24,7 @@ class Growing(Value, frozen=True):
     text: str
 
 
-Sight = Changed | Growing
+Sight = Arrived | Changed | Growing
 
 
 class Watches:
@@ -28,10 +32,14 @@ class Watches:
 
     def __init__(self) -> None:
         self._watchers: dict[SessionId | Lane, dict[object, Callable[[Sight], None]]] = defaultdict(dict)
+        self._grown: dict[SessionId | Lane, Growing] = {}
+        """What running turns have said so far, for whoever comes to look."""
 
     def watch(self, what: SessionId | Lane, see: Callable[[Sight], None]) -> Callable[[], None]:
         """Look at it; returns how to look away."""
         mark = object()
+        if what in self._grown:
+            see(self._grown[what])
         self._watchers[what][mark] = see
 
         def stop() -> None:
@@ -43,5 +51,9 @@ class Watches:
 
     def tell(self, what: SessionId | Lane, sight: Sight) -> None:
         """Something happened there."""
+        if isinstance(sight, Growing):
+            self._grown[what] = sight
+        elif isinstance(sight, Changed):
+            self._grown.pop(what, None)
         for see in list(self._watchers[what].values()) if what in self._watchers else ():
             see(sight)
