@@ -53,6 +53,8 @@ class Plan(Value, frozen=True):
     streams: Streams = Streams.WHOLE
     silence: float = 300.0
     """Seconds after which an agent that says nothing is hung."""
+    deaths: int = 1000
+    """Lives that a turn may cost: a drill takes them at random, so that no message is to blame."""
     log: str = ""
     """A file for the log's lines."""
     spy: str = ""
@@ -142,6 +144,7 @@ async def run(plan: Plan) -> None:
         poll=plan.lease / 2,
         grace=2.0,
         turn_silence=plan.silence,
+        deaths=plan.deaths,
     )
     kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
     listener = Listener("127.0.0.1", plan.port)

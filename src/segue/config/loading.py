@@ -95,6 +95,7 @@ def _gateway(
         busy=turns.busy,
         slots=turns.slots,
         attempts=turns.attempts,
+        deaths=turns.deaths,
         turn_silence=turns.silence,
         turn_total=turns.deadline,
         blind=deliveries.blind,

@@ -46,6 +46,7 @@ class TurnsSection(Value, frozen=True):
     busy: Busy = _DEFAULT.busy
     slots: Count = _DEFAULT.slots
     attempts: Count = _DEFAULT.attempts
+    deaths: Count = _DEFAULT.deaths
     silence: Seconds = _DEFAULT.turn_silence
     deadline: Seconds = _DEFAULT.turn_total
 

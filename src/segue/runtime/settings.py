@@ -77,6 +77,8 @@ class GatewaySettings(Value, frozen=True):
     """Turns that one replica runs at once."""
     attempts: int = 3
     """Tries of a turn before its person gets an honest error."""
+    deaths: int = 20
+    """Lives of the process that a turn may cost before its person gets an honest error; not all are its fault."""
     turn_silence: float = 300.0
     """Seconds: an agent that says nothing for so long is hung."""
     turn_total: float = 3600.0

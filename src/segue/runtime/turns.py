@@ -38,8 +38,6 @@ FAILED = (
     "Something went wrong with that, {times} times over, and I stopped trying. Your message is kept; /retry asks again."
 )
 STOPPED = "(Stopped.)"
-_DEATHS = 10
-"""Lives that a turn may cost before it is answered with an error."""
 _LONGEST_BACKOFF = 30.0
 
 
@@ -220,7 +218,7 @@ class Turns:
     async def _one(self, live: Live) -> Run | None:
         """Answer a turn and write down all that it leaves behind; returns what runs next."""
         run = live.run
-        if run.deaths >= _DEATHS:
+        if run.deaths >= self._settings.deaths:
             raise Hung(f"the process died {run.deaths} times over it")
         path = await self._paths.to(run.tip)
         asked = tuple(draft_of(turn) for turn in run.turns)
@@ -329,12 +327,12 @@ class Turns:
         )
         failed = run.fails + 1
         try:
-            if failed < self._settings.attempts and run.deaths < _DEATHS:
+            if failed < self._settings.attempts and run.deaths < self._settings.deaths:
                 delay = min(_LONGEST_BACKOFF, 0.5 * 2**run.fails)
                 await self._store.write(turns.let_go, run.held, 1, delay)
                 asyncio.get_running_loop().call_later(delay, self.wake.set)
                 return None
-            text = FAILED.format(times=failed if run.deaths < _DEATHS else run.deaths)
+            text = FAILED.format(times=failed if run.deaths < self._settings.deaths else run.deaths)
             drafts = (*(draft_of(turn) for turn in run.turns), Draft(GATEWAY, (Notice(text),)))
             replies = _replies(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
