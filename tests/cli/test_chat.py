@@ -1,11 +1,13 @@
 import asyncio
 import json
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from segue.cli.client import connected
 from segue.core.lanes import Person
 from segue.core.values import SessionId
 from segue.store.store import Store
@@ -124,3 +126,21 @@ async def test_two_at_once_without_a_gateway_are_each_answered_once(tmp_path: Pa
             entries = json.loads((await here.end())[1])["entries"]
         said += sum(entry["author"]["role"] == "person" for entry in entries)
     assert said == 3
+
+
+async def test_a_gateway_that_dies_meanwhile_costs_neither_the_answer_nor_a_second_question(tmp_path: Path) -> None:
+    (tmp_path / "segue.toml").write_text("[replica]\nlease = 1")
+    async with serve(tmp_path) as here, AsyncExitStack() as stack:
+        async with run(tmp_path, "chat", "-m", "hello") as first:
+            assert (await first.end())[0] == 0
+        window = await stack.enter_async_context(connected(tmp_path))
+        chat = await stack.enter_async_context(run(tmp_path, "chat", "-m", "count to 8 slowly", "--json"))
+        async for frame in window.frames():
+            if frame.get("growing"):
+                break
+        here.signal(signal.SIGKILL)
+        code, out, err = await chat.end()
+    assert (code, err) == (0, "")
+    reply = json.loads(out)
+    assert (reply["turn"], reply["state"]) == (2, "answered")
+    assert reply["text"].count("8") == 1
