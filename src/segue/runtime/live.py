@@ -109,8 +109,12 @@ class Window:
         """The person says something."""
         speaker = Speaker(self._identity, self._seat.name)
         async with self._telling:
-            await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), at))
+            accepted = await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), at))
             await self._send({"accepted": id})
+        if accepted is Accepted.DEAD:
+            await self._send(
+                {"notice": "That can't be understood, so it isn't answered. Write it in other characters."}
+            )
         await self._tell()
 
     async def list_sessions(self) -> None:
