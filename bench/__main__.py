@@ -14,7 +14,7 @@ from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
 from bench.skipped import Skipped
-from bench.table import Line, head, machine, markdown, shown
+from bench.table import Line, condition, head, machine, markdown, shown
 
 _RESULTS = Path(__file__).parent / "results"
 _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
@@ -64,10 +64,12 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="segue-bench-") as folder:
         databases = Databases(Path(folder), scale, lambda said: print(f"({said})", file=sys.stderr, flush=True))
+        before = condition(databases.folder)
         lines, notes = asyncio.run(measure(databases, names))
+        command = " ".join(["python -m bench", *(["--quick"] if chosen.quick else []), *chosen.rows])
         about = (
-            f"`python -m bench{' --quick' if chosen.quick else ''}{''.join(f' {n}' for n in chosen.rows)}` "
-            f"on {datetime.now(UTC):%Y-%m-%d}, {time.monotonic() - began:.0f} s: {machine(Path(folder))}."
+            f"`{command}` on {datetime.now(UTC):%Y-%m-%d}, {time.monotonic() - began:.0f} s. "
+            f"{machine(databases.folder)}. Before: {before}. After: {condition(databases.folder)}."
         )
     left_out = [name for name in _ROWS if name not in names]
     if left_out:

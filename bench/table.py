@@ -2,6 +2,8 @@
 
 import os
 import platform
+import statistics
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,15 +73,31 @@ def markdown(lines: list[Line], notes: list[str], about: str) -> str:
 
 def machine(folder: Path) -> str:
     """What this ran on."""
-    load = f"{os.getloadavg()[0]:.1f}"
     return (
-        f"{os.cpu_count()} cores, load {load} at the end; {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, files in {_file_system(folder)}"
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"SQLite {apsw.sqlite_lib_version()}, files in {_file_system(folder)}"
     )
+
+
+def condition(folder: Path) -> str:
+    """How busy the machine and its disk are with other things."""
+    taken = []
+    with (folder / "synced").open("wb") as file:
+        for _ in range(50):
+            began = time.perf_counter()
+            file.write(bytes(4096))
+            file.flush()
+            os.fsync(file.fileno())
+            taken.append(time.perf_counter() - began)
+    return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, an fsync takes {_short(statistics.median(taken))}"
 
 
 def milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.3f} ms" if seconds < 0.1 else f"{seconds * 1000:.0f} ms"
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms"
 
 
 def per_second(rate: float) -> str:
