@@ -113,7 +113,7 @@ class Window:
             await self._send({"accepted": id})
         if accepted is Accepted.DEAD:
             await self._send(
-                {"notice": "That can't be understood, so it isn't answered. Write it in other characters."}
+                {"notice": "That can't be understood, so it isn't answered. Use other characters."}
             )
         await self._tell()
 

@@ -1,0 +1,104 @@
+"""`segue` alone: the terminal chat in a real pseudo-terminal, and talking through a pipe."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.screens import terminal
+from tests.served import PATIENCE, served
+
+CTRL_C, DOWN = "\x03", "\x1b[B"
+
+# A fork in a process with threads is what a pseudo-terminal needs; the child does nothing but exec.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
+
+
+async def piped(home: Path, said: str) -> tuple[int, str, str]:
+    """What `segue` does with what comes through a pipe."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "segue"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"SEGUE_HOME": str(home)},
+        cwd=home,
+    )
+    async with asyncio.timeout(PATIENCE):
+        out, err = await process.communicate(said.encode())
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_by_itself_it_answers_completes_resizes_and_leaves(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as here:
+        here.types("add 2 and 3\r")
+        await here.shows("2 and 3 make 5.")
+        await here.until(lambda screen: screen.count("add 2 and 3") == 1)
+        here.types("/ti")
+        await here.shows("Name this session")
+        here.types("\t Tea\r")
+        await here.shows("This session is called Tea.")
+        await here.shows("Tea · terminal · ready")
+        here.resize(12, 40)
+        here.types("say still here\r")
+        await here.until(lambda screen: "\nstill here" in screen)
+        here.resize(40, 100)
+        here.types("say **bold** tea\r")
+        await here.until(lambda screen: "\nbold tea" in screen)
+        here.types("/quit\r")
+        assert await here.leaves() == 0
+    assert (tmp_path / "segue.db").exists()
+    assert (await piped(tmp_path, "what did I say first?\n"))[1].count("add 2 and 3") == 1
+
+
+async def test_ctrl_c_stops_the_turn_and_not_the_program(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as here:
+        here.types("count to 200 slowly\r")
+        await here.shows("1, 2, 3")
+        await here.shows("· answering ·")
+        here.types(CTRL_C)
+        await here.shows("· ready ·")
+        here.types("say alive\r")
+        await here.until(lambda screen: "\nalive" in screen)
+        here.types("half a thought")
+        await here.shows("half a thought")
+        here.types(CTRL_C)
+        await here.until(lambda screen: "half a thought" not in screen)
+        here.types(CTRL_C)
+        assert await here.leaves() == 0
+
+
+async def test_leaving_and_closing_a_terminal_leave_the_gateway_and_its_turns(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway:
+        async with terminal(tmp_path) as first, terminal(tmp_path) as second:
+            first.types("say tea\r")
+            await first.until(lambda screen: "\ntea" in screen)
+            await second.until(lambda screen: "\ntea" in screen)
+            first.types("/quit\r")
+            assert await first.leaves() == 0
+            assert gateway.runs
+            second.types("count to 8 slowly\r")
+            await second.shows("1, 2")
+            second.close()
+        async with terminal(tmp_path) as third:
+            await third.shows("1, 2, 3, 4, 5, 6, 7, 8.")
+            await third.until(lambda screen: screen.count("count to 8 slowly") == 1)
+        assert gateway.runs
+
+
+async def test_a_terminal_whose_gateway_goes_says_so(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway, terminal(tmp_path) as here:
+        await gateway.end()
+        await here.shows("The gateway has gone.")
+        await here.leaves()
+
+
+async def test_through_a_pipe_only_answers_are_printed(tmp_path: Path) -> None:
+    said = "say tea\n\nadd 2 and 3\n/title Tea\n/new say milk\n/retry\n/quit\nsay never\n"
+    answers = "tea\n2 and 3 make 5.\nThis session is called Tea.\nmilk\nmilk\n"
+    assert await piped(tmp_path, said) == (0, answers, "")
+    async with served(tmp_path):
+        assert await piped(tmp_path, "what did I say last?") == (0, "You last said “say milk”.\n", "")
