@@ -20,7 +20,7 @@ from segue.errors import Invalid
 from segue.runtime import logs
 from segue.runtime.listening import Listener, is_served
 
-FIRST = "Hello! What can you do?"
+FIRST = "Hello!"
 """What is said when nobody is there to say anything."""
 
 
