@@ -58,6 +58,16 @@ class Duplicate(Value, frozen=True):
     """The same message came before; it is safe to acknowledge."""
 
 
+class Letter(Value, frozen=True):
+    """An arrival that couldn't be understood, as it came, and why."""
+
+    id: int
+    account: str
+    raw: str
+    why: str
+    at: Moment
+
+
 class Handled(Value, frozen=True):
     """An arrival that became no turn: a command, an edit, or one that was refused."""
 
@@ -128,6 +138,12 @@ def accept(
 def bury(account: str, raw: str, why: str, at: Moment) -> Transaction[None]:
     """Keep an arrival that couldn't be understood, as it came."""
     yield q.add_letter(account=account, raw=raw, why=why, at=at)
+
+
+def letters(count: int) -> Transaction[list[Letter]]:
+    """The arrivals that couldn't be understood, the newest first."""
+    rows = yield q.letters(count=count)
+    return [Letter(*row) for row in rows]
 
 
 def forget(at: Moment) -> Transaction[None]:

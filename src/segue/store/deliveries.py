@@ -10,7 +10,7 @@ from segue.core.contracts import Transaction
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, Receipt
 from segue.core.values import Moment, Value
-from segue.errors import Fenced
+from segue.errors import Fenced, Invalid
 from segue.store.statements import q
 from segue.store.turns import Claim, delivery_key
 
@@ -32,6 +32,17 @@ class Outgoing(Value, frozen=True):
     delivery: Delivery
     since: Moment
     """When it was to be sent first."""
+
+
+class Dead(Value, frozen=True):
+    """A delivery that was given up, and why."""
+
+    id: int
+    address: Address
+    session: str | None
+    text: str
+    error: str
+    at: Moment
 
 
 def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[list[Outgoing]]:
@@ -124,6 +135,18 @@ def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
     """It can't ever be sent: a dead letter, visible, that can be tried again."""
     if not (yield q.give_up(id=held.id, me=held.me, attempt=held.delivery.attempt, error=error, at=at)):
         raise Fenced(f"delivery {held.id}")
+
+
+def dead(count: int) -> Transaction[list[Dead]]:
+    """What couldn't be sent, the newest first."""
+    rows = yield q.dead_deliveries(count=count)
+    return [Dead(id, Address.parse(address), *row) for id, address, *row in rows]
+
+
+def retry(id: int) -> Transaction[None]:
+    """Send a dead letter after all, as soon as its address is free."""
+    if not (yield q.retry_delivery(id=id)):
+        raise Invalid("delivery", f"{id} is no dead letter", "List them first.")
 
 
 def receipt(address: Address, message: str) -> Transaction[Receipt | None]:
