@@ -17,7 +17,8 @@ VIOLATIONS = {
         select l.key from lanes l join merges m on m.gone = l.person and m.until is null
         join bindings b on b.lane = l.key and b.until is null""",
     "somebody's title is on a session of somebody else": """
-        select t.session from titles t join sessions s on s.id = t.session where t.until is null and t.owner <> s.owner""",
+        select t.session from titles t join sessions s on s.id = t.session
+        where t.until is null and t.owner <> s.owner""",
     "an alias stands for another alias": """
         select a.alias from aliases a join aliases b on b.alias = a.address""",
     "a lane at another id of a chat speaks to a session": """

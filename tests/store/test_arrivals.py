@@ -300,9 +300,8 @@ async def test_a_message_to_a_session_that_moved_goes_where_its_lane_speaks_now(
 
 async def test_what_cannot_be_understood_is_kept(world: World) -> None:
     await world.store.driver.write(arrivals.bury, "telegram/bot", "raw", "no chat", world.clock())
-    assert await world.raw("select account, raw, why, at from letters") == [
-        ("telegram/bot", "raw", "no chat", world.clock())
-    ]
+    [letter] = await world.store.driver.read(arrivals.letters, 10)
+    assert (letter.account, letter.raw, letter.why, letter.at) == ("telegram/bot", "raw", "no chat", world.clock())
 
 
 async def test_what_the_agent_said_before_is_what_a_turn_starts_from(world: World) -> None:

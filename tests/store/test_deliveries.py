@@ -3,7 +3,7 @@
 import pytest
 
 from segue.core.lanes import Address
-from segue.errors import Fenced
+from segue.errors import Fenced, Invalid
 from segue.store import deliveries, replicas, turns
 from segue.store.deliveries import Attempt, Outgoing
 from segue.store.turns import Finish, Reply, Run
@@ -79,9 +79,11 @@ async def test_what_can_never_be_sent_lets_the_next_pass(world: World) -> None:
     [out] = await take(world)
     await world.store.driver.write(deliveries.give_up, out, "403", world.clock())
     assert texts(await take(world)) == ["2"]
-    assert await world.raw("select text, error, dead from deliveries where dead is not null") == [
-        ("1", "403", world.clock())
-    ]
+    [dead] = await world.store.driver.read(deliveries.dead, 10)
+    assert (dead.id, dead.address, dead.session, dead.text, dead.error, dead.at) == (
+        *(out.id, HERE, None),
+        *("1", "403", world.clock()),
+    )
 
 
 async def test_a_dead_letter_that_is_tried_again_waits_for_what_is_being_sent(world: World) -> None:
@@ -89,10 +91,13 @@ async def test_a_dead_letter_that_is_tried_again_waits_for_what_is_being_sent(wo
     [out] = await take(world)
     await world.store.driver.write(deliveries.give_up, out, "403", world.clock())
     [second] = await take(world)
-    await world.raw("update deliveries set dead = null, due = 0 where text = '1'")
+    await world.store.driver.write(deliveries.retry, out.id)
+    with pytest.raises(Invalid, match=f"delivery: {out.id} is no dead letter"):
+        await world.store.driver.write(deliveries.retry, out.id)
     assert await take(world) == []
     await is_sent(world, second)
     assert texts(await take(world)) == ["1"]
+    assert await world.store.driver.read(deliveries.dead, 10) == []
 
 
 async def test_who_lost_a_delivery_cannot_say_what_became_of_it(world: World) -> None:

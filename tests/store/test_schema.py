@@ -16,7 +16,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "schema.sql"
 
 # For rooms that are being built; a query that is used needs no place here.
 WAITING = {
-    *("add_turn", "dead_deliveries", "letters", "partial", "person", "retry_delivery", "set_partial", "turn_of_call"),
+    *("add_turn", "partial", "set_partial", "turn_of_call"),
 }
 
 
