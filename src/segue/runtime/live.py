@@ -112,9 +112,7 @@ class Window:
             accepted = await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), at))
             await self._send({"accepted": id})
         if accepted is Accepted.DEAD:
-            await self._send(
-                {"notice": "That can't be understood, so it isn't answered. Use other characters."}
-            )
+            await self._send({"notice": "That can't be understood, so it isn't answered. Use other characters."})
         await self._tell()
 
     async def list_sessions(self) -> None:
