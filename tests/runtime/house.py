@@ -86,9 +86,10 @@ class Guest:
 class House:
     """The gateway, its door and its address."""
 
-    def __init__(self, gateway: Gateway, door: Door, listener: Listener, folder: Path) -> None:
+    def __init__(self, gateway: Gateway, terminal: Local, door: Door, listener: Listener, folder: Path) -> None:
         self.gateway = gateway
         self.door = door
+        self.terminals = terminal
         self.url = listener.url
         self._token = token_in(folder)
 
@@ -137,4 +138,4 @@ async def house(folder: Path, agent: Agent, *adapters: Adapter) -> AsyncIterator
         listener = Listener("127.0.0.1", 0)
         windows = Windows(gateway, door, terminal, web, "ann")
         async with serving(make_app(gateway, (), windows.routes()), listener, 1.0):
-            yield House(gateway, door, listener, folder)
+            yield House(gateway, terminal, door, listener, folder)

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from segue.agents.builtin import Builtin
+from segue.core.lanes import Address
+from segue.core.messages import Delivery
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent
 from segue.testing.personas import Telegram
 from tests.runtime.house import house, said
@@ -173,15 +175,17 @@ async def test_an_answer_in_a_session_that_was_left_is_shown_where_it_was_asked(
 
 
 async def test_an_answer_that_was_shown_is_not_shown_again_after_a_move(tmp_path: Path) -> None:
-    async with house(tmp_path, EchoAgent()) as here, here.page() as page:
-        await page.opened()
-        for n in range(5):
-            await page.says(f"tea {n}")
-            await page.until(said)
-            await page.says("/new")
-            await page.until(lambda frame: "notice" in frame)
-        notices = [frame["notice"] for frame in page.seen if "notice" in frame]
-        assert [text for text in notices if "tea" in text] == []
+    async with house(tmp_path, EchoAgent()) as here, here.terminal("ann") as terminal:
+        await terminal.says("tea")
+        await terminal.shows("tea", "tea")
+        await terminal.says("/new")
+        await terminal.until(lambda frame: "notice" in frame)
+        address = Address(here.terminals.platform, here.terminals.account, chat="ann")
+        left = next(frame["session"]["id"] for frame in terminal.seen if said(frame))
+        await here.terminals.send(Delivery("d1", address, left, 2, "tea", "k1"))
+        await terminal.says("milk")
+        await terminal.shows("milk", "milk")
+        assert [frame for frame in terminal.seen if frame.get("notice") == "tea"] == []
 
 
 async def test_a_turn_that_is_stopped_waits_no_longer(tmp_path: Path) -> None:
