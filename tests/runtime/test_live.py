@@ -5,6 +5,8 @@ from pathlib import Path
 from segue.agents.builtin import Builtin
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
+from segue.core.values import SessionId
+from segue.runtime.watches import Growing
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent
 from segue.testing.personas import Telegram
 from tests.runtime.house import house, said
@@ -76,21 +78,21 @@ async def test_what_waits_is_shown_before_anything_is_answered(tmp_path: Path) -
 
 
 async def test_growing_text_comes_before_its_entries_and_never_after(tmp_path: Path) -> None:
-    async with house(tmp_path, Builtin()) as here, here.page() as page, here.terminal() as terminal:
+    pauses = [Pause() for _ in range(5)]
+    agent = ScriptedAgent(*(script for pause in pauses for script in (["1", pause, *" 2" * 300], ["over"])))
+    async with house(tmp_path, agent) as here, here.page() as page:
         await page.opened()
-        await page.says("say nothing")
-        await page.shows("say nothing", "nothing")
-        await terminal.opened()
-        for n in range(5):
+        for pause in pauses:
             page.seen.clear()
-            await page.says(f"count to {300 + n}")
+            await page.says("count")
+            await page.until(lambda frame: frame == {"growing": "1"})
+            pause.over()
             await page.until(said)
-            await page.says("say over")
+            assert page.session is not None
+            here.gateway.watches.tell(SessionId(page.session["id"]), Growing(1, "late"))
+            await page.says("more")
             await page.until(said)
-            first, last = (i for i, frame in enumerate(page.seen) if "entries" in frame)
-            grown = [frame["growing"] for frame in page.seen[:first] if "growing" in frame]
-            assert grown
-            assert all(text.startswith("1") for text in grown)
+            first, last = (i for i, frame in enumerate(page.seen) if said(frame))
             assert [f for f in page.seen[first:last] if f.get("growing", "over") != "over"] == []
 
 
