@@ -9,7 +9,7 @@ class Scale:
 
     name: str
     few: int
-    """Sessions in the small database."""
+    """Sessions in the small database: so many that its host has twenty to list."""
     some: int
     """Conversations that have turns."""
     many: int
@@ -25,5 +25,5 @@ class Scale:
     at_once: int = 64
 
 
-FULL = Scale("full", few=10, some=1_000, many=100_000, messages=10, entries=20_000, times=200, peer_turns=400)
-QUICK = Scale("quick", few=10, some=200, many=10_000, messages=4, entries=2_000, times=60, peer_turns=100)
+FULL = Scale("full", few=40, some=1_000, many=100_000, messages=10, entries=5_000, times=200, peer_turns=400)
+QUICK = Scale("quick", few=40, some=200, many=10_000, messages=4, entries=500, times=60, peer_turns=100)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 import statistics
 import sys
 import time
@@ -47,7 +48,11 @@ async def _serve(open_peer: Callable[[Path], Awaitable[Peer]]) -> None:
         name = asked["database"]
         if name not in peers:
             peers[name] = await open_peer(folder / f"{name}.db")
-        print(json.dumps(await _answer(peers[name], asked)), flush=True)
+        try:
+            answer: dict[str, object] = {"seconds": await _answer(peers[name], asked)}
+        except sqlite3.OperationalError as error:
+            answer = {"failed": str(error)}
+        print(json.dumps(answer), flush=True)
     for peer in peers.values():
         await peer.close()
 

@@ -12,6 +12,10 @@ from bench.skipped import Skipped
 _PATIENCE = 10.0
 
 
+class Failed(Exception):
+    """A peer couldn't do it, in its own words."""
+
+
 class PeerProcess:
     """Asks a peer for turns, line by line."""
 
@@ -63,4 +67,7 @@ class PeerProcess:
         answer = await stdout.readline()
         if not answer:
             raise Skipped(f"{self.name} ended with {await self._process.wait()}")
-        return float(json.loads(answer))
+        told = json.loads(answer)
+        if "failed" in told:
+            raise Failed(told["failed"])
+        return float(told["seconds"])

@@ -9,7 +9,7 @@ from bench.databases import Databases
 from bench.laps import heats, race, ratio
 from bench.ours import Segue, place_of
 from bench.peers.environment import python
-from bench.peers.process import PeerProcess
+from bench.peers.process import Failed, PeerProcess
 from bench.table import Line, milliseconds, per_second
 
 _PEERS = {
@@ -35,7 +35,11 @@ async def peers(databases: Databases) -> AsyncIterator[Line]:
             ("one at a time", (segue.turns, peer.turns), 20),
             (f"{scale.at_once} at once", (segue.together, peer.together), 100),
         ):
-            ours, theirs = await race(laps, heats(numbers, size, 1))
+            try:
+                ours, theirs = await race(laps, heats(numbers, size, 1))
+            except Failed as error:
+                yield Line("peers", f"turns, {how}", "", f"{name} failed: {error}")
+                continue
             rates = per_second(ours.rate), f"{name} {per_second(theirs.rate)}"
             yield Line("peers", f"turns, {how} ({theirs.turns:,})", *rates, ratio(ours, theirs))
         await peer.fill("many", scale.many)
