@@ -42,6 +42,10 @@ class Client:
         """Turn to another session."""
         await self._send({"resume": session})
 
+    async def ask(self, what: str) -> None:
+        """Ask for a list: `commands`, or `list` for the sessions."""
+        await self._socket.send(json.dumps({what: True}))
+
     async def frames(self) -> AsyncIterator[dict[str, Any]]:
         """What the gateway shows, until it goes."""
         try:

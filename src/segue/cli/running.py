@@ -20,6 +20,7 @@ from segue.runtime.listening import Listener, LocalListener, serving
 from segue.runtime.live import meet_host
 from segue.runtime.patience import Patient
 from segue.runtime.server import make_app
+from segue.runtime.tracing import open_tracing
 from segue.runtime.windows import Windows
 
 SOCKET = "gateway.sock"
@@ -54,7 +55,9 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
         for adapter in adapters:
             _close_later(adapter, stack)
         settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts))
-        runs = await stack.enter_async_context(Gateway(store, agent, [*adapters, terminal, web], settings))
+        runs = await stack.enter_async_context(
+            Gateway(store, agent, [*adapters, terminal, web], settings, tracing=open_tracing(config.server.tracing))
+        )
         door = await Door.open(Patient(store.driver), config.data)
         windows = Windows(runs, door, terminal, web, getpass.getuser(), listener.url)
         app = make_app(runs, hosts, windows.routes())

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
+from segue.cli.opening import config_here
 from segue.cli.running import Running, serve
 from segue.cli.stopping import Stop
-from segue.config import find, load
+from segue.config import load
 from segue.runtime import logs
 from segue.runtime.listening import Listener
 
@@ -25,7 +26,7 @@ def command(port: int | None, host: str | None, file: Path | None) -> None:
 
     Stop it with Ctrl-C or SIGTERM; a second one stops it at once.
     """
-    config = load(file or find(os.environ, Path.cwd()), os.environ)
+    config = load(file, os.environ) if file else config_here()
     listener = Listener(host or config.server.host, config.server.port if port is None else port)
     logs.start(sys.stderr, config.secrets)
 

@@ -20,26 +20,34 @@ from rich.markdown import Markdown
 from rich.text import Text as Styled
 
 from segue.cli.client import Client
-from segue.core.commands import SPECS
 
 QUIT = ("/quit", "/exit")
+_QUITS = {"name": "quit", "does": "Leave; the conversation stays."}
+_TAKE_TITLES = ("/resume", "/continue", "/switch")
 _TAIL = 12
 """Lines of a growing reply that are shown while it is written."""
 
 
-class Commands(Completer):
-    """Completes what begins with a slash."""
+class Suggestions(Completer):
+    """Completes commands, and the titles of sessions after those that take one."""
+
+    def __init__(self) -> None:
+        self.commands: list[dict[str, str]] = []
+        self.titles: list[str] = []
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Every command that goes on like this."""
+        """All that goes on like what was typed."""
         del complete_event
         typed = document.text_before_cursor
-        if typed.startswith("/") and " " not in typed:
-            for spec in SPECS:
-                if spec.name.startswith(typed[1:]):
-                    yield Completion(f"/{spec.name}", -len(typed), display_meta=spec.does)
-            if "quit".startswith(typed[1:]):
-                yield Completion("/quit", -len(typed), display_meta="Leave; the conversation stays.")
+        word, space, rest = typed.partition(" ")
+        if space and word in _TAKE_TITLES:
+            for title in self.titles:
+                if title.casefold().startswith(rest.casefold()):
+                    yield Completion(title, -len(rest))
+        elif typed.startswith("/") and not space:
+            for command in (*self.commands, _QUITS):
+                if command["name"].startswith(typed[1:]):
+                    yield Completion(f"/{command['name']}", -len(typed), display_meta=command["does"])
 
 
 class Terminal:
@@ -54,6 +62,7 @@ class Terminal:
         self._title = ""
         self._typed: list[str] = []
         """What was typed here and stands on the screen already."""
+        self._suggestions = Suggestions()
         keys = KeyBindings()
         keys.add("escape", "enter")(_new_line)
         keys.add("c-c")(self._interrupt)
@@ -61,7 +70,7 @@ class Terminal:
             message=self._message,
             bottom_toolbar=self._status,
             history=FileHistory(str(folder / "history")),
-            completer=Commands(),
+            completer=self._suggestions,
             complete_while_typing=True,
             key_bindings=keys,
             refresh_interval=0.5,
@@ -70,6 +79,8 @@ class Terminal:
 
     async def run(self) -> None:
         """Talk until somebody leaves or the gateway goes."""
+        await self._client.ask("commands")
+        await self._client.ask("list")
         showing = asyncio.create_task(self._show())
         typing = asyncio.create_task(self._type())
         with patch_stdout(raw=True):
@@ -103,6 +114,10 @@ class Terminal:
     def _frame(self, frame: dict[str, Any]) -> None:
         if "session" in frame:
             self._title = (frame["session"] or {}).get("title", "")
+        if "commands" in frame:
+            self._suggestions.commands = frame["commands"]
+        if "sessions" in frame:
+            self._suggestions.titles = [session["title"] for session in frame["sessions"] if session["title"]]
         if "growing" in frame:
             self._growing = frame["growing"]
         if "waiting" in frame:

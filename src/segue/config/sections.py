@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -73,6 +73,8 @@ class ServerSection(Value, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 8800
     hosts: tuple[str, ...] = ()
     """Names that it answers to, beside the local ones."""
+    tracing: Literal["none", "otel"] = "none"
+    """Where spans go: nowhere, or to the collector that the usual OTEL_ variables name."""
 
     def __post_init__(self) -> None:
         for name in self.hosts:

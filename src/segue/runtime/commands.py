@@ -74,6 +74,11 @@ class Commands:
             "who": self._who,
         }
 
+    @property
+    def known(self) -> list[commands.Spec]:
+        """What can be typed."""
+        return [spec for spec in commands.SPECS if spec.name in self._table]
+
     def run(self, request: Request) -> Transaction[Answer]:
         """Run a command that its person may run; a refusal is an answer."""
         run = self._table.get(request.command.name)
@@ -86,12 +91,11 @@ class Commands:
 
     def _help(self, request: Request) -> Transaction[Answer]:
         yield from ()
-        known = [spec for spec in commands.SPECS if spec.name in self._table]
         asked = commands.BY_NAME.get(request.rest.lstrip("/").casefold())
-        if asked is not None and asked in known:
+        if asked is not None and asked in self.known:
             also = f" Also: {', '.join(f'/{alias}' for alias in asked.aliases)}." if asked.aliases else ""
             return Answer(_line(asked) + also)
-        return Answer("\n".join(map(_line, known)))
+        return Answer("\n".join(map(_line, self.known)))
 
     def _new(self, request: Request) -> Transaction[Answer]:
         yield from self._move(request, Renew(request.lane, SessionId(self._ids())))

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from segue.core.commands import Spec
 from segue.core.contracts import Accept, Accepted, Adapter, Agent, Clock, Ids, Letter, Probe, TakesWebhooks
 from segue.core.messages import Arrival
 from segue.core.values import SessionId
@@ -79,12 +80,13 @@ class Gateway:
             self.watches,
             probe,
         )
+        self._commands = Commands(self.settings, self._ids)
         self._access = Access(self.settings, self._ids)
         self._inbox = Inbox(
             store.driver,
             self._turns,
             self._access,
-            Commands(self.settings, self._ids),
+            self._commands,
             self.settings,
             clock,
             self._ids,
@@ -159,6 +161,11 @@ class Gateway:
             for adapter in self._adapters.values()
             if isinstance(adapter, TakesWebhooks)
         ]
+
+    @property
+    def commands(self) -> list[Spec]:
+        """What people can type."""
+        return self._commands.known
 
     @property
     def ready(self) -> bool:

@@ -1,7 +1,7 @@
 """A window on a lane: a terminal or a page, with the whole transcript of its session, live, whoever speaks where.
 
 The wire is JSON objects, one a frame. From the window: `{"say": TEXT, "id": ID}`, `{"list": true}`,
-`{"search": WORDS}`, `{"resume": SESSION}`. To the window:
+`{"search": WORDS}`, `{"resume": SESSION}`, `{"commands": true}`. To the window:
 `{"session": {"id", "title"}, "transcript": [...]}` when it opens and whenever what was said isn't what it showed,
 `{"session": {...}, "entries": [...]}` as they come, `{"waiting": [...]}` after each of these with what has been said
 and not answered, `{"growing": TEXT}` while a reply is written, `{"notice": TEXT}` for what is in no transcript, and
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from segue.adapters.local import HOSTS, Local
+from segue.core.commands import Spec
 from segue.core.contracts import Accepted, Letter
 from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
@@ -47,6 +48,11 @@ class Host(Protocol):
 
     store: Store
     watches: Watches
+
+    @property
+    def commands(self) -> Sequence[Spec]:
+        """What people can type."""
+        ...
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable."""
@@ -114,6 +120,11 @@ class Window:
         if accepted is Accepted.DEAD:
             await self._send({"notice": "That can't be understood, so it isn't answered. Use other characters."})
         await self._tell()
+
+    async def list_commands(self) -> None:
+        """Show what can be typed."""
+        known = [{"name": spec.name, "usage": spec.usage, "does": spec.does} for spec in self._gateway.commands]
+        await self._send({"commands": known})
 
     async def list_sessions(self) -> None:
         """Show the person's own sessions, the last used first."""

@@ -122,6 +122,8 @@ class Windows:
         match frame:
             case {"say": str(said), "id": str(id)}:
                 await window.say(id, said, time.time())
+            case {"commands": True}:
+                await window.list_commands()
             case {"list": True}:
                 await window.list_sessions()
             case {"search": str(words)}:
