@@ -35,7 +35,7 @@ _CALL = 30.0
 """Seconds that one call may take."""
 _MARGIN = 0.2
 """Of the lease, kept back for recording what a call did."""
-_LONGEST_WAIT = 300.0
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.25, 300.0
 DEAD = "dead"
 MAYBE = "(You may have seen this already.) "
 
@@ -122,6 +122,9 @@ class Outbox:
         try:
             async with asyncio.timeout(budget):
                 message = await self._send(held)
+        except TimeoutError as error:
+            # Cut off by the lease, it is no sign of trouble on the platform.
+            return await self._later(held, Attempt.UNSURE, _SHORTEST_WAIT if budget < _CALL else None, error)
         except Fenced as error:
             log.warning("%s", error)
             return "lost"
@@ -139,7 +142,7 @@ class Outbox:
                 return await self._give_up(held, error)
             case SendLater():
                 return await self._later(held, Attempt.REFUSED, error.seconds, error)
-            case SendUnsure() | TimeoutError():
+            case SendUnsure():
                 pass
             case _:
                 log.error("delivery %s failed in a way that its adapter doesn't name", held.id, exc_info=error)
@@ -155,10 +158,11 @@ class Outbox:
         return True
 
     async def _later(self, held: Outgoing, known: Attempt, seconds: float | None, error: Exception) -> str:
-        tried = held.delivery.attempt
-        if self._clock() - held.since > self._settings.give_up_after:
+        waited = self._clock() - held.since
+        if waited > self._settings.give_up_after:
             return await self._give_up(held, error)
-        delay = seconds if seconds is not None else min(_LONGEST_WAIT, 0.25 * 2 ** min(tried, 12))
+        # Half as long again as it has waited so far: attempts that ended with their process don't count.
+        delay = seconds if seconds is not None else min(_LONGEST_WAIT, max(_SHORTEST_WAIT, waited / 2))
         delay *= random.uniform(1.0, 1.2)  # noqa: S311 -- spreads retries, keeps no secret
         await self._keep(deliveries.unsent, held, known, delay, str(error) or type(error).__name__)
         asyncio.get_running_loop().call_later(delay, self.wake.set)
