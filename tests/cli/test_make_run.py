@@ -40,7 +40,8 @@ async def running(home: Path) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 def test_it_is_what_make_runs_with_its_home_inside_the_clone() -> None:
-    environ = {name: value for name, value in os.environ.items() if name not in {"SEGUE_HOME", "MAKEFLAGS", "MAKELEVEL"}}
+    hidden = {"SEGUE_HOME", "MAKEFLAGS", "MAKELEVEL"}
+    environ = {name: value for name, value in os.environ.items() if name not in hidden}
     told = subprocess.run(
         ["make", "--no-print-directory", "-n", "-o", ".venv/installed", "run"],
         cwd=ROOT,
