@@ -106,7 +106,10 @@ class Terminal:
 
     async def _show(self) -> None:
         async for frame in self._client.frames():
+            before = self._title
             self._frame(frame)
+            if "transcript" in frame or self._title != before:
+                await self._client.ask("list")
             if self._prompt.app.is_running:
                 self._prompt.app.invalidate()
         self._console.print(Styled("The gateway has gone. Start it again with `segue serve`.", "yellow"))

@@ -1,0 +1,36 @@
+"""What the terminal suggests while somebody types."""
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from segue.cli.terminal import Suggestions
+
+
+def suggested(typed: str) -> list[str]:
+    suggestions = Suggestions()
+    suggestions.commands = [
+        {"name": "resume", "does": "Go back."},
+        {"name": "retry", "does": "Ask again."},
+        {"name": "title", "does": "Name it."},
+    ]
+    suggestions.titles = ["Lisbon in May", "lists", "Tax"]
+    found = suggestions.get_completions(Document(typed), CompleteEvent())
+    return [typed[: len(typed) + each.start_position] + each.text for each in found]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("/re", ["/resume", "/retry"]),
+        ("/q", ["/quit"]),
+        ("/", ["/resume", "/retry", "/title", "/quit"]),
+        ("/resume li", ["/resume Lisbon in May", "/resume lists"]),
+        ("/resume ", ["/resume Lisbon in May", "/resume lists", "/resume Tax"]),
+        ("/title Li", []),
+        ("re", []),
+        ("say /re", []),
+    ],
+)
+def test_commands_and_titles_are_completed(typed: str, expected: list[str]) -> None:
+    assert suggested(typed) == expected
