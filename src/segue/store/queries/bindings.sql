@@ -24,10 +24,11 @@ update bindings set until = case when since > :at then since else :at end, ended
 where lane = :lane and until is null returning session, until;
 
 -- name: add_binding
--- A lane speaks to a session from now on.
+-- A lane speaks to a session from now on, and not before anything that it spoke to has ended: clocks may differ, and what
+-- a folded lane brought along stands among the newest rows.
 insert into bindings (lane, session, since, why, by_person, move)
-values (:lane, :session, coalesce((select case when until > :at then until end from bindings where lane = :lane
-  order by id desc limit 1), :at), :why, :by, :move);
+values (:lane, :session, coalesce((select case when max(newest.until) > :at then max(newest.until) end
+  from (select until from bindings where lane = :lane order by id desc limit 64) as newest), :at), :why, :by, :move);
 
 -- name: add_past_binding
 -- A lane takes over what another lane that was folded into it has spoken to.
