@@ -22,7 +22,7 @@ help: ## show this list
 run: .venv/installed ## try Segue
 	@SEGUE_HOME="$${SEGUE_HOME:-.segue}" $(PY) -m segue talk --page
 
-test: check .venv/browser ## static checks, then every test
+test: check .venv/browser .venv/servers ## static checks, then every test
 	@$(PY) -m pytest -n auto
 
 check: .venv/installed ## ruff, mypy and import-linter
@@ -31,10 +31,10 @@ check: .venv/installed ## ruff, mypy and import-linter
 	@$(PY) -m mypy $(SOURCES)
 	@.venv/bin/lint-imports --no-logo
 
-bench: .venv/installed ## speed, as ratios measured in one run
+bench: .venv/servers ## speed, as ratios measured in one run
 	@$(PY) -m bench
 
-drill: .venv/installed ## faults at full length: kills, frozen replicas, hostile ids
+drill: .venv/servers ## faults at full length: kills, frozen replicas, hostile ids
 	@$(PY) -m tests.drills
 
 docs: .venv/installed ## run what the documentation shows
@@ -42,11 +42,12 @@ docs: .venv/installed ## run what the documentation shows
 
 pins: .venv/installed ## write requirements/*.txt anew (UPGRADE=1 takes the newest versions)
 	@$(PINNED) -r requirements/pins.txt
-	@$(COMPILE) pyproject.toml --extra postgres -o requirements/run.txt
-	@$(COMPILE) pyproject.toml --extra otel --extra postgres --group build --group test --group check \
+	@$(COMPILE) pyproject.toml --extra matrix --extra model --extra postgres --extra telegram -o requirements/run.txt
+	@$(COMPILE) pyproject.toml --all-extras --group build --group test --group check \
 		-c requirements/run.txt -o requirements/test.txt
 	@$(COMPILE) --group pins -o requirements/pins.txt
 	@$(COMPILE) --group peers -o requirements/peers.txt
+	@$(COMPILE) --group synapse -o requirements/synapse.txt
 
 clean: ## remove the environment and what tools left behind
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -63,6 +64,11 @@ clean: ## remove the environment and what tools left behind
 		export DEBIAN_FRONTEND=noninteractive && \
 		{ apt-get -qq install -y chromium || { apt-get -qq update && apt-get -qq install -y chromium; }; }; } \
 		</dev/null >/dev/null 2>&1 || :
+	@touch $@
+
+# Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.
+.venv/servers: .venv/installed tests/servers/package-lock.json requirements/synapse.txt
+	@$(PY) -m tests.servers
 	@touch $@
 
 .venv/pinned: requirements/test.txt

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mappi
 from enum import StrEnum
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
+from segue.core.envelopes import Voices
 from segue.core.lanes import Address
-from segue.core.messages import Arrival, Delivery, Part, Sending
+from segue.core.messages import Arrival, Delivery, Part, Sending, ToolCall, ToolResult
 from segue.core.transcripts import Draft, Entry
 from segue.core.values import Moment, SessionId, Value
 
@@ -235,6 +236,39 @@ Event = Part | Usage
 """What an agent says while it answers: pieces of text, whole thoughts, tool calls and results, what it cost."""
 
 
+class Tool(Value, frozen=True):
+    """Something that an agent may ask the gateway to do."""
+
+    name: str
+    does: str
+    """What it is for, as the model reads it."""
+    parameters: Mapping[str, Any]
+    """Its arguments, as a JSON schema of an object."""
+
+
+class Tools(Protocol):
+    """What an agent may ask the gateway to do in one turn; each call sees only what the turn's person may see."""
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools there are."""
+        ...
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run one; a call that can't be done is a result with `failed`. The same call id gives the same result."""
+        ...
+
+
+class NoTools:
+    """For a turn in which there is nothing to ask the gateway for."""
+
+    offered: tuple[Tool, ...] = ()
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """There is no such tool."""
+        return ToolResult(call.id, f"There is no tool {call.name}.", failed=True)
+
+
 class Work(Value, frozen=True):
     """One turn, as an agent gets it."""
 
@@ -247,6 +281,8 @@ class Work(Value, frozen=True):
     """What is to be answered now, each with its author."""
     journal: tuple[Part, ...] = ()
     """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
+    voices: Voices = Voices.ONE
+    tools: Tools = NoTools()
 
 
 class Agent(Protocol):

@@ -49,6 +49,11 @@ class Draft(Value, frozen=True):
     author: Author
     parts: Parts
 
+    @property
+    def text(self) -> str:
+        """Its words, without tools and thoughts."""
+        return plain_text(self.parts)
+
 
 class Entry(Value, frozen=True):
     """One item of a transcript, never edited or deleted."""

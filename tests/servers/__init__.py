@@ -1,0 +1,101 @@
+"""Servers that somebody else wrote, shaped like the providers': installed once into the cache, run by the tests.
+
+python -m tests.servers     # installs what is missing; says by name what can't be had
+crabline = node("crabline") # in a test: the command that starts one, or a skip that names it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+_LOCK = Path(__file__).parent / "package-lock.json"
+_PINS = ROOT / "requirements" / "synapse.txt"
+
+
+def cache() -> Path:
+    """Where what is heavy and shared by all clones is kept."""
+    if given := os.environ.get("SEGUE_CACHE"):
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segue"
+
+
+def node(program: str) -> list[str]:
+    """The command that runs a provider's server of npm's; skips the test where it couldn't be installed."""
+    script = _npm() / "node_modules" / ".bin" / program
+    if not script.exists():
+        pytest.skip(f"{program} isn't installed: `python -m tests.servers` says why")
+    return [str(_scripts() / "node"), str(script.resolve())]
+
+
+def synapse() -> Path:
+    """The Python that has Synapse, a Matrix homeserver; skips the test where it couldn't be installed."""
+    python = _synapse() / "bin" / "python"
+    if not python.exists():
+        pytest.skip("Synapse isn't installed: `python -m tests.servers` says why")
+    return python
+
+
+def install() -> list[str]:
+    """Install what is missing; returns what can't be had, with the reason."""
+    missing = []
+    for name, home, make in (
+        ("crabline and aimock (npm)", _npm(), _make_npm),
+        ("Synapse (PyPI)", _synapse(), _make_synapse),
+    ):
+        if home.exists():
+            continue
+        home.parent.mkdir(parents=True, exist_ok=True)
+        half = Path(tempfile.mkdtemp(prefix=f"{home.name}.", dir=home.parent))
+        try:
+            make(half)
+            half.rename(home)
+        except (OSError, subprocess.CalledProcessError) as error:
+            said = getattr(error, "stderr", None) or str(error)
+            missing.append(f"{name}: {said.strip().splitlines()[-1] if said.strip() else error}")
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+    return missing
+
+
+def _make_npm(home: Path) -> None:
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(_LOCK.parent / name, home)
+    command = [_scripts() / "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    path = f"{_scripts()}{os.pathsep}{os.environ.get('PATH', '')}"
+    subprocess.run(command, cwd=home, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
+
+
+def _make_synapse(home: Path) -> None:
+
+    venv.create(home, with_pip=True, symlinks=True)
+    command = [home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
+    command += ["--require-hashes", "--only-binary", ":all:", "-r", _PINS]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _npm() -> Path:
+    return cache() / f"servers-{_digest(_LOCK)}"
+
+
+def _synapse() -> Path:
+    return cache() / f"synapse-{_digest(_PINS)}"
+
+
+def _digest(file: Path) -> str:
+    """What is installed is named after its pins and this Python, so that a change of either installs anew."""
+    return hashlib.sha256(file.read_bytes() + sys.version.encode()).hexdigest()[:12]
+
+
+def _scripts() -> Path:
+    return Path(sysconfig.get_path("scripts"))
