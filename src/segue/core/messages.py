@@ -197,6 +197,10 @@ class Delivery(Value, frozen=True):
     """Earlier attempts of which nobody knows whether the platform took them."""
     answers: tuple[str, ...] = ()
     """The platform ids of the arrivals that it answers, the last one last."""
+    choices: tuple[str, ...] = ()
+    """Commands that answer it, such as /yes and /no: buttons where the platform has them."""
+    files: tuple[File, ...] = ()
+    """What goes with the text; `where` is a path in the data folder."""
 
     def with_text(self, text: str) -> Delivery:
         """The same delivery with another text."""
