@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.core.contracts import Accept, Connection, Event, Letter, Longest, Work
+from segue.core.contracts import Accept, Connection, Cursor, Event, Letter, Longest, Work
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
 from segue.errors import SendLater, SendNever
@@ -42,7 +42,7 @@ class Letterbox:
         for name in ("in", "done", "out"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
-    async def arrivals(self, accept: Accept) -> None:
+    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
         while True:
             for file in sorted((self._folder / "in").glob("*.json")):
                 await accept(self._read(file))

@@ -17,6 +17,7 @@
     │   ├── SendLater          it will: try again after some seconds
     │   ├── SendNever          it won't: a dead letter
     │   └── SendUnsure         nobody knows whether it did
+    ├── Disconnected       an account can't be reached now; it is tried again
     └── Fenced             somebody else holds this session or delivery now: drop the work, write nothing
 
 A message says what happened and what to do next; it never carries a secret.
@@ -109,6 +110,10 @@ class StoreUnreachable(StoreError):
 
 class OutcomeUnknown(StoreError):
     """The connection broke during a commit: the change may or may not have happened."""
+
+
+class Disconnected(SegueError):
+    """An account can't be reached now; the message, which carries no secret, says why and what to do."""
 
 
 class SendError(SegueError):

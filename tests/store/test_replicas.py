@@ -32,7 +32,7 @@ async def test_what_a_dead_replica_held_is_free(world: World) -> None:
     queued = await world.hear("ann", "hello", me="dead")
     await send(world, HERE, "1")
     assert len(await take(world, "dead")) == 1
-    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "dead") == ""
+    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "dead") is not None
     assert await world.store.driver.write(turns.claim, "alive", 9) == []
     assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "alive") is None
 
@@ -42,7 +42,7 @@ async def test_what_a_dead_replica_held_is_free(world: World) -> None:
     assert run.held.session == queued.session
     assert (run.deaths, run.fails) == (1, 0)
     assert texts(await take(world, "alive")) == ["1"]
-    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "alive") == ""
+    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "alive") is not None
 
 
 async def test_an_expired_replica_is_fenced_even_if_nobody_buried_it(world: World) -> None:
@@ -63,13 +63,13 @@ async def test_what_a_buried_replica_takes_later_is_freed_too(world: World) -> N
     [claimed] = await world.store.driver.write(turns.claim, "zombie", 9)
     await send(world, HERE, "1")
     assert len(await take(world, "zombie")) == 1
-    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "zombie") == ""
+    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "zombie") is not None
 
     await beat(world, "alive")
     runs = await world.store.driver.write(turns.claim, "alive", 9)
     assert {run.held.session for run in runs} == {accepted.session, claimed.held.session}
     assert texts(await take(world, "alive")) == ["1"]
-    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "alive") == ""
+    assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "alive") is not None
 
 
 async def test_a_replica_that_goes_leaves_all_it_held_and_costs_nobody_a_life(world: World) -> None:
@@ -95,17 +95,31 @@ async def test_a_connection_has_one_holder_and_keeps_its_place(world: World) -> 
     driver = world.store.driver
     await join(world, "a")
     await join(world, "b")
-    assert await driver.write(replicas.take_connection, "telegram", "bot", "a") == ""
-    await driver.write(replicas.set_cursor, "telegram", "bot", "a", "offset 7")
+    first = await driver.write(replicas.take_connection, "telegram", "bot", "a")
+    assert first is not None
+    assert first.cursor == ""
+    await driver.write(replicas.set_cursor, first, "offset 7")
     assert await driver.write(replicas.take_connection, "telegram", "bot", "b") is None
-    with pytest.raises(Fenced, match=r"the connection to telegram\.bot"):
-        await driver.write(replicas.set_cursor, "telegram", "bot", "b", "offset 9")
     await driver.write(replicas.leave_connection, "telegram", "bot", "b")  # not b's to leave
     assert await driver.write(replicas.take_connection, "telegram", "bot", "b") is None
     await driver.write(replicas.leave_connection, "telegram", "bot", "a")
-    assert await driver.write(replicas.take_connection, "telegram", "bot", "b") == "offset 7"
+    second = await driver.write(replicas.take_connection, "telegram", "bot", "b")
+    assert second is not None
+    assert second.cursor == "offset 7"
+    with pytest.raises(Fenced, match=r"the connection to telegram\.bot"):
+        await driver.write(replicas.set_cursor, first, "offset 8")
+
+
+async def test_a_connection_that_was_made_again_is_fenced_from_its_former_self(world: World) -> None:
+    driver = world.store.driver
+    await join(world, "a")
+    first = await driver.write(replicas.take_connection, "telegram", "bot", "a")
+    again = await driver.write(replicas.take_connection, "telegram", "bot", "a")
+    assert first is not None
+    assert again is not None
     with pytest.raises(Fenced):
-        await driver.write(replicas.set_cursor, "telegram", "bot", "a", "offset 8")
+        await driver.write(replicas.set_cursor, first, "offset 8")
+    await driver.write(replicas.set_cursor, again, "offset 9")
 
 
 async def test_a_streaming_delivery_of_the_dead_waits_for_its_turn(world: World) -> None:

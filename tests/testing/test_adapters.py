@@ -7,6 +7,7 @@ import pytest
 from segue.core.contracts import (
     Accept,
     Connection,
+    Cursor,
     EditsMessages,
     OpensThreads,
     Pulls,
@@ -97,7 +98,7 @@ async def test_what_was_accepted_is_acknowledged(persona: type[Persona]) -> None
 
 async def test_an_adapter_that_breaks_in_a_new_way_is_told() -> None:
     class Broken:
-        async def arrivals(self, accept: Accept) -> None:
+        async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
             raise ZeroDivisionError
 
     async def run() -> None:
@@ -112,10 +113,10 @@ async def test_an_adapter_whose_line_breaks_is_connected_again() -> None:
     class Breaking(SignalAdapter):
         lines = iter([ConnectionResetError(), StoreError("no room"), TimeoutError()])
 
-        async def arrivals(self, accept: Accept) -> None:
+        async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
             for error in self.lines:
                 raise error
-            await super().arrivals(accept)
+            await super().arrivals(accept, _cursor)
 
     signal, inbox = Signal(), Inbox()
     ann = signal.person("Ann")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue.core.contracts import Accept, Event, Longest, Work
+from segue.core.contracts import Accept, Cursor, Event, Longest, Work
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, Notice, Text, ToolCall, ToolResult
 from segue.core.transcripts import Draft
@@ -104,7 +104,7 @@ class TakesForeignAccounts(MatrixAdapter):
 
 
 class AcknowledgesFirst(MatrixAdapter):
-    async def arrivals(self, accept: Accept) -> None:
+    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
         async for parcel in self.there.feed.parcels():
             self.there.feed.acknowledge(parcel)
             await self.take(parcel.body, accept)
@@ -119,7 +119,7 @@ class SwallowsTrouble(MatrixAdapter):
 
 
 class MixesOrder(MatrixAdapter):
-    async def arrivals(self, accept: Accept) -> None:
+    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
         held = None
         async for parcel in self.there.feed.parcels():
             if held is None and b"number 3" in parcel.body:

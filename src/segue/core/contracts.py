@@ -157,11 +157,29 @@ class Adapter(Protocol):
         ...
 
 
+class Cursor(Protocol):
+    """How far an account's messages were taken in, as its platform says it (an offset, a sync token).
+
+    It belongs to whoever holds the account's one connection: `keep` raises `Fenced` once somebody else does.
+    """
+
+    async def read(self) -> str:
+        """What was kept last, by whichever process; empty if nothing ever was."""
+        ...
+
+    async def keep(self, value: str) -> None:
+        """Make it durable; only after `accept` returned for all that lies before it."""
+        ...
+
+
 @runtime_checkable
 class Pulls(Protocol):
-    """An adapter that fetches its arrivals."""
+    """An adapter that fetches its arrivals.
 
-    async def arrivals(self, accept: Accept) -> None:
+    A connection that breaks is raised: the gateway tells it, waits, and calls `arrivals` again.
+    """
+
+    async def arrivals(self, accept: Accept, cursor: Cursor, /) -> None:
         """Take messages in until cancelled; tell the platform that it may forget one only after `accept` returned."""
         ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from segue.core.contracts import Transaction
 from segue.core.lanes import account_key
+from segue.core.values import Value
 from segue.errors import Fenced
 from segue.store.statements import q
 
@@ -32,10 +33,21 @@ def leave(me: str) -> Transaction[None]:
     yield from _free()
 
 
-def take_connection(platform: str, account: str, me: str) -> Transaction[str | None]:
-    """Hold the one connection to an account; returns how far its messages were taken in, None if it is held."""
+class Leased(Value, frozen=True):
+    """The one connection to an account, as its holder has it."""
+
+    platform: str
+    account: str
+    me: str
+    epoch: int
+    cursor: str
+    """How far its messages had been taken in when it was leased."""
+
+
+def take_connection(platform: str, account: str, me: str) -> Transaction[Leased | None]:
+    """Hold the one connection to an account; None if somebody else does."""
     rows = yield q.take_connection(account=account_key(platform, account), me=me)
-    return rows[0][1] if rows else None
+    return Leased(platform, account, me, rows[0][0], rows[0][1]) if rows else None
 
 
 def leave_connection(platform: str, account: str, me: str) -> Transaction[None]:
@@ -43,10 +55,11 @@ def leave_connection(platform: str, account: str, me: str) -> Transaction[None]:
     yield q.leave_connection(account=account_key(platform, account), me=me)
 
 
-def set_cursor(platform: str, account: str, me: str, cursor: str) -> Transaction[None]:
+def set_cursor(held: Leased, cursor: str) -> Transaction[None]:
     """Keep how far an account's messages were taken in."""
-    if not (yield q.set_cursor(account=account_key(platform, account), me=me, cursor=cursor)):
-        raise Fenced(f"the connection to {platform}.{account}")
+    account = account_key(held.platform, held.account)
+    if not (yield q.set_cursor(account=account, me=held.me, epoch=held.epoch, cursor=cursor)):
+        raise Fenced(f"the connection to {held.platform}.{held.account}")
 
 
 def _free() -> Transaction[None]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from segue.core.contracts import Accept, Connection, Letter, Longest
+from segue.core.contracts import Accept, Connection, Cursor, Letter, Longest
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
 from segue.errors import SendLater, SendNever, SendUnsure, StoreError
@@ -89,7 +89,7 @@ class FakeAdapter:
 class Polling(FakeAdapter):
     """An adapter that fetches what the platform has to tell."""
 
-    async def arrivals(self, accept: Accept) -> None:
+    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
         """Take messages in until cancelled."""
         async for parcel in self.there.feed.parcels():
             await self.take(parcel.body, accept)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from segue.core.contracts import Accept, Adapter, Pulls
+from segue.core.contracts import Accept, Adapter, Cursor, Pulls
 from segue.core.lanes import Address, Kind
 from segue.core.values import Value
 from segue.errors import StoreError
@@ -85,14 +85,30 @@ class Quotes(Harness, Protocol):
         ...
 
 
+class Bookmark:
+    """A cursor kept in memory: an account's harness has one, which outlives its adapters."""
+
+    def __init__(self, value: str = "") -> None:
+        self.value = value
+
+    async def read(self) -> str:
+        """What was kept last."""
+        return self.value
+
+    async def keep(self, value: str) -> None:
+        """Keep it."""
+        self.value = value
+
+
 @asynccontextmanager
-async def pulling(adapter: Pulls, accept: Accept) -> AsyncIterator[None]:
+async def pulling(adapter: Pulls, accept: Accept, cursor: Cursor | None = None) -> AsyncIterator[None]:
     """Run an adapter that fetches its arrivals, as the gateway does: a connection that breaks is made again."""
+    kept = cursor or Bookmark()
 
     async def stay_connected() -> None:
         while True:
             try:
-                await adapter.arrivals(accept)
+                await adapter.arrivals(accept, kept)
             except (OSError, StoreError, TimeoutError):
                 await asyncio.sleep(0)
 

@@ -4,8 +4,8 @@ select tip_session, tip, length from sessions where id = :session {for_update};
 
 -- name: add_entry
 -- One more entry.
-insert into entries (session, n, parent_session, parent, role, person, name, parts, at, turn)
-values (:session, :n, :parent_session, :parent, :role, :person, :name, :parts, :at, :turn);
+insert into entries (session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address)
+values (:session, :n, :parent_session, :parent, :role, :person, :name, :parts, :at, :turn, :identity, :address);
 
 -- name: set_tip
 -- A session ends here from now on.
@@ -14,17 +14,20 @@ update sessions set tip_session = :tip_session, tip = :tip, length = :length,
 
 -- name: entries_upto
 -- The entries of a session from this one back.
-select session, n, parent_session, parent, role, person, name, parts, at, turn from entries
+select session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address
+from entries
 where session = :session and n <= :n order by n desc limit :count;
 
 -- name: entry
 -- One entry.
-select session, n, parent_session, parent, role, person, name, parts, at, turn from entries
+select session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address
+from entries
 where session = :session and n = :n;
 
 -- name: entries_since
 -- All entries of a session from this one on, whichever branch they are on.
-select session, n, parent_session, parent, role, person, name, parts, at, turn from entries
+select session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address
+from entries
 where session = :session and n > :n order by n limit :count;
 
 -- name: add_tip_move

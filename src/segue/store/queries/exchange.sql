@@ -17,8 +17,8 @@ where id = :session and closed is null returning tail, holder, epoch, head, tip_
 
 -- name: add_turn_from
 -- The turn of an arrival, if its lane still speaks to that session, and its speaker is still that person.
-insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace)
-select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :at, :trace
+insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
+select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :at, :trace, :identity
 from bindings b where b.lane = :lane and b.until is null and b.session = :session
   and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
 
@@ -49,7 +49,8 @@ update sessions set running = :running where id = :session;
 
 -- name: waiting
 -- The turns of a session that nobody has answered, in order.
-select seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace from turns
+select seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity
+from turns
 where session = :session and seq > :head and outcome is null order by seq limit :count;
 
 -- name: hold
@@ -242,7 +243,8 @@ update connections set holder = null where account = :account and holder = :me;
 
 -- name: set_cursor
 -- How far an account's messages were taken in.
-update connections set cursor = :cursor where account = :account and holder = :me returning account;
+update connections set cursor = :cursor
+where account = :account and holder = :me and epoch = :epoch returning account;
 
 -- name: free_connections
 -- The connections of a replica that isn't alive are free.

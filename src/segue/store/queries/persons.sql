@@ -1,6 +1,6 @@
 -- name: identity
 -- Who an identity is now.
-select p.id, p.name, p.since from identities i join persons p on p.id = i.person where i.key = :key;
+select p.id, p.name, p.since, p.heard from identities i join persons p on p.id = i.person where i.key = :key;
 
 -- name: person
 -- One person by id.
@@ -13,6 +13,15 @@ insert into persons (id, name, since) values (:person, :name, :at);
 -- name: rename_person
 -- Keep the name that the platform shows now.
 update persons set name = :name where id = :person;
+
+-- name: hear
+-- Somebody asks an agent something; nothing comes back if they had before.
+update persons set heard = :at where id = :person and heard is null returning id;
+
+-- name: heard_as_one
+-- Two persons turned out to be one: an agent has met the one if it has met either.
+update persons set heard = (select min(both.heard) from persons both where both.id = :kept or both.id = :gone)
+where id = :kept;
 
 -- name: add_identity
 -- Another way in which a platform knows this person; nothing comes back if somebody else was first.
