@@ -12,9 +12,10 @@ from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from segue.core.envelopes import Voices
 from segue.core.lanes import Address
-from segue.core.messages import Arrival, Delivery, Part, Sending, ToolCall, ToolResult
+from segue.core.messages import Arrival, Delivery, File, Part, Sending, ToolCall, ToolResult
 from segue.core.transcripts import Draft, Entry
 from segue.core.values import Moment, SessionId, Value
+from segue.errors import Invalid
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -239,15 +240,18 @@ class Closes(Protocol):
 
 
 class Usage(Value, frozen=True):
-    """What a turn cost, as far as the agent knows."""
+    """What one request to a model cost, as far as the agent knows; a turn may have several."""
 
     model: str
     input: int = 0
+    """Tokens of the whole prompt, those read from and written to a cache included."""
     output: int = 0
+    """Tokens of the answer, those of its reasoning included."""
     reasoning: int = 0
     cache_read: int = 0
     cache_write: int = 0
     cost: float | None = None
+    """In US dollars."""
 
 
 Event = Part | Usage
@@ -287,6 +291,22 @@ class NoTools:
         return ToolResult(call.id, f"There is no tool {call.name}.", failed=True)
 
 
+class Files(Protocol):
+    """Where the files of a message are kept."""
+
+    async def read(self, file: File) -> bytes:
+        """What is in a file; raises `Invalid` if it isn't kept here."""
+        ...
+
+
+class NoFiles:
+    """For a gateway that keeps no files."""
+
+    async def read(self, file: File) -> bytes:
+        """There is none."""
+        raise Invalid("file", f"{file.name} isn't kept here", "Give the gateway a place for files.")
+
+
 class Work(Value, frozen=True):
     """One turn, as an agent gets it."""
 
@@ -301,6 +321,7 @@ class Work(Value, frozen=True):
     """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
     voices: Voices = Voices.ONE
     tools: Tools = NoTools()
+    files: Files = NoFiles()
 
 
 class Agent(Protocol):
@@ -317,4 +338,16 @@ class Steers(Protocol):
 
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
         """Give a running turn what its person said meanwhile; False if it came too late."""
+        ...
+
+
+@runtime_checkable
+class Compresses(Protocol):
+    """An agent that knows how much it can be sent, and sums a conversation up in a way of its own."""
+
+    window: int
+    """Tokens that a prompt and its answer may have together; 0 if nobody knows."""
+
+    async def summary(self, work: Work, focus: str) -> str:
+        """What was said in the transcript, in short, for the agent itself to go on from; `focus` is what matters."""
         ...
