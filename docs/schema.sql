@@ -7,6 +7,11 @@ create table persons (
   since real not null
 ) strict, without rowid;
 
+create table heard (
+  person text primary key references persons (id),
+  at real not null
+) strict, without rowid;
+
 create table identities (
   key text primary key,
   person text not null references persons (id),
@@ -139,6 +144,8 @@ create table entries (
   parts text not null,
   at real not null,
   turn integer not null,
+  identity text not null,
+  address text not null,
   unique (session, n),
   foreign key (parent_session, parent) references entries (session, n),
   check ((parent is null) = (parent_session is null))
@@ -179,6 +186,9 @@ create unique index titles_exact on titles (owner, name, number) where until is 
 create table contexts (
   id integer primary key,
   session text not null references sessions (id),
+  lanes text not null,
+  summary text not null,
+  voices text not null check (voices in ('one', 'several', 'places')),
   section text not null,
   since real not null
 ) strict;
@@ -237,6 +247,7 @@ create table turns (
   within integer,
   stopped_by text,
   error text,
+  identity text not null default '',
   primary key (session, seq),
   check ((outcome is null) = (finished is null))
 ) strict;

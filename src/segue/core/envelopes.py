@@ -1,25 +1,102 @@
-"""What a model is sent of somebody's words: the author is data beside the text, never a prefix that it could forge."""
+"""What a model is sent of somebody's words: the author is data beside the text, never a prefix that it could forge.
+
+Law: an envelope is one line of JSON, and `read` gives exactly what it was made of. It is a function of its entry and
+of the session's voices, and entries never change, so what an entry reads like doesn't change either.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
 
-from segue.core.transcripts import Draft, Entry, Role
+from segue.core.lanes import Address, Identity, clean_name
+from segue.core.messages import Aside, Notice, Parts, Summary, Text
+from segue.core.pseudonyms import Veil
+from segue.core.transcripts import Author, Draft, Entry, Role, Source
+from segue.core.values import Value
+
+Words = TypeVar("Words", Draft, Entry)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class Voices(StrEnum):
     """How many people an agent hears in a session."""
 
     ONE = "one"
-    """One person: their words are sent as they are."""
+    """One person in one place: their words are sent as they are."""
     SEVERAL = "several"
-    """Several people, or one in several places: each message is an envelope that names its author."""
+    """Several people in one place: each message is an envelope that names its author."""
+    PLACES = "places"
+    """Several places, one person or more: each envelope names its author and its place."""
+
+
+class Envelope(Value, frozen=True):
+    """Somebody's words with who said them and, where that can differ, where."""
+
+    id: str
+    """The author's id on their platform, or what stands for it: two people of one name have two."""
+    name: str
+    text: str
+    place: Mapping[str, str] = {}
+    """The parts of the address that aren't empty."""
+
+    def write(self) -> str:
+        """The envelope as a model gets it."""
+        place = {"place": self.place} if self.place else {}
+        whole = {"author": {"id": self.id, "name": self.name}, **place, "text": self.text}
+        line = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+        # An id may hold half of a UTF-16 pair, which nothing can send as it is.
+        return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", line)
 
 
 def words(said: Draft | Entry, voices: Voices) -> str:
     """The text of what was said as a model is to get it."""
     if voices is Voices.ONE or said.author.role is not Role.PERSON:
-        return said.text
-    return msgspec.json.encode({"author": said.author.name, "text": said.text}).decode()
+        return told(said.parts)
+    author, source = said.author, said.source
+    id = Identity.parse(source.identity).user if source.identity else author.person
+    place = _place(source.address) if voices is Voices.PLACES else {}
+    return Envelope(id, clean_name(author.name), said.text, place).write()
+
+
+def told(parts: Parts) -> str:
+    """The words of a message, with what only the agent is told."""
+    return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Aside | Summary))
+
+
+def read(text: str) -> Envelope:
+    """The envelope that was written so."""
+    whole = json.loads(text)
+    return Envelope(whole["author"]["id"], whole["author"]["name"], whole["text"], whole.get("place", {}))
+
+
+def veiled(said: Words, veil: Veil) -> Words:
+    """The same words by an author, and from a place, as an agent may know them."""
+    if said.author.role is Role.AGENT:
+        return said
+    identity = Identity.parse(said.source.identity) if said.source.identity else None
+    address = Address.parse(said.source.address) if said.source.address else None
+    near = [spot for spot in (identity, address) if spot is not None]
+    # What people said stays as they said it; what the gateway told the agent of them doesn't.
+    parts = tuple(Aside(veil.text(part.text, near)) if isinstance(part, Aside) else part for part in said.parts)
+    return msgspec.structs.replace(
+        said,
+        author=Author(said.author.role, said.author.person, veil.text(said.author.name, near)),
+        parts=parts,
+        source=Source(
+            veil.identity(identity).key if identity else "",
+            veil.address(address).key if address else "",
+        ),
+    )
+
+
+def _place(address: str) -> dict[str, str]:
+    if not address:
+        return {}
+    parts = msgspec.structs.asdict(Address.parse(address))
+    return {name: part for name, part in parts.items() if part}

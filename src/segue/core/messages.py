@@ -64,6 +64,12 @@ class Notice(Value, frozen=True, tag="notice"):
     text: str
 
 
+class Aside(Value, frozen=True, tag="aside"):
+    """Something that the gateway tells the agent alone; people aren't shown it."""
+
+    text: str
+
+
 class Summary(Value, frozen=True, tag="summary"):
     """What was said up to and including an entry, in short; the entries themselves stay where they are."""
 
@@ -73,7 +79,7 @@ class Summary(Value, frozen=True, tag="summary"):
     """The last entry that the summary stands for."""
 
 
-Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Summary
+Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Summary
 Parts = tuple[Part, ...]
 
 _encoder = msgspec.json.Encoder()

@@ -43,11 +43,23 @@ AGENT = Author(Role.AGENT)
 GATEWAY = Author(Role.GATEWAY)
 
 
+class Source(Value, frozen=True):
+    """As whom and where somebody said it, as their platform knows both: an identity's key and an address's."""
+
+    identity: str = ""
+    address: str = ""
+
+
+NOWHERE = Source()
+"""It wasn't said on a platform, or nobody knows where."""
+
+
 class Draft(Value, frozen=True):
     """An entry that isn't written yet."""
 
     author: Author
     parts: Parts
+    source: Source = NOWHERE
 
     @property
     def text(self) -> str:
@@ -65,6 +77,7 @@ class Entry(Value, frozen=True):
     at: Moment
     turn: int = 0
     """The turn that wrote it; 0 when it came in by other means."""
+    source: Source = NOWHERE
 
     @property
     def text(self) -> str:

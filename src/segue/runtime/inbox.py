@@ -121,7 +121,7 @@ class Inbox:
                 if answer.text:
                     yield from self._say(arrival, answer.text, trace, at)
                 if answer.ask:
-                    return Instead(answer.ask)
+                    return Instead(answer.ask, answer.kind, answer.session)
                 return Handled(LOOK + answer.look if answer.look else "command")
             if not self._meant(arrival, lane):
                 return Handled("not for the agent")

@@ -23,6 +23,7 @@ from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
+from segue.core.turns import TurnKind
 from segue.core.values import SessionId, Value
 from segue.errors import Refused
 from segue.runtime.watches import Arrived, Changed, Growing, Sight, Watches
@@ -218,7 +219,7 @@ class Window:
             for tip in tips:
                 self._told[tip.session] = max(self._told[tip.session], tip.n)
             self._answered = max((e.turn for e in path if session and e.tip.session == session.id), default=0)
-            await self._send({"waiting": [_waiting(turn) for turn in waiting if turn.kind == turns.ARRIVAL]})
+            await self._send({"waiting": [_waiting(turn) for turn in waiting if turn.kind is TurnKind.ARRIVAL]})
 
     def _turn_to(self, session: Session | None) -> dict[str, Any]:
         """Watch a session; if it isn't the one that was shown, all of it is new."""

@@ -16,9 +16,11 @@ from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, S
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Text, ToolCall, ToolResult
 from segue.core.splitting import split
-from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entry, Role, Tip, visible
+from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, Tip, visible
+from segue.core.turns import TurnKind
 from segue.core.values import SessionId
 from segue.errors import Fenced
+from segue.runtime.beginnings import Beginning, begin, draft_of
 from segue.runtime.logs import traced
 from segue.runtime.metrics import Metrics
 from segue.runtime.paths import Paths
@@ -29,8 +31,8 @@ from segue.runtime.streams import Stream
 from segue.runtime.tracing import Tracing
 from segue.runtime.wakes import Wake
 from segue.runtime.watches import Growing, Watches
-from segue.store import turns
-from segue.store.turns import ARRIVAL, Finish, Outcome, Reply, Run, Streamed, Turn
+from segue.store import transcripts, turns
+from segue.store.turns import Finish, Outcome, Reply, Run, Streamed, Turn
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ FAILED = (
 )
 STOPPED = "(Stopped.)"
 _LONGEST_BACKOFF = 30.0
+_BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND}
+"""What may go back further than a summary."""
 
 
 class Hung(Exception):
@@ -77,6 +81,7 @@ class Live:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.begun = Beginning((), tuple(draft_of(turn) for turn in run.turns))
         self.answering: asyncio.Task[None] | None = None
         self.stopping = False
         self.work: Work | None = None
@@ -211,7 +216,7 @@ class Turns:
                 await self._hand_over(live.run)
                 raise
             except Exception as error:  # noqa: BLE001 -- the agent isn't ours: whatever it raises fails its turn alone
-                run = await self._fail(live.run, error)
+                run = await self._fail(live, error)
             finally:
                 del self._live[live.run.held.session]
 
@@ -220,9 +225,10 @@ class Turns:
         run = live.run
         if run.deaths >= self._settings.deaths:
             raise Hung(f"the process died {run.deaths} times over it")
-        path = await self._paths.to(run.tip)
-        asked = tuple(draft_of(turn) for turn in run.turns)
-        work = live.work = Work(run.held.session, run.name, "", tuple(visible(path)), asked, run.journal)
+        begun = live.begun = begin(run, await self._path(run))
+        if begun.notice:
+            return await self._write(live, _notice(run, begun))
+        work = live.work = Work(run.held.session, run.name, "", tuple(visible(begun.path)), begun.asked, run.journal)
         address = Address.parse(run.turns[-1].route) if run.turns[-1].route else Address("", "")
         account = address.platform, address.account
         adapter = self._adapters.get(account)
@@ -247,7 +253,12 @@ class Turns:
             await stream.end()
         self._probe(Point.TURN_ANSWERED)
         done = _finish(live, said, stream.streamed, adapter.longest if adapter else None)
-        return await self._write(run, done, path)
+        return await self._write(live, done)
+
+    async def _path(self, run: Run) -> list[Entry]:
+        if run.turns[0].kind in _BACK:
+            return await self._store.read(transcripts.path, run.tip)
+        return await self._paths.to(run.tip)
 
     async def _answer(self, work: Work, said: Said, stream: Stream, run: Run) -> None:
         """Take in what the agent says; a hung one is given up."""
@@ -286,7 +297,7 @@ class Turns:
         speaker = live.run.turns[0].person
         waiting = await self._store.read(turns.waiting, live.run.held.session, 100)
         known = {turn.seq for turn in (*live.run.turns, *live.taken_in)}
-        more = [t for t in waiting if t.seq not in known and t.person == speaker and t.kind == ARRIVAL]
+        more = [t for t in waiting if t.seq not in known and t.person == speaker and t.kind is TurnKind.ARRIVAL]
         if not more:
             return
         if self._settings.busy is Busy.INTERRUPT:
@@ -296,14 +307,15 @@ class Turns:
         if isinstance(self._agent, Steers) and live.work and await self._agent.steer(live.work, drafts):
             live.taken_in += more
 
-    async def _write(self, run: Run, done: Finish, path: list[Entry]) -> Run | None:
-        at = self._clock()
+    async def _write(self, live: Live, done: Finish) -> Run | None:
+        run, at = live.run, self._clock()
         finished = await self._store.write(turns.finish, run.held, done, at)
         self._probe(Point.TURN_FINISHED)
-        if finished.tip is not None and finished.before == run.tip:
-            entries, parent = list(path), run.tip
+        if finished.tip is not None and finished.before == (done.onto.tip if done.onto else run.tip):
+            entries, parent = list(live.begun.path), finished.before
             for n, draft in enumerate(done.drafts, finished.tip.n - len(done.drafts) + 1):
-                entry = Entry(Tip(run.held.session, n), parent, draft.author, draft.parts, at, run.name)
+                tip = Tip(run.held.session, n)
+                entry = Entry(tip, parent, draft.author, draft.parts, at, run.name, draft.source)
                 entries.append(entry)
                 parent = entry.tip
             self._paths.keep(finished.tip, entries, run.tip)
@@ -314,8 +326,9 @@ class Turns:
         self._metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
         self._finished(run, done)
 
-    async def _fail(self, run: Run, error: Exception) -> Run | None:
+    async def _fail(self, live: Live, error: Exception) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""
+        run = live.run
         # The error's words may quote what somebody said: its name and its place say enough.
         where = traceback.extract_tb(error.__traceback__)[-1:]
         at = f"{where[0].filename}:{where[0].lineno}" if where else ""
@@ -333,10 +346,10 @@ class Turns:
                 asyncio.get_running_loop().call_later(delay, self.wake.set)
                 return None
             text = FAILED.format(times=failed if run.deaths < self._settings.deaths else run.deaths)
-            drafts = (*(draft_of(turn) for turn in run.turns), Draft(GATEWAY, (Notice(text),)))
+            drafts = (*live.begun.asked, Draft(GATEWAY, (Notice(text),)))
             replies = _replies(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
-            done = Finish(seqs, drafts, replies, (), Outcome.FAILED, repr(error)[:500], run.streamed)
+            done = Finish(seqs, drafts, replies, (), Outcome.FAILED, repr(error)[:500], run.streamed, live.begun.onto)
             finished = await self._store.write(turns.finish, run.held, done, self._clock())
         except Fenced as fenced:
             log.warning("%s", fenced)
@@ -357,7 +370,7 @@ def _finish(live: Live, said: Said, streamed: Streamed, longest: Longest | None)
     """All that a turn leaves behind."""
     run = live.run
     answered = (*run.turns, *live.taken_in)
-    drafts = [draft_of(turn) for turn in answered]
+    drafts = [*live.begun.asked, *(draft_of(turn) for turn in live.taken_in)]
     text, shown, outcome = said.text, 0, Outcome.ANSWERED
     if said.parts:
         drafts.append(Draft(AGENT, tuple(said.parts)))
@@ -367,7 +380,13 @@ def _finish(live: Live, said: Said, streamed: Streamed, longest: Longest | None)
         drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
     replies = _replies(run, tuple(live.taken_in), text, shown, longest)
     seqs = tuple(turn.seq for turn in answered)
-    return Finish(seqs, tuple(drafts), replies, tuple(said.usage), outcome, None, streamed)
+    return Finish(seqs, tuple(drafts), replies, tuple(said.usage), outcome, None, streamed, live.begun.onto)
+
+
+def _notice(run: Run, begun: Beginning) -> Finish:
+    """What the gateway did by itself, and says."""
+    seqs = tuple(turn.seq for turn in run.turns)
+    return Finish(seqs, (), _replies(run, (), begun.notice, 0, None), onto=begun.onto)
 
 
 def _replies(run: Run, taken_in: tuple[Turn, ...], text: str, shown: int, longest: Longest | None) -> tuple[Reply, ...]:
@@ -378,9 +397,3 @@ def _replies(run: Run, taken_in: tuple[Turn, ...], text: str, shown: int, longes
     answers = tuple(turn.message for turn in (*run.turns, *taken_in) if turn.message)
     pieces = split(text, longest) if longest else [text]
     return tuple(Reply(Address.parse(route), piece, shown, answers) for piece in pieces)
-
-
-def draft_of(turn: Turn) -> Draft:
-    """What was asked, with its author."""
-    role = Role.PERSON if turn.kind == ARRIVAL else Role.GATEWAY
-    return Draft(Author(role, turn.person, turn.name), turn.parts)

@@ -9,10 +9,12 @@ import msgspec
 
 from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_key, clean_place, lane_of
-from segue.core.messages import Arrival, Notice, Parts, encode_parts
+from segue.core.messages import Arrival, Aside, Notice, Parts, encode_parts
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
+from segue.core.prompts import RESET, first_words
 from segue.core.resets import Due, Policies, due
-from segue.core.transcripts import Author, Draft, Role, Tip
+from segue.core.transcripts import GATEWAY, Author, Draft, Role, Source, Tip
+from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refused
 from segue.store import actors, moves, persons, places, transcripts
@@ -20,7 +22,7 @@ from segue.store.persons import Met
 from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
-from segue.store.turns import ARRIVAL, Claim, Run, Turn
+from segue.store.turns import Claim, Run, Turn
 
 KEPT = 8 * 86400.0
 """Seconds for which a redelivery is known: a day more than the most patient platform tries."""
@@ -87,9 +89,12 @@ class Queued(Value, frozen=True):
 
 
 class Instead(Value, frozen=True):
-    """Something else is to be asked than what came in: a command moved the lane and brought words for the agent."""
+    """Something else is to be asked than what came in: a command brought words for the agent, or a turn of its own."""
 
     parts: Parts
+    kind: TurnKind = TurnKind.ARRIVAL
+    session: SessionId | None = None
+    """The session that it is asked of; None is the one that the lane speaks to by now, begun if need be."""
 
 
 Gate = Callable[[Arrival, Met, Lane], Transaction[Handled | Instead | None]]
@@ -128,6 +133,8 @@ def accept(
         return passed
     if isinstance(passed, Instead):
         arrival = msgspec.structs.replace(arrival, parts=passed.parts)
+        if passed.session is not None:
+            return (yield from _queue(arrival, passed.session, lane, met, None, me, trace, at, passed.kind))
         lane, row = yield from _look(place, settings, met.person)
     if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, at))):
         return edited
@@ -258,7 +265,8 @@ def _edit(arrival: Arrival, place: Place, person: Person, at: Moment) -> Transac
         return Handled("edited")
     author = Author(Role.PERSON, person.id, person.name)
     parts = (Notice("edits what they said before:"), *arrival.parts)
-    yield from transcripts.append(session, [Draft(author, parts)], at)
+    source = Source(arrival.speaker.identity.key, place.address.key)
+    yield from transcripts.append(session, [Draft(author, parts, source)], at)
     return Handled("edited later")
 
 
@@ -271,17 +279,18 @@ def _queue(
     me: str | None,
     trace: str,
     at: Moment,
+    kind: TurnKind = TurnKind.ARRIVAL,
 ) -> Transaction[Queued]:
     rows = yield q.enqueue(session=session, me=me, at=at)
     if not rows:
         raise Moved
-    seq, holder, epoch, head, tip_session, tip = rows[0]
+    seq, holder, epoch, head, tip_session, tip_n = rows[0]
     person, parts = met.person, encode_parts(arrival.parts)
     # The session is locked now: if the lane still speaks to it, this message belongs here.
     added = yield q.add_turn_from(
         session=session,
         seq=seq,
-        kind=ARRIVAL,
+        kind=kind,
         lane=lane.key,
         route=lane.address.key,
         person=person.id,
@@ -295,12 +304,13 @@ def _queue(
     )
     if not added:
         raise Moved
+    tip = (yield from _tell(session, met, reset, at)) or tip_of(tip_session, tip_n)
     if me is None or holder != me or head + 1 != seq:
         return Queued(session, seq, lane, met, reset)
     turn = Turn(
         session,
         seq,
-        ARRIVAL,
+        kind,
         lane.key,
         lane.address.key,
         person.id,
@@ -310,6 +320,17 @@ def _queue(
         arrival.parts,
         at,
         trace,
+        arrival.speaker.identity.key,
     )
-    run = Run(Claim(session, me, epoch), (turn,), tip_of(tip_session, tip))
+    run = Run(Claim(session, me, epoch), (turn,), tip)
     return Queued(session, seq, lane, met, reset, run)
+
+
+def _tell(session: SessionId, met: Met, reset: Due | None, at: Moment) -> Transaction[Tip | None]:
+    """Tell the agent, once, why it starts over and that it hears somebody for the first time ever."""
+    # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
+    new = not met.heard and bool((yield q.hear(person=met.person.id, at=at)))
+    asides = ([RESET[reset]] if reset else []) + ([first_words(met.person.name)] if new else [])
+    if not asides:
+        return None
+    return (yield from transcripts.append(session, [Draft(GATEWAY, (Aside(text),)) for text in asides], at))

@@ -124,6 +124,8 @@ def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -
             parts=encode_parts(tuple(_named(part, session, after) for part in line.parts)),
             at=line.at,
             turn=line.turn,
+            identity="",
+            address="",
         )
 
 

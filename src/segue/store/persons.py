@@ -19,6 +19,8 @@ class Met(Value, frozen=True):
 
     person: Person
     new: bool = False
+    heard: bool = False
+    """Whether an agent was ever asked something by them."""
 
 
 class Merge(Value, frozen=True):
@@ -37,10 +39,12 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     name = clean_name(speaker.name)
     known: dict[str, Person] = {}
     unknown: list[str] = []
+    heard = False
     for key in sorted(Identity(platform, account, user).key for user in users):
         rows = yield q.identity(key=key)
         if rows:
             known[rows[0][0]] = person_of(rows[0])
+            heard = heard or rows[0][3] is not None
         else:
             unknown.append(key)
     first_time = not known
@@ -58,7 +62,7 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     if name and name != person.name:
         yield q.rename_person(person=person.id, name=name)
         person = Person(person.id, name, person.since)
-    return Met(person, first_time)
+    return Met(person, first_time, heard)
 
 
 def join(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
@@ -76,6 +80,7 @@ def join(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Mome
     yield q.add_merge(merge=id, kept=kept, gone=gone, why=why, by=by, at=at)
     yield q.add_move(move=id, kind="merge", lane=None, session=None, by=by, at=at)
     yield from _fold_lanes(gone, kept, by, id, at)
+    yield q.heard_as_one(kept=kept, gone=gone)
     yield q.move_identities(kept=kept, gone=gone)
     yield q.move_sessions(kept=kept, gone=gone)
     yield from _retitle(gone, at)

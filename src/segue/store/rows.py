@@ -9,7 +9,7 @@ from segue.core.lanes import Kind, Lane, Person
 from segue.core.messages import decode_parts
 from segue.core.moves import Why
 from segue.core.titles import Title
-from segue.core.transcripts import Author, Entry, Role, Session, Tip, TipMove
+from segue.core.transcripts import Author, Entry, Role, Session, Source, Tip, TipMove
 from segue.core.values import Moment, PersonId, SessionId, Value
 
 
@@ -65,14 +65,19 @@ def session_of(row: Row) -> Session:
 
 def entry_of(row: Row) -> Entry:
     """An entry from its row."""
-    session, n, parent_session, parent, role, person, name, parts, at, turn = row
-    author = _author(role, person, name)
-    return Entry(Tip(session, n), tip_of(parent_session, parent), author, decode_parts(parts), at, turn)
+    session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address = row
+    author, source = _author(role, person, name), _source(identity, address)
+    return Entry(Tip(session, n), tip_of(parent_session, parent), author, decode_parts(parts), at, turn, source)
 
 
 @lru_cache(maxsize=1024)
 def _author(role: str, person: str, name: str) -> Author:
     return Author(Role(role), person, name)
+
+
+@lru_cache(maxsize=1024)
+def _source(identity: str, address: str) -> Source:
+    return Source(identity, address)
 
 
 def standing_of(row: Row) -> Standing:

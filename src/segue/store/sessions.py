@@ -97,17 +97,6 @@ def child(parent: SessionId, label: str) -> Transaction[SessionId]:
     return SessionId(rows[0][0])
 
 
-def set_context(session: SessionId, section: str, at: Moment) -> Transaction[None]:
-    """What the agent is told from now on about where and with whom it talks."""
-    yield q.add_context(session=session, section=section, at=at)
-
-
-def context(session: SessionId) -> Transaction[str]:
-    """What the agent is told now about where and with whom it talks."""
-    rows = yield q.context(session=session)
-    return str(rows[0][0]) if rows else ""
-
-
 def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[SessionId], at: Moment) -> Transaction[None]:
     """Remember the list that a person is shown."""
     person = yield from actors.hold(person)

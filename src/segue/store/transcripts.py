@@ -45,6 +45,8 @@ def add(
             parts=encode_parts(draft.parts),
             at=at,
             turn=turn,
+            identity=draft.source.identity,
+            address=draft.source.address,
         )
         parent = Tip(session, n)
     return parent
@@ -150,7 +152,7 @@ def compress(session: SessionId, text: str, upto: Tip, by: PersonId, at: Moment)
         raise Refused(Refusal.NOT_FOUND)
     draft = Draft(GATEWAY, (Summary(text, upto.session, upto.n),))
     tip = yield from add(session, before, length, [draft], at, 0)
-    yield from _record(session, before, tip, TipMove.COMPRESS, by, at)
+    yield from record(session, before, tip, TipMove.COMPRESS, by, at)
     yield from _set_tip(session, tip, length + 1, at)
     return tip
 
@@ -191,14 +193,13 @@ def _tip(session: SessionId) -> Transaction[Tip | None]:
 def _move(
     session: SessionId, tip: Tip | None, to: Tip | None, length: int, why: TipMove, by: PersonId, at: Moment
 ) -> Transaction[Tip | None]:
-    yield from _record(session, tip, to, why, by, at)
+    yield from record(session, tip, to, why, by, at)
     yield from _set_tip(session, to, length, at)
     return to
 
 
-def _record(
-    session: SessionId, tip: Tip | None, to: Tip | None, why: TipMove, by: PersonId, at: Moment
-) -> Transaction[None]:
+def record(session: SessionId, tip: Tip | None, to: Tip | None, why: TipMove, by: str, at: Moment) -> Transaction[None]:
+    """Remember that a tip moved; the caller sets it."""
     yield q.add_tip_move(
         session=session,
         from_session=tip.session if tip else None,

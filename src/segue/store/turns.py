@@ -11,15 +11,15 @@ import msgspec
 from segue.core.contracts import Row, Transaction, Usage
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Parts, decode_parts, encode_parts
-from segue.core.transcripts import Draft, Tip
+from segue.core.transcripts import Draft, Tip, TipMove
+from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.errors import Fenced
+from segue.errors import Fenced, Refusal, Refused
 from segue.store import transcripts
 from segue.store.rows import tip_of
 from segue.store.statements import q
+from segue.store.transactions import Moved
 
-ARRIVAL = "arrival"
-"""The kind of a turn that somebody asked for by speaking."""
 _MOST_TOGETHER = 100
 
 
@@ -36,7 +36,7 @@ class Turn(Value, frozen=True):
 
     session: SessionId
     seq: int
-    kind: str
+    kind: TurnKind
     lane: str | None
     route: str
     person: str
@@ -46,6 +46,8 @@ class Turn(Value, frozen=True):
     parts: Parts
     accepted: Moment
     trace: str
+    identity: str = ""
+    """As whom its person said it; empty if nobody did."""
 
 
 class Outcome(StrEnum):
@@ -74,6 +76,39 @@ class Reply(Value, frozen=True):
     answers: tuple[str, ...] = ()
 
 
+class Onto(Value, frozen=True):
+    """Where a turn moves the tip before it adds its entries, why, and who asked for it."""
+
+    tip: Tip | None
+    why: TipMove
+    by: str
+
+
+class Ask(Value, frozen=True):
+    """A turn that no arrival brings: asked of a session by its id."""
+
+    session: SessionId
+    kind: TurnKind
+    call: str
+    """Its key: asked again, it is the same turn."""
+    parts: Parts
+    person: str
+    """On whose behalf."""
+    name: str = ""
+    lane: str | None = None
+    route: str = ""
+    """The key of the address that its answer goes to; empty if nobody is to be told."""
+    trace: str = ""
+
+
+class Asked(Value, frozen=True):
+    """The turn that an ask made when it was first run."""
+
+    session: SessionId
+    turn: int
+    outcome: str | None = None
+
+
 class Finish(Value, frozen=True):
     """All that a turn leaves behind; it is written together or not at all."""
 
@@ -85,6 +120,9 @@ class Finish(Value, frozen=True):
     outcome: Outcome = Outcome.ANSWERED
     error: str | None = None
     streamed: Streamed = Streamed.NO
+    onto: Onto | None = None
+    onward: tuple[Ask, ...] = ()
+    """What it asks of other sessions."""
 
 
 class Run(Value, frozen=True):
@@ -123,9 +161,9 @@ def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:
     if not waiting:
         return ()
     first = waiting[0]
-    if first.kind != ARRIVAL:
+    if first.kind is not TurnKind.ARRIVAL:
         return (first,)
-    return tuple(takewhile(lambda t: (t.kind, t.person, t.lane) == (ARRIVAL, first.person, first.lane), waiting))
+    return tuple(takewhile(lambda t: (t.kind, t.person, t.lane) == (first.kind, first.person, first.lane), waiting))
 
 
 def claim(me: str, count: int) -> Transaction[list[Run]]:
@@ -160,8 +198,8 @@ def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:
 
 def turn_of(session: SessionId, row: Row) -> Turn:
     """A turn from a row of the `waiting` query."""
-    seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace = row
-    return Turn(session, seq, kind, lane, route, person, name, message, quotes, decode_parts(parts), accepted, trace)
+    seq, kind, lane, route, person, name, message, quotes, parts, *rest = row
+    return Turn(session, seq, TurnKind(kind), lane, route, person, name, message, quotes, decode_parts(parts), *rest)
 
 
 def journal(held: Claim, turn: int, call: str, parts: Parts, at: Moment) -> Transaction[None]:
@@ -177,10 +215,41 @@ def journaled(session: SessionId, turn: int) -> Transaction[Parts]:
     return tuple(part for _, parts in rows for part in decode_parts(parts))
 
 
+def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
+    """Queue a turn that no arrival brings; asked again under the same key, it is the same turn."""
+    rows = yield q.turn_of_call(call=asked.call)
+    if rows:
+        return Asked(*rows[0])
+    queued = yield q.enqueue(session=asked.session, me=None, at=at)
+    if not queued:
+        raise Refused(Refusal.CLOSED)
+    added = yield q.add_turn(
+        session=asked.session,
+        seq=queued[0][0],
+        kind=asked.kind,
+        call=asked.call,
+        lane=asked.lane,
+        route=asked.route,
+        person=asked.person,
+        name=asked.name,
+        parts=encode_parts(asked.parts),
+        at=at,
+        trace=asked.trace,
+    )
+    if not added:
+        raise Moved
+    return Asked(asked.session, queued[0][0])
+
+
 def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     """Finish a turn: entries, deliveries, usage and the session's position move together."""
+    for other in sorted({held.session, *(asked.session for asked in done.onward)}) if done.onward else ():
+        yield q.lock_session(session=other)
     before, length, head, tail = yield from _held(held)
     session, name = held.session, done.turns[0]
+    if done.onto is not None:
+        yield from transcripts.record(session, before, done.onto.tip, done.onto.why, done.onto.by, at)
+        before = done.onto.tip
     tip = yield from transcripts.add(session, before, length, done.drafts, at, name)
     for seq in done.turns:
         within = None if seq == name else name
@@ -202,10 +271,22 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     )
     if not rows:
         raise Fenced(f"session {session}")
-    for address in sorted({reply.address.key for reply in done.replies}):
+    yield from _reply(session, name, length, done.replies, at)
+    if done.streamed is Streamed.YES or not done.replies:
+        first, last = keys_between(session, name)
+        yield q.end_streams(first=first, last=last, at=at)
+    for used in done.usage:
+        yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
+    for asked in done.onward:
+        yield from ask(asked, at)
+    return Finished(before, tip, Run(held, turns, tip) if turns else None)
+
+
+def _reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
+    for address in sorted({reply.address.key for reply in replies}):
         # Deliveries to one address get their numbers in the order of their commits.
         yield q.hold_name(name=address)
-    for part, reply in enumerate(done.replies):
+    for part, reply in enumerate(replies):
         yield q.add_delivery(
             key=delivery_key(session, name, part),
             account=account_key(reply.address.platform, reply.address.account),
@@ -217,12 +298,6 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
             answers=msgspec.json.encode(reply.answers).decode(),
             at=at,
         )
-    if done.streamed is Streamed.YES or not done.replies:
-        first, last = keys_between(session, name)
-        yield q.end_streams(first=first, last=last, at=at)
-    for used in done.usage:
-        yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
-    return Finished(before, tip, Run(held, turns, tip) if turns else None)
 
 
 def delivery_key(session: SessionId, turn: int, part: int) -> str:
@@ -253,6 +328,11 @@ def let_go(held: Claim, failed: int, delay: float) -> Transaction[int]:
     if not rows:
         raise Fenced(f"session {held.session}")
     return int(rows[0][0])
+
+
+def check(held: Claim) -> Transaction[None]:
+    """Hold the session, or raise `Fenced` if somebody else does."""
+    yield from _held(held)
 
 
 def _held(held: Claim) -> Transaction[tuple[Tip | None, int, int, int]]:

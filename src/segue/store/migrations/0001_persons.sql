@@ -6,6 +6,12 @@ create table persons (
   since {real} not null
 ) {clustered};
 
+-- Who has ever asked an agent something: a row of its own, since what is said holds the person's only for reading.
+create table heard (
+  person {key} primary key references persons (id),
+  at {real} not null
+) {clustered};
+
 -- `person` is who it is now, `first` who it was before any merge, so that a merge can be undone.
 create table identities (
   key {key} primary key,

@@ -12,6 +12,8 @@ create table entries (
   parts text not null,
   at {real} not null,
   turn {int} not null,
+  identity {key} not null,
+  address {key} not null,
   unique (session, n),
   foreign key (parent_session, parent) references entries (session, n),
   check ((parent is null) = (parent_session is null))
@@ -63,9 +65,13 @@ create table titles (
 create unique index titles_one_a_session on titles (session) where until is null;
 create unique index titles_exact on titles (owner, name, number) where until is null;
 
+-- What an agent is told about where it talks: for these lanes, after this summary, hearing so many voices.
 create table contexts (
   id {serial},
   session {key} not null references sessions (id),
+  lanes text not null,
+  summary {key} not null,
+  voices text not null check (voices in ('one', 'several', 'places')),
   section text not null,
   since {real} not null
 ) {strict};

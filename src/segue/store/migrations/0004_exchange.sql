@@ -42,6 +42,7 @@ create table turns (
   within {int},
   stopped_by {key},
   error text,
+  identity {key} not null default '',
   primary key (session, seq),
   check ((outcome is null) = (finished is null))
 ) {strict};

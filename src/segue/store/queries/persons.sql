@@ -1,6 +1,7 @@
 -- name: identity
 -- Who an identity is now.
-select p.id, p.name, p.since, p.heard from identities i join persons p on p.id = i.person where i.key = :key;
+select p.id, p.name, p.since, h.at
+from identities i join persons p on p.id = i.person left join heard h on h.person = p.id where i.key = :key;
 
 -- name: person
 -- One person by id.
@@ -16,12 +17,11 @@ update persons set name = :name where id = :person;
 
 -- name: hear
 -- Somebody asks an agent something; nothing comes back if they had before.
-update persons set heard = :at where id = :person and heard is null returning id;
+insert into heard (person, at) values (:person, :at) on conflict (person) do nothing returning person;
 
 -- name: heard_as_one
 -- Two persons turned out to be one: an agent has met the one if it has met either.
-update persons set heard = (select min(both.heard) from persons both where both.id = :kept or both.id = :gone)
-where id = :kept;
+insert into heard (person, at) select :kept, h.at from heard h where h.person = :gone on conflict (person) do nothing;
 
 -- name: add_identity
 -- Another way in which a platform knows this person; nothing comes back if somebody else was first.

@@ -63,11 +63,23 @@ select sessions from lists where lane = :lane and person = :person and kind = :k
 
 -- name: add_context
 -- What the agent is told about where it talks.
-insert into contexts (session, section, since) values (:session, :section, :at);
+insert into contexts (session, lanes, summary, voices, section, since)
+values (:session, :lanes, :summary, :voices, :section, :at);
 
 -- name: context
 -- What the agent is told now.
-select section from contexts where session = :session order by id desc limit 1;
+select lanes, summary, voices, section from contexts where session = :session order by id desc limit 1;
+
+-- name: lanes_staying
+-- The lanes that speak to a session and will, the newest first: one that a handoff leaves isn't among them.
+select b.lane, a.kind, a.name, a.topic from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
+where b.session = :session and b.until is null and not exists (
+  select 1 from handoffs h where h.session = b.session and h.origin = b.lane and h.settled is null)
+order by b.id desc;
+
+-- name: sources
+-- As whom and where people ever spoke to a session.
+select distinct identity, route from turns where session = :session and identity <> '';
 
 -- name: branches
 -- The sessions that were forked or spawned from one.

@@ -1,0 +1,99 @@
+"""How a turn begins: what is asked, on which path, or what is done without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from segue.core.messages import Notice, plain_text
+from segue.core.transcripts import (
+    Author,
+    Draft,
+    Entry,
+    Role,
+    Source,
+    Tip,
+    TipMove,
+    before_answer,
+    before_exchange,
+)
+from segue.core.turns import TurnKind
+from segue.core.values import SessionId, Value
+from segue.errors import Refusal, Refused
+from segue.store.turns import Onto, Run, Turn
+
+
+class Beginning(Value, frozen=True):
+    """What a turn comes to, once all before it is answered."""
+
+    path: tuple[Entry, ...]
+    """What was said before it."""
+    asked: tuple[Draft, ...] = ()
+    onto: Onto | None = None
+    """Where the transcript goes on from, if that isn't where it stands."""
+    notice: str = ""
+    """What the gateway says, without asking the agent."""
+
+
+def begin(run: Run, path: Sequence[Entry]) -> Beginning:
+    """What the turns of a run come to on the path that they found."""
+    first = run.turns[0]
+    try:
+        match first.kind:
+            case TurnKind.UNDO:
+                return _undo(first, path)
+            case TurnKind.RETRY:
+                return _retry(first, path)
+            case TurnKind.REWIND:
+                return _rewind(first, path)
+            case (
+                TurnKind.ARRIVAL
+                | TurnKind.COMPRESS
+                | TurnKind.OPENING
+                | TurnKind.ENDING
+                | TurnKind.SENT
+                | TurnKind.RESULT
+                | TurnKind.SCHEDULED
+            ):
+                return Beginning(tuple(path), tuple(draft_of(turn) for turn in run.turns))
+            case _:
+                assert_never(first.kind)
+    except Refused as refused:
+        return Beginning(tuple(path), notice=str(refused))
+
+
+def draft_of(turn: Turn) -> Draft:
+    """What was asked, with its author."""
+    if turn.kind is TurnKind.ARRIVAL:
+        return Draft(Author(Role.PERSON, turn.person, turn.name), turn.parts, Source(turn.identity, turn.route))
+    return Draft(Author(Role.GATEWAY), tuple(Notice(plain_text((part,))) for part in turn.parts))
+
+
+def _undo(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    word = plain_text(turn.parts).strip() or "1"
+    count = int(word) if word.isdecimal() and len(word) < 6 else 0
+    to = before_exchange(path, count)
+    said = f"Took back the last {count} exchanges." if count > 1 else "Took back the last exchange."
+    return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, turn.person), notice=said)
+
+
+def _retry(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    to, asked = before_answer(path)
+    again = tuple(Draft(entry.author, entry.parts, entry.source) for entry in asked)
+    return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, turn.person))
+
+
+def _rewind(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    """Its words name the entry, as SESSION/N."""
+    session, _, n = plain_text(turn.parts).rpartition("/")
+    to = Tip(SessionId(session), int(n))
+    kept = _upto(path, to)
+    if not kept:
+        raise Refused(Refusal.NOT_FOUND)
+    said = "Went back to that message. What came after it is kept: /tree shows it."
+    return Beginning(kept, onto=Onto(to, TipMove.REWIND, turn.person), notice=said)
+
+
+def _upto(path: Sequence[Entry], tip: Tip | None) -> tuple[Entry, ...]:
+    """The path as far as an entry; empty if it isn't on it."""
+    return next((tuple(path[: n + 1]) for n, entry in enumerate(path) if entry.tip == tip), ())

@@ -1,0 +1,80 @@
+"""What a command gets and gives: the request as it came, the answer, and what most commands ask first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from segue.core.access import Standing
+from segue.core.commands import Command
+from segue.core.contracts import Transaction
+from segue.core.lanes import Lane
+from segue.core.messages import Arrival, Parts
+from segue.core.transcripts import Session
+from segue.core.turns import TurnKind
+from segue.core.values import Moment, SessionId, Value
+from segue.errors import Refusal, Refused
+from segue.store import sessions, titles
+from segue.store.persons import Met
+
+_SHORT = 60
+
+
+class Request(Value, frozen=True):
+    """A command as it came."""
+
+    command: Command
+    arrival: Arrival
+    met: Met
+    lane: Lane
+    standing: Standing
+    trace: str
+    at: Moment
+
+    @property
+    def rest(self) -> str:
+        """What was typed after the command."""
+        return self.command.rest
+
+
+class Answer(Value, frozen=True):
+    """What a command says, the session whose running turn must look up, and the turn that it asks for."""
+
+    text: str = ""
+    look: str = ""
+    ask: Parts = ()
+    kind: TurnKind = TurnKind.ARRIVAL
+    """What kind of turn is asked for."""
+    session: SessionId | None = None
+    """The session that it is asked of; None is the one that the lane speaks to, begun if need be."""
+    choices: tuple[str, ...] = ()
+    """Commands that answer it."""
+
+
+Run = Callable[[Request], Transaction[Answer]]
+Table = Mapping[str, Run]
+"""Commands by their name."""
+
+
+def bound(request: Request) -> Transaction[Session]:
+    """The session that the lane speaks to."""
+    session = yield from sessions.bound(request.lane)
+    if session is None:
+        raise Refused(Refusal.NOTHING_BOUND)
+    return session
+
+
+def called(session: SessionId) -> Transaction[str]:
+    """A session as a person calls it."""
+    title = yield from titles.of(session)
+    return f"“{title}”" if title else "an untitled session"
+
+
+def name(session: Session) -> str:
+    """The same, of one that was read."""
+    return f"“{session.title}”" if session.title else "an untitled session"
+
+
+def short(text: str) -> str:
+    """The beginning of a text, on one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHORT else f"{flat[: _SHORT - 1]}…"

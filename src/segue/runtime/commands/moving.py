@@ -1,0 +1,102 @@
+"""Commands that move the lane's binding: /new, /resume, /sessions, /branch, /title."""
+
+from __future__ import annotations
+
+from segue.core.contracts import Ids, Transaction
+from segue.core.messages import Text
+from segue.core.moves import Actor, Consent, Fork, Limits, Move, Renew, Resume
+from segue.core.titles import parse
+from segue.core.transcripts import Session
+from segue.core.values import SessionId
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called, name, short
+from segue.store import moves, sessions, titles, transcripts
+
+_LISTED = 10
+
+
+class Moving:
+    """Moves the lane that a command was typed in."""
+
+    def __init__(self, limits: Limits, ids: Ids) -> None:
+        self._limits = limits
+        self._ids = ids
+        self.table: Table = {
+            "branch": self._branch,
+            "new": self._new,
+            "resume": self._resume,
+            "sessions": self._sessions,
+            "title": self._title,
+        }
+
+    def _new(self, request: Request) -> Transaction[Answer]:
+        yield from self._move(request, Renew(request.lane, SessionId(self._ids())))
+        if request.rest:
+            return Answer(ask=(Text(request.rest),))
+        return Answer("A new session. The old one is kept: /resume lists it, /undo goes back.")
+
+    def _resume(self, request: Request) -> Transaction[Answer]:
+        person, lane, rest = request.met.person.id, request.lane, request.rest
+        if not rest:
+            listed = yield from sessions.owned(person, _LISTED, None, 0.0)
+            return (yield from self._list(request, listed, "resume", "You have no sessions yet."))
+        if rest.isdecimal():
+            session = yield from sessions.line(lane, person, "resume", int(rest))
+        elif found := (yield from titles.find(person, rest)):
+            session = found
+        else:
+            near = yield from titles.nearest(person, rest)
+            wanted, _ = parse(rest)
+            return Answer(f"No session of yours is called “{wanted}”." + (f" Did you mean “{near}”?" if near else ""))
+        yield from self._move(request, Resume(lane, session))
+        return Answer(f"Back in {yield from called(session)}.")
+
+    def _sessions(self, request: Request) -> Transaction[Answer]:
+        person, lane = request.met.person.id, request.lane
+        word, _, rest = request.rest.partition(" ")
+        if word == "new":
+            yield from self._move(request, Renew(lane, SessionId(self._ids())))
+            return Answer(ask=(Text(rest.strip()),)) if rest.strip() else Answer("A new session.")
+        if word == "close" and rest.strip().isdecimal():
+            session = yield from sessions.line(lane, person, "sessions", int(rest))
+            closed = yield from called(session)
+            yield from moves.close(session, Actor(person), self._ids(), request.at)
+            return Answer(f"Closed {closed}.")
+        if word.isdecimal():
+            session = yield from sessions.line(lane, person, "sessions", int(word))
+            yield from self._move(request, Resume(lane, session))
+            return Answer(f"Back in {yield from called(session)}.")
+        if word:
+            return Answer("Type /sessions, /sessions new [TEXT], /sessions N or /sessions close N.")
+        listed = yield from sessions.here(lane, 50)
+        return (yield from self._list(request, listed, "sessions", "Nothing was said here yet."))
+
+    def _branch(self, request: Request) -> Transaction[Answer]:
+        source = yield from bound(request)
+        title = request.rest or parse(source.title)[0]
+        new = SessionId(self._ids())
+        yield from self._move(request, Fork(request.lane, source.id, new, title=title, consent=Consent.GIVEN))
+        return Answer(f"You go on in {yield from called(new)}; the original stays as it is.")
+
+    def _title(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        if not request.rest:
+            return Answer(session.title or "This session has no title. /title NAME gives it one.")
+        title = yield from titles.entitle(session.id, request.rest, request.met.person.id, request.at)
+        return Answer(f"This session is called {title}.")
+
+    def _move(self, request: Request, move: Move) -> Transaction[None]:
+        yield from moves.make(move, Actor(request.met.person.id), self._limits, self._ids(), request.at)
+
+    def _list(self, request: Request, listed: list[Session], kind: str, nothing: str) -> Transaction[Answer]:
+        """Show a numbered list and keep it, so that its numbers stay true."""
+        if not listed:
+            return Answer(nothing)
+        ids = [session.id for session in listed]
+        yield from sessions.keep_list(request.lane, request.met.person.id, kind, ids, request.at)
+        current = yield from sessions.bound(request.lane)
+        lines = []
+        for number, session in enumerate(listed, 1):
+            here = " (here)" if current and current.id == session.id else ""
+            last = yield from transcripts.entry(session.tip)
+            lines.append(f"{number}. {name(session)}{here}" + (f": {short(last.text)}" if last else ""))
+        return Answer("\n".join([*lines, f"/{kind} N opens one of them."]))

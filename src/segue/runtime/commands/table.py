@@ -1,0 +1,58 @@
+"""The table of all commands, and the help that is made from it."""
+
+from __future__ import annotations
+
+from segue.core import commands
+from segue.core.contracts import Ids, Transaction
+from segue.errors import Invalid, Refused
+from segue.runtime.commands.asking import Answer, Request, Run
+from segue.runtime.commands.looking import Looking
+from segue.runtime.commands.moving import Moving
+from segue.runtime.commands.telling import Telling
+from segue.runtime.linking import Linking
+from segue.runtime.settings import GatewaySettings
+
+
+class Commands:
+    """Runs commands by their table."""
+
+    def __init__(self, settings: GatewaySettings, ids: Ids) -> None:
+        self._linking = Linking(settings, ids)
+        self._table: dict[str, Run] = {
+            "help": self._help,
+            "link": self._link,
+            **Moving(settings.routing.limits, ids).table,
+            **Telling(settings.routing.limits, ids).table,
+            **Looking().table,
+        }
+
+    @property
+    def known(self) -> list[commands.Spec]:
+        """What can be typed."""
+        return [spec for spec in commands.SPECS if spec.name in self._table]
+
+    def run(self, request: Request) -> Transaction[Answer]:
+        """Run a command that its person may run; a refusal is an answer."""
+        run = self._table.get(request.command.name)
+        if run is None:
+            return Answer(f"/{request.command.name} isn't there yet. /help lists what is.")
+        try:
+            return (yield from run(request))
+        except (Refused, Invalid) as error:
+            return Answer(str(error))
+
+    def _help(self, request: Request) -> Transaction[Answer]:
+        yield from ()
+        asked = commands.BY_NAME.get(request.rest.lstrip("/").casefold())
+        if asked is not None and asked in self.known:
+            also = f" Also: {', '.join(f'/{alias}' for alias in asked.aliases)}." if asked.aliases else ""
+            return Answer(_line(asked) + also)
+        return Answer("\n".join(map(_line, self.known)))
+
+    def _link(self, request: Request) -> Transaction[Answer]:
+        text = yield from self._linking.link(request.arrival, request.met, request.standing, request.rest, request.at)
+        return Answer(text)
+
+
+def _line(spec: commands.Spec) -> str:
+    return f"/{spec.name} {spec.usage}".rstrip() + f": {spec.does}"

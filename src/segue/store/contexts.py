@@ -1,0 +1,108 @@
+"""Contexts: what an agent is told about where and with whom it talks, kept so that it stays the same.
+
+Law: a section holds for the lanes that it was written for and after the summary that it was written after. So it is
+rewritten when a turn comes from another lane, which is what a handoff and a resume elsewhere lead to, and after a
+compaction; never because somebody else speaks, a topic changed or a lane went away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from segue.core.contracts import Transaction
+from segue.core.envelopes import Voices
+from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.values import Moment, SessionId, Value
+from segue.store import lanes, places, turns
+from segue.store.statements import q
+from segue.store.turns import Claim, Turn
+
+
+class Context(Value, frozen=True):
+    """What an agent is told, and what that was written for."""
+
+    lanes: tuple[str, ...]
+    """The lanes that it knows of, by their keys."""
+    summary: str
+    """The summary that stood for what was said before; empty if there was none."""
+    voices: Voices
+    section: str
+
+
+class Surroundings(Value, frozen=True):
+    """Where a session is spoken to, the newest lane first, and the homes there are."""
+
+    lanes: tuple[Lane, ...]
+    places: tuple[Place, ...]
+    homes: tuple[Place, ...]
+
+
+Compose = Callable[[Surroundings], tuple[Voices, str]]
+"""Makes a section of what there is."""
+
+
+def current(session: SessionId) -> Transaction[Context | None]:
+    """What the agent was told last."""
+    rows = yield q.context(session=session)
+    if not rows:
+        return None
+    known, summary, voices, section = rows[0]
+    return Context(msgspec.json.decode(known, type=tuple[str, ...]), summary, Voices(voices), section)
+
+
+def holds(context: Context | None, turn: Turn, summary: str) -> bool:
+    """Whether what the agent was told is still to be told, by all that can be seen without looking further."""
+    if context is None or context.summary != summary:
+        return False
+    if turn.lane is not None:
+        return turn.lane in context.lanes
+    return not turn.route or any(Lane.parse(lane).address.key == turn.route for lane in context.lanes)
+
+
+def renew(held: Claim, turn: Turn, summary: str, compose: Compose, at: Moment) -> Transaction[Context]:
+    """What the agent is told from now on; what it was told before if that still holds."""
+    yield from turns.check(held)
+    context = yield from current(held.session)
+    around = yield from surroundings(held.session)
+    if context is not None and context.summary == summary and (yield from _known(context, turn, around)):
+        return context
+    voices, section = compose(around)
+    keys = tuple(lane.key for lane in around.lanes)
+    if turn.lane is not None and turn.lane not in keys:
+        keys = (*keys, turn.lane)
+    written = msgspec.json.encode(keys).decode()
+    yield q.add_context(session=held.session, lanes=written, summary=summary, voices=voices, section=section, at=at)
+    return Context(keys, summary, voices, section)
+
+
+def surroundings(session: SessionId) -> Transaction[Surroundings]:
+    """Where a session is spoken to, and the homes."""
+    rows = yield q.lanes_staying(session=session)
+    found = tuple(Lane.parse(row[0]) for row in rows)
+    there = tuple(Place(lane.address, Kind(row[1]), row[2], row[3]) for lane, row in zip(found, rows, strict=True))
+    homes = yield from places.homes()
+    return Surroundings(found, there, tuple(home.place for home in homes))
+
+
+def nameable(session: SessionId) -> Transaction[list[Identity | Address]]:
+    """All that an agent may name by an id in a session: who spoke there and where, where it is, and the homes."""
+    around = yield from surroundings(session)
+    spots: dict[Identity | Address, None] = {place.address: None for place in (*around.places, *around.homes)}
+    rows = yield q.sources(session=session)
+    for identity, route in rows:
+        spots[Identity.parse(identity)] = None
+        if route:
+            spots[Address.parse(route)] = None
+    return list(spots)
+
+
+def _known(context: Context, turn: Turn, around: Surroundings) -> Transaction[bool]:
+    """Whether a turn comes from a lane that was told of, perhaps under another id of its chat or its person."""
+    told: set[str] = set()
+    for key in context.lanes:
+        told.add((yield from lanes.now(Lane.parse(key))).key)
+    if turn.lane is not None:
+        return (yield from lanes.now(Lane.parse(turn.lane))).key in told
+    return all(lane.key in told or lane.address.key != turn.route for lane in around.lanes)
