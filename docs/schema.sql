@@ -288,6 +288,8 @@ create table deliveries (
   entry integer not null,
   text text not null,
   answers text not null,
+  choices text not null default '[]',
+  files text not null default '[]',
   accepted real not null,
   holder text,
   attempts integer not null default 0,

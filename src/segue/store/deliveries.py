@@ -8,13 +8,14 @@ import msgspec
 
 from segue.core.contracts import Transaction
 from segue.core.lanes import Address, account_key
-from segue.core.messages import Delivery, Receipt
+from segue.core.messages import Delivery, File, Receipt
 from segue.core.values import Moment, Value
 from segue.errors import Fenced, Invalid
 from segue.store.statements import q
 from segue.store.turns import Claim, delivery_key
 
-_answers = msgspec.json.Decoder(tuple[str, ...])
+_words = msgspec.json.Decoder(tuple[str, ...])
+_files = msgspec.json.Decoder(tuple[File, ...])
 
 
 class Attempt(Enum):
@@ -49,7 +50,7 @@ def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[li
     """Take the oldest unsent delivery of each address of an account."""
     rows = yield q.outgoing(me=me, account=account_key(platform, account), count=count)
     taken = []
-    for id, attempt, key, address, session, entry, text, answers, message, doubtful, since in rows:
+    for id, attempt, key, address, session, entry, text, answers, message, doubtful, since, choices, files in rows:
         delivery = Delivery(
             str(id),
             Address.parse(address),
@@ -60,13 +61,23 @@ def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[li
             message,
             attempt,
             doubtful,
-            _answers.decode(answers),
+            _words.decode(answers),
+            _words.decode(choices),
+            _files.decode(files),
         )
         taken.append(Outgoing(id, me, delivery, since))
     return taken
 
 
-def notify(address: Address, text: str, key: str, answers: tuple[str, ...], at: Moment) -> Transaction[None]:
+def notify(
+    address: Address,
+    text: str,
+    key: str,
+    answers: tuple[str, ...],
+    at: Moment,
+    choices: tuple[str, ...] = (),
+    files: tuple[File, ...] = (),
+) -> Transaction[None]:
     """Say something that is in no transcript."""
     yield q.hold_name(name=address.key)
     yield q.add_delivery(
@@ -78,6 +89,8 @@ def notify(address: Address, text: str, key: str, answers: tuple[str, ...], at: 
         entry=0,
         text=text,
         answers=msgspec.json.encode(answers).decode(),
+        choices=msgspec.json.encode(choices).decode(),
+        files=msgspec.json.encode(files).decode(),
         at=at,
     )
 

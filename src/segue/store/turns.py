@@ -296,6 +296,8 @@ def _reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...
             entry=length + reply.entry if reply.entry else 0,
             text=reply.text,
             answers=msgspec.json.encode(reply.answers).decode(),
+            choices="[]",
+            files="[]",
             at=at,
         )
 

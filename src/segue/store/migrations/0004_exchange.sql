@@ -97,6 +97,8 @@ create table deliveries (
   entry {int} not null,
   text text not null,
   answers text not null,
+  choices text not null default '[]',
+  files text not null default '[]',
   accepted {real} not null,
   holder {key},
   attempts {int} not null default 0,

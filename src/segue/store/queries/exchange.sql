@@ -119,10 +119,10 @@ select pg_advisory_xact_lock(hashtextextended(cast(:name as text), 0));
 
 -- name: add_delivery
 -- A message to be sent; if a turn was streaming into it, this is its final text.
-insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due)
-values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :at, {now})
+insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, accepted, due)
+values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :choices, :files, :at, {now})
 on conflict (key) do update set text = excluded.text, entry = excluded.entry, answers = excluded.answers,
-  streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
+  choices = excluded.choices, files = excluded.files, streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
 
 -- name: unsent_at
 -- Whether anything waits to be sent to an address.
@@ -157,7 +157,8 @@ with next as (
         and (p.id < d.id or p.holder is not null))
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
-returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1, accepted;
+returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1,
+  accepted, choices, files;
 
 -- name: sent
 -- A delivery was sent: it is a receipt now.
