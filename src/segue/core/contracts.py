@@ -291,8 +291,8 @@ class NoTools:
         return ToolResult(call.id, f"There is no tool {call.name}.", failed=True)
 
 
-class Files(Protocol):
-    """Where the files of a message are kept."""
+class ReadsFiles(Protocol):
+    """Where an agent finds what is in the files of a message."""
 
     async def read(self, file: File) -> bytes:
         """What is in a file; raises `Invalid` if it isn't kept here."""
@@ -321,7 +321,7 @@ class Work(Value, frozen=True):
     """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
     voices: Voices = Voices.ONE
     tools: Tools = NoTools()
-    files: Files = NoFiles()
+    files: ReadsFiles = NoFiles()
 
 
 class Agent(Protocol):
