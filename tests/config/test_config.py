@@ -9,7 +9,7 @@ from segue.core.lanes import Address, Identity, Kind, Place, Rules, Sharing
 from segue.core.resets import Policy, When
 from segue.core.secret import Secret
 from segue.errors import Invalid
-from segue.runtime.settings import AccountSettings, Blind, Busy, GatewaySettings, Mentions, Streams
+from segue.runtime.settings import AccountSettings, Blind, Busy, GatewaySettings, Mentions, Redaction, Streams
 from segue.store.arrivals import DmThreads
 
 ENVIRON = {"ALPHA_SECRET": "s3cret-of-alpha", "DATABASE_URL": "postgresql://segue:hunter2@db/segue", "EMPTY": " "}
@@ -72,6 +72,8 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         groups = "together"
         threads = "apart"
         dm_threads = "fresh"
+        [context]
+        redact_pii = true
         [turns]
         busy = "steer"
         slots = 8
@@ -108,6 +110,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert gateway.hosts == (Identity("http", "alpha", "u1"), Identity("http", "beta", "a/b"))
     assert gateway.routing.rules == Rules(Sharing.TOGETHER, Sharing.APART)
     assert gateway.routing.dm_threads is DmThreads.FRESH
+    assert gateway.redaction is Redaction.PSEUDONYMS
     assert (gateway.busy, gateway.slots, gateway.attempts) == (Busy.STEER, 8, 5)
     assert (gateway.turn_silence, gateway.turn_total) == (60, 600.5)
     assert (gateway.blind, gateway.give_up_after) == (Blind.AT_MOST_ONCE, 60)
@@ -203,7 +206,7 @@ BROKEN = {
     "an unknown key": ("onwers = []", "onwers", "Did you mean owners?"),
     "an unknown table": ("[trun]\nslots = 1", "trun", "Did you mean turns?"),
     "an unknown platform": ("[htp.alpha]\npublic = true", "htp", "Did you mean http?"),
-    "something far off": ("zebra = 1", "zebra", "There are: agent, deliveries, http, lanes,"),
+    "something far off": ("zebra = 1", "zebra", "There are: agent, context, deliveries, http, lanes,"),
     "an unknown key in a table": ("[turns]\nslot = 3", "turns.slot", "Did you mean slots?"),
     "an unknown key of an account": (with_alpha("calback = 1"), "http.alpha.calback", "Did you mean callback?"),
     "an unknown common key": (with_alpha("alow = []"), "http.alpha.alow", "Did you mean allow?"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from segue.core.contracts import Closes, EditsMessages, OpensThreads, Point, ReadsBack, ShowsTyping
+from segue.core.contracts import Closes, EditsMessages, MentionsById, OpensThreads, Point, ReadsBack, ShowsTyping
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 
@@ -26,6 +26,9 @@ class Able(Plain):
     async def typing(self, address: Address) -> None:
         pass
 
+    def mention(self, user: str) -> str:
+        return f"@{user}"
+
     async def find(self, delivery: Delivery) -> str | None:
         return delivery.message or None
 
@@ -33,7 +36,7 @@ class Able(Plain):
         pass
 
 
-@pytest.mark.parametrize("ability", [OpensThreads, EditsMessages, ShowsTyping, ReadsBack, Closes])
+@pytest.mark.parametrize("ability", [OpensThreads, EditsMessages, ShowsTyping, MentionsById, ReadsBack, Closes])
 def test_an_ability_is_told_by_its_verb(ability: type) -> None:
     assert isinstance(Able(), ability)
     assert not isinstance(Plain(), ability)

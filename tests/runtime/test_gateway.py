@@ -60,7 +60,7 @@ async def test_stop_ends_ones_own_turn_and_keeps_what_was_said(tmp_path: Path) -
         await dm.reads("next")
         session = (await gateway.store.sessions(await gateway.store.person(ann.identity)))[0]
         texts = [(entry.author.role, entry.text) for entry in await gateway.store.path(session.id)]
-    assert texts[:3] == [(Role.PERSON, "go on"), (Role.AGENT, "half of it"), (Role.GATEWAY, "(Stopped.)")]
+    assert texts[1:4] == [(Role.PERSON, "go on"), (Role.AGENT, "half of it"), (Role.GATEWAY, "(Stopped.)")]
 
 
 async def test_nobody_stops_anothers_turn(tmp_path: Path) -> None:

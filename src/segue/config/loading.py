@@ -13,6 +13,7 @@ from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import References
 from segue.config.resets import read_resets
 from segue.config.sections import (
+    ContextSection,
     DeliveriesSection,
     LanesSection,
     ReplicaSection,
@@ -26,10 +27,10 @@ from segue.core.secret import Secret
 from segue.core.values import Value
 from segue.errors import Invalid
 from segue.plugins import MakesAgent
-from segue.runtime.settings import GatewaySettings
+from segue.runtime.settings import GatewaySettings, Redaction
 from segue.store.arrivals import Settings
 
-SECTIONS = ("agent", "deliveries", "lanes", "owners", "replica", "resets", "server", "store", "turns")
+SECTIONS = ("agent", "context", "deliveries", "lanes", "owners", "replica", "resets", "server", "store", "turns")
 _POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -84,6 +85,7 @@ def _gateway(
     said: Mapping[str, Any], owners: tuple[Identity, ...], accounts: tuple[Account, ...], tables: Tables
 ) -> GatewaySettings:
     lanes = tables.section(said, "lanes", LanesSection)
+    context = tables.section(said, "context", ContextSection)
     turns = tables.section(said, "turns", TurnsSection)
     deliveries = tables.section(said, "deliveries", DeliveriesSection)
     replica = tables.section(said, "replica", ReplicaSection)
@@ -92,6 +94,7 @@ def _gateway(
         routing=Settings(Rules(lanes.groups, lanes.threads), resets, dm_threads=lanes.dm_threads),
         hosts=owners,
         accounts={(account.platform, account.name): account.settings for account in accounts},
+        redaction=Redaction.PSEUDONYMS if context.redact_pii else Redaction.NONE,
         busy=turns.busy,
         slots=turns.slots,
         attempts=turns.attempts,

@@ -40,6 +40,13 @@ class LanesSection(Value, frozen=True):
     dm_threads: DmThreads = DmThreads.FORK
 
 
+class ContextSection(Value, frozen=True):
+    """[context]: what an agent is told about where and with whom it talks."""
+
+    redact_pii: bool = False
+    """Phone numbers and ids become pseudonyms, except where people are mentioned by their ids."""
+
+
 class TurnsSection(Value, frozen=True):
     """[turns]: how an agent is given its work."""
 

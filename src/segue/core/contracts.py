@@ -173,6 +173,18 @@ class Cursor(Protocol):
         ...
 
 
+class Files(Protocol):
+    """Keeps the files that come and go with messages; whoever makes an adapter gives it one."""
+
+    async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
+        """Make a file durable; raises `StoreError` if that can't be done now, and whatever `chunks` raises."""
+        ...
+
+    async def read(self, file: File) -> bytes:
+        """What is in a file that was kept."""
+        ...
+
+
 @runtime_checkable
 class Pulls(Protocol):
     """An adapter that fetches its arrivals.
@@ -218,6 +230,15 @@ class ShowsTyping(Protocol):
 
     async def typing(self, address: Address) -> None:
         """Show it for the few seconds that the platform grants."""
+        ...
+
+
+@runtime_checkable
+class MentionsById(Protocol):
+    """An adapter on whose platform people are mentioned by their ids; an agent must be told these, never pseudonyms."""
+
+    def mention(self, user: str) -> str:
+        """What to write in a text to mention somebody."""
         ...
 
 

@@ -20,7 +20,7 @@ from segue.adapters.local import HOSTS, Local
 from segue.core.commands import Spec
 from segue.core.contracts import Accepted, Letter
 from segue.core.lanes import Address, Kind, Lane, Person, Place
-from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
+from segue.core.messages import Arrival, Aside, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.turns import TurnKind
@@ -212,9 +212,9 @@ class Window:
             waiting = await store.driver.read(turns.waiting, session.id, _MOST_WAITING) if session else []
             tips = [entry.tip for entry in path]
             if self._shown is None or tips[: len(self._shown)] != self._shown:
-                await self._send({**named, "transcript": [_entry(entry) for entry in path]})
+                await self._send({**named, "transcript": _entries(path)})
             elif len(tips) > len(self._shown) or named != self._named:
-                await self._send({**named, "entries": [_entry(entry) for entry in path[len(self._shown) :]]})
+                await self._send({**named, "entries": _entries(path[len(self._shown) :])})
             self._shown, self._named = tips, named
             for tip in tips:
                 self._told[tip.session] = max(self._told[tip.session], tip.n)
@@ -237,6 +237,11 @@ def _nothing() -> None:
 
 def _session(session: Session) -> dict[str, Any]:
     return {"id": session.id, "title": session.title}
+
+
+def _entries(path: Sequence[Entry]) -> list[dict[str, Any]]:
+    """What people are shown of a path: not what the agent alone was told."""
+    return [_entry(entry) for entry in path if not any(isinstance(part, Aside) for part in entry.parts)]
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

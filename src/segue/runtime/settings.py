@@ -48,6 +48,15 @@ class Streams(StrEnum):
     """The message grows by edits, where the platform has them."""
 
 
+class Redaction(StrEnum):
+    """What an agent is told of ids and phone numbers."""
+
+    NONE = "none"
+    """The real ones."""
+    PSEUDONYMS = "pseudonyms"
+    """Stable pseudonyms, except on platforms that mention people by their ids."""
+
+
 class AccountSettings(Value, frozen=True):
     """The host's settings for one account of a platform."""
 
@@ -71,6 +80,7 @@ class GatewaySettings(Value, frozen=True):
     """Every identity of the one person who runs this gateway."""
     accounts: Mapping[tuple[str, str], AccountSettings] = {}
     """By platform and account."""
+    redaction: Redaction = Redaction.NONE
     busy: Busy = Busy.QUEUE
     blind: Blind = Blind.AT_LEAST_ONCE
     slots: int = 64

@@ -16,7 +16,7 @@ from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, S
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Text, ToolCall, ToolResult
 from segue.core.splitting import split
-from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, Tip, visible
+from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, Tip
 from segue.core.turns import TurnKind
 from segue.core.values import SessionId
 from segue.errors import Fenced
@@ -25,6 +25,7 @@ from segue.runtime.logs import traced
 from segue.runtime.metrics import Metrics
 from segue.runtime.paths import Paths
 from segue.runtime.patience import Patient
+from segue.runtime.prompt import Prompt
 from segue.runtime.replica import Replica
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings
 from segue.runtime.streams import Stream
@@ -124,6 +125,7 @@ class Turns:
         self._watches = watches
         self._probe = probe
         self._paths = Paths(store)
+        self.prompt = Prompt(store, adapters, settings, clock)
         self._live: dict[SessionId, Live] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._free = settings.slots
@@ -228,7 +230,7 @@ class Turns:
         begun = live.begun = begin(run, await self._path(run))
         if begun.notice:
             return await self._write(live, _notice(run, begun))
-        work = live.work = Work(run.held.session, run.name, "", tuple(visible(begun.path)), begun.asked, run.journal)
+        work = live.work = await self.prompt.work(run, begun.path, begun.asked)
         address = Address.parse(run.turns[-1].route) if run.turns[-1].route else Address("", "")
         account = address.platform, address.account
         adapter = self._adapters.get(account)
@@ -303,7 +305,7 @@ class Turns:
         if self._settings.busy is Busy.INTERRUPT:
             live.stop()
             return
-        drafts = tuple(draft_of(turn) for turn in more)
+        drafts = await self.prompt.heard(tuple(draft_of(turn) for turn in more))
         if isinstance(self._agent, Steers) and live.work and await self._agent.steer(live.work, drafts):
             live.taken_in += more
 

@@ -1,0 +1,131 @@
+"""The prompt of a turn: what an agent is told about where it talks, and the words as it is to hear them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+
+from segue.core.contracts import Adapter, Clock, EditsMessages, MentionsById, OpensThreads, ShowsTyping, Work
+from segue.core.envelopes import Voices, veiled
+from segue.core.lanes import Identity, Kind, Lane, Place
+from segue.core.messages import Summary
+from segue.core.prompts import Abilities, Facts, section
+from segue.core.pseudonyms import NoVeil, Pseudonyms, Veil
+from segue.core.transcripts import Draft, Entry, Role, visible
+from segue.core.values import SessionId
+from segue.runtime.patience import Patient
+from segue.runtime.settings import GatewaySettings, Redaction
+from segue.store import contexts
+from segue.store import settings as kept
+from segue.store.contexts import Context, Surroundings
+from segue.store.turns import Run
+
+_KEY = "pseudonyms"
+
+
+class Prompt:
+    """Makes the work of a turn; a session's section stays the same whoever speaks."""
+
+    def __init__(
+        self, store: Patient, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings, clock: Clock
+    ) -> None:
+        self._store = store
+        self._adapters = adapters
+        self._settings = settings
+        self._clock = clock
+        self._veil: Veil | None = None
+
+    async def work(self, run: Run, path: Sequence[Entry], asked: tuple[Draft, ...]) -> Work:
+        """The turn as its agent gets it."""
+        veil = await self._veiling()
+        seen = visible(path)
+        context = await self._context(run, seen, asked, veil)
+        if not isinstance(veil, NoVeil):
+            seen, asked = [veiled(entry, veil) for entry in seen], tuple(veiled(draft, veil) for draft in asked)
+        return Work(run.held.session, run.name, context.section, tuple(seen), asked, run.journal, voices=context.voices)
+
+    async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
+        """What is said while a turn runs, as its agent gets it."""
+        veil = await self._veiling()
+        return more if isinstance(veil, NoVeil) else tuple(veiled(draft, veil) for draft in more)
+
+    async def real(self, said: str, session: SessionId) -> str:
+        """What an agent said, with the ids that its pseudonyms stand for: those of whom and where it may name."""
+        veil = await self._veiling()
+        if not isinstance(veil, Pseudonyms):
+            return said
+        return veil.real(said, await self._store.read(contexts.nameable, session))
+
+    async def _veiling(self) -> Veil:
+        if self._veil is None:
+            self._veil = await self._make_veil()
+        return self._veil
+
+    async def _make_veil(self) -> Veil:
+        if self._settings.redaction is Redaction.NONE:
+            return NoVeil()
+        secret = await self._store.write(kept.once, _KEY, secrets.token_hex(32))
+        return Pseudonyms(secret, {a for a, adapter in self._adapters.items() if isinstance(adapter, MentionsById)})
+
+    async def _context(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
+        turn, summary = run.turns[-1], _summary(seen)
+        context = await self._store.read(contexts.current, run.held.session)
+        if context is not None and contexts.holds(context, turn, summary):
+            return context
+
+        def compose(around: Surroundings) -> tuple[Voices, str]:
+            voices = _voices(around, (*seen, *asked))
+            facts = self._facts(run, around, voices)
+            return voices, section(facts, veil)
+
+        return await self._store.write(contexts.renew, run.held, turn, summary, compose, self._clock())
+
+    def _facts(self, run: Run, around: Surroundings, voices: Voices) -> Facts:
+        turn, accounts = run.turns[-1], self._settings.accounts
+        newest = around.places[0].address if around.places else None
+        adapter = self._adapters.get((newest.platform, newest.account)) if newest else None
+        named = {(home.address.platform, home.address.account): home for home in around.homes}
+        named |= {account: its.home for account, its in accounts.items() if its.home and account not in named}
+        return Facts(
+            places=around.places,
+            voices=voices,
+            name=turn.name,
+            identity=Identity.parse(turn.identity) if turn.identity else None,
+            abilities=_abilities(adapter),
+            accounts=tuple(sorted(self._adapters)),
+            homes=tuple(named.values()),
+        )
+
+
+def _voices(around: Surroundings, said: Iterable[Draft | Entry]) -> Voices:
+    """How many there are to tell apart, from now on."""
+    if len(around.lanes) > 1:
+        return Voices.PLACES
+    people = {item.author.person for item in said if item.author.role is Role.PERSON}
+    shared = any(_shared(lane, place) for lane, place in zip(around.lanes, around.places, strict=True))
+    return Voices.SEVERAL if shared or len(people) > 1 else Voices.ONE
+
+
+def _shared(lane: Lane, place: Place) -> bool:
+    """Whether several people may speak in a lane."""
+    return place.kind is not Kind.DM and not lane.person
+
+
+def _abilities(adapter: Adapter | None) -> Abilities:
+    if adapter is None:
+        return Abilities()
+    return Abilities(
+        adapter.longest,
+        threads=isinstance(adapter, OpensThreads),
+        edits=isinstance(adapter, EditsMessages),
+        typing=isinstance(adapter, ShowsTyping),
+        mention=adapter.mention("ID") if isinstance(adapter, MentionsById) else "",
+    )
+
+
+def _summary(seen: Sequence[Entry]) -> str:
+    """The summary that stands for what was said before, by its entry."""
+    first = seen[0] if seen else None
+    if first is None or first.author.role is not Role.GATEWAY or not any(isinstance(p, Summary) for p in first.parts):
+        return ""
+    return f"{first.tip.session}/{first.tip.n}"
