@@ -1,0 +1,42 @@
+"""Files that people sent, as a model is to get them: pictures and documents as they are, the rest in words."""
+
+from __future__ import annotations
+
+import msgspec
+from pydantic_ai.messages import BinaryContent, UserContent
+
+from segue.core.contracts import ReadsFiles
+from segue.core.messages import File
+from segue.errors import Invalid
+
+LARGEST = 20 * 1024 * 1024
+"""Bytes: no provider takes more in one request."""
+LONGEST = 100_000
+"""Characters of a text file."""
+_SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")
+_READ = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
+
+
+async def attached(file: File, files: ReadsFiles) -> UserContent:
+    """A file as part of what somebody said; one that can't be shown is named."""
+    shown, read = file.media in _SHOWN, file.media.startswith(_READ)
+    if not (shown or read) or file.size > LARGEST:
+        return _named(file, "it can't be shown to you")
+    try:
+        content = await files.read(file)
+    except Invalid:
+        return _named(file, "it can't be read any more")
+    if len(content) > LARGEST:
+        return _named(file, "it can't be shown to you")
+    if shown:
+        return BinaryContent(content, media_type=file.media)
+    text = content.decode("utf-8", "replace")
+    return _envelope({"file": file.name, "media": file.media, "text": text[:LONGEST]})
+
+
+def _named(file: File, why: str) -> str:
+    return _envelope({"file": file.name, "media": file.media, "bytes": file.size, "note": why})
+
+
+def _envelope(fields: dict[str, object]) -> str:
+    return msgspec.json.encode(fields).decode()

@@ -1,0 +1,93 @@
+"""A Python function as an agent: it gets what its parameters are annotated with, and returns or yields the reply.
+
+    async def reply(text: str) -> str: ...                          the words to answer
+    async def reply(work: Work) -> str: ...                         the whole turn: transcript, authors, tools
+    async def reply(text: str, tools: Tools) -> AsyncIterator[str]: what it may ask the gateway to do
+
+Each parameter is a `str`, a `Work` or a `Tools`, at most one of each. What is returned, or each piece that is yielded,
+is a text or an event.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from segue.core.contracts import Event, Tools, Usage, Work
+from segue.core.envelopes import words
+from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
+from segue.errors import Invalid
+
+_SAYS = File | Reasoning | Text | ToolCall | ToolResult | Usage
+_FIX = "Annotate each parameter with str, Work or Tools, at most one of each."
+
+
+class FunctionAgent:
+    """Answers by a function of somebody's own."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._gives = _parameters(function)
+        called = function if inspect.isroutine(function) else type(function).__call__
+        self._streams = inspect.isasyncgenfunction(called)
+        if not self._streams and not inspect.iscoroutinefunction(called):
+            raise Invalid("agent", f"{_name(function)} isn't async", "Write it with `async def`.")
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        """What the function returns, or its pieces as they come."""
+        given = {name: gives(work) for name, gives in self._gives.items()}
+        said = self._function(**given)
+        if not self._streams:
+            for event in self._events(await said):
+                yield event
+            return
+        try:
+            async for piece in said:
+                for event in self._events(piece):
+                    yield event
+        finally:
+            await said.aclose()
+
+    def _events(self, piece: object) -> list[Event]:
+        if isinstance(piece, str):
+            return [Text(piece)] if piece else []
+        if isinstance(piece, _SAYS):
+            return [piece]
+        raise TypeError(f"{_name(self._function)} said {type(piece).__name__}, which is neither text nor an event")
+
+
+def asked(work: Work) -> str:
+    """The words that are to be answered now."""
+    return "\n\n".join(words(draft, work.voices) for draft in work.asked)
+
+
+_GIVES: Mapping[object, Callable[[Work], object]] = {
+    str: asked,
+    Work: lambda work: work,
+    Tools: lambda work: work.tools,
+}
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, Callable[[Work], object]]:
+    """What each parameter gets."""
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, ValueError) as error:
+        raise Invalid("agent", f"the parameters of {_name(function)} can't be read ({error})", _FIX) from error
+    wanted = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    }
+    for name, kind in wanted.items():
+        if kind not in _GIVES or list(wanted.values()).count(kind) > 1:
+            raise Invalid("agent", f'nobody knows what "{name}" of {_name(function)} is to get', _FIX)
+        if signature.parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY:
+            raise Invalid("agent", f'"{name}" of {_name(function)} can\'t be given by name', "Remove the slash.")
+    return {name: _GIVES[kind] for name, kind in wanted.items()}
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
