@@ -19,7 +19,7 @@ from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.core.values import Value
 from segue.runtime.settings import Streams
-from tests.drills import hostile_lanes, kills, labels, zombies
+from tests.drills import hostile_lanes, hostile_names, kills, labels, zombies
 from tests.postgres import ensure, folder
 
 
@@ -57,6 +57,10 @@ def _lanes(_where: str, seed: int) -> str:
     return "\n".join(map(ascii, hostile_lanes.run(seed, 100_000)))
 
 
+def _names(_where: str, seed: int) -> str:
+    return "\n".join(hostile_names.run(seed, 10_000))
+
+
 DRILLS = {
     "kills": Drill(10_000, "kills on SQLite", 100, _kills),
     "kills-postgres": Drill(10_000, "kills on PostgreSQL", 100, _kills),
@@ -64,6 +68,7 @@ DRILLS = {
     "labels-postgres": Drill(200, "deaths at every label on PostgreSQL", 2, _labels),
     "zombies-postgres": Drill(1_000, "freezes of four turns each", 10, _zombies),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
+    "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
 }
 
 
