@@ -3,7 +3,7 @@
 import pytest
 
 from segue.core.lanes import Address, Kind, Lane, Place, Rules, Sharing
-from segue.core.messages import Arrival, Text
+from segue.core.messages import Arrival, Aside, Text
 from segue.core.moves import Limits, Release, Renew, Spawn, Why
 from segue.core.resets import Due, Policies, Policy, When
 from segue.core.transcripts import AGENT, Role
@@ -310,4 +310,6 @@ async def test_what_the_agent_said_before_is_what_a_turn_starts_from(world: Worl
     tip = await world.store.say(session, AGENT, "hi")
     queued = await world.hear("ann", "go on", me="r")
     assert queued.run is not None
-    assert queued.run.tip == tip
+    [*_, said, told] = await world.store.path(queued.run.tip)
+    assert said.tip == tip
+    assert told.parts == (Aside('"ann" speaks to you for the first time ever.'),)

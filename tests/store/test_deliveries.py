@@ -130,7 +130,7 @@ async def test_a_receipt_tells_the_session_and_entry_behind_a_message(world: Wor
     receipt = await world.store.receipt(HERE, "m-2")
     assert receipt is not None
     assert (receipt.address, receipt.message, receipt.session, receipt.entry, receipt.at) == (
-        *(HERE, "m-2", run.held.session, 2),
+        *(HERE, "m-2", run.held.session, 3),
         world.clock(),
     )
     assert await world.store.receipt(THERE, "m-2") is None

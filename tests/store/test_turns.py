@@ -188,12 +188,12 @@ async def test_entries_deliveries_and_usage_come_with_the_turn(world: World) -> 
     usage = (Usage("small", 10, 5, 1, 2, 3, 0.5), Usage("large", 100))
     done = Finish((1,), drafts, replies, usage)
     finished = await world.store.driver.write(turns.finish, run.held, done, world.clock())
-    path = await world.store.path(run.held.session)
+    told, *path = await world.store.path(run.held.session)
     assert [entry.parts for entry in path] == [draft.parts for draft in drafts]
     assert {entry.turn for entry in path} == {1}
-    assert (finished.before, finished.tip) == (None, path[-1].tip)
+    assert (finished.before, finished.tip) == (told.tip, path[-1].tip)
     assert await world.raw("select key, entry, text, answers, turn from deliveries order by id") == [
-        (f"{run.held.session}/1/0", 3, "done", '["m1"]', 1),
+        (f"{run.held.session}/1/0", 4, "done", '["m1"]', 1),
         (f"{run.held.session}/1/1", 0, "a notice", "[]", 1),
     ]
     spent = await world.store.usage(run.held.session)
