@@ -5,6 +5,7 @@ import pytest
 from segue import plugins
 from segue.config import load
 from segue.errors import Invalid
+from segue.testing import Shelf
 
 IRC = """
 from typing import Any
@@ -32,12 +33,12 @@ class IrcAccount(Value, frozen=True):
     server: str
     password: Secret | None = None
 
-    def adapter(self, account: str) -> Irc:
+    def adapter(self, account: str, files: object) -> Irc:
         return Irc(account, self)
 
 
 class Plain:
-    def adapter(self, account: str) -> Irc:
+    def adapter(self, account: str, files: object) -> Irc:
         return Irc(account, self)
 
 
@@ -74,7 +75,7 @@ def test_a_platform_of_another_package_is_configured_like_ones_own(packages: Pat
     file.write_text('[irc.libera]\nserver = "irc.example.org"\npassword = "env:PASS"\nallow = ["ada"]')
     config = load(file, {"PASS": "hunter2"})
     [account] = config.accounts
-    adapter = account.keys.adapter(account.name)
+    adapter = account.keys.adapter(account.name, Shelf())
     assert (adapter.platform, adapter.account) == ("irc", "libera")
     assert config.secrets[0].reveal() == "hunter2"
     file.write_text('[irc.libera]\nsevrer = "irc.example.org"\npublic = true')

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.core.contracts import Accept, Connection, Cursor, Event, Letter, Longest, Work
+from segue.core.contracts import Accept, Connection, Cursor, Event, Files, Letter, Longest, Work
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
 from segue.errors import SendLater, SendNever
@@ -96,7 +96,7 @@ class LetterboxKeys(msgspec.Struct, frozen=True):
 
     folder: str
 
-    def adapter(self, account: str) -> Letterbox:
+    def adapter(self, account: str, files: Files) -> Letterbox:  # noqa: ARG002 -- its messages have none
         return Letterbox(account, Path(self.folder))
 
 

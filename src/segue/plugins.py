@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 import msgspec
 
-from segue.core.contracts import Adapter, Agent
+from segue.core.contracts import Adapter, Agent, Files
 from segue.errors import Invalid
 
 ADAPTERS = "segue.adapters"
@@ -24,8 +24,8 @@ AGENTS = "segue.agents"
 class MakesAdapter(Protocol):
     """The keys of a table [PLATFORM.ACCOUNT], beside those that every account has."""
 
-    def adapter(self, account: str) -> Adapter:
-        """The adapter for this account."""
+    def adapter(self, account: str, files: Files) -> Adapter:
+        """The adapter for this account, which keeps the files of messages there."""
         ...
 
 

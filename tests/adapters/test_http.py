@@ -28,6 +28,7 @@ from segue.core.secret import Secret
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure, StoreFull
 from segue.runtime.listening import Listener, serving
 from segue.runtime.server import Mounted
+from segue.testing import Shelf
 from tests.adapters.platform import Platform, platform, signed
 
 NOW = 1_800_000_000.0
@@ -273,7 +274,7 @@ ONE = Delivery("d1", HERE, "s1", 4, "An answer", "key-1", answers=("m-1", "m-2")
 
 @asynccontextmanager
 async def adapter(url: str, *, opens_threads: bool = False, edits: bool = False) -> AsyncIterator[Http]:
-    made = HttpAccount(SECRET, url, opens_threads, edits).adapter("alpha")
+    made = HttpAccount(SECRET, url, opens_threads, edits).adapter("alpha", Shelf())
     try:
         yield made
     finally:

@@ -18,6 +18,7 @@ from segue.core.lanes import Address, Kind
 from segue.core.secret import Secret
 from segue.runtime.listening import Listener, serving
 from segue.runtime.server import Mounted
+from segue.testing import Shelf
 from segue.testing.asgi import Application, post
 from segue.testing.contracts import (
     ChangeContract,
@@ -87,7 +88,7 @@ class HttpHarness:
         self._app: Application | None = None
 
     def adapter(self) -> Http:
-        adapter = self._keys.adapter("alpha")
+        adapter = self._keys.adapter("alpha", Shelf())
         self.adapters.append(adapter)
         return adapter
 

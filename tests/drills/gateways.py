@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import enum
+import json
 import multiprocessing
 import os
 import signal
@@ -15,16 +16,21 @@ import apsw
 from segue import Store
 from segue.adapters.http import HttpAccount
 from segue.core.contracts import Accepted, Driver, Event, Letter, Point, Probe, Work
+from segue.core.envelopes import words as words_of
 from segue.core.messages import Arrival, Sending, Text, ToolCall, ToolResult, plain_text
+from segue.core.resets import Policies, Policy, When
 from segue.core.secret import Secret
+from segue.core.transcripts import Draft, Entry
 from segue.core.values import Value
 from segue.runtime import logs
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, serving
 from segue.runtime.server import make_app
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.runtime.settings import AccountSettings, GatewaySettings, Redaction, Streams
+from segue.store.arrivals import Settings
 from segue.store.postgres import Postgres
 from segue.store.sqlite import Sqlite
+from segue.testing import Shelf
 from tests.store.disk import Disk
 
 SECRET = "drill"
@@ -59,6 +65,13 @@ class Plan(Value, frozen=True):
     """A file for the log's lines."""
     spy: str = ""
     """A file for all that the agent is given."""
+    wire: str = ""
+    """A file for what a model would be sent, a line of JSON a turn."""
+    redaction: Redaction = Redaction.NONE
+    idle: float = 0.0
+    """Minutes without a word after which a session ends; 0 for never."""
+    ending: str = ""
+    """What the agent is asked when a session ends."""
     full: str = ""
     """A file; while it exists, the disk is full."""
     dies_at: Point | None = None
@@ -70,9 +83,10 @@ class Plan(Value, frozen=True):
 class Repeats:
     """An agent that looks something up, then says again what it was asked, in two pieces."""
 
-    def __init__(self, pace: float, spy: str) -> None:
+    def __init__(self, pace: float, spy: str, wire: str = "") -> None:
         self._pace = pace
         self._spy = Path(spy) if spy else None
+        self._wire = Path(wire) if wire else None
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
         if not work.journal:
@@ -84,6 +98,9 @@ class Repeats:
         if self._spy:
             with self._spy.open("a") as spy:
                 spy.write(f"{work!a}\n")
+        if self._wire:
+            with self._wire.open("a") as wire:
+                wire.write(f"{sent(work)}\n")
         if "raise" in words:
             raise RuntimeError(words)
         if "die" in words:
@@ -91,6 +108,13 @@ class Repeats:
         yield Text("You said: ")
         await asyncio.sleep(self._pace)
         yield Text(words)
+
+
+def sent(work: Work) -> str:
+    """What a model would be sent of a turn, by role."""
+    items: tuple[Draft | Entry, ...] = (*work.transcript, *work.asked)
+    said = [[item.author.role, words_of(item, work.voices)] for item in items]
+    return json.dumps({"context": work.context, "voices": work.voices, "said": said})
 
 
 class AcknowledgesFirst(Gateway):
@@ -136,7 +160,8 @@ async def run(plan: Plan) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     store = Store(await _driver(plan))
-    adapter = HttpAccount(Secret(SECRET), plan.callback, edits=plan.sending is Sending.EDIT or live).adapter(ACCOUNT)
+    keys = HttpAccount(Secret(SECRET), plan.callback, edits=plan.sending is Sending.EDIT or live)
+    adapter = keys.adapter(ACCOUNT, Shelf())
     adapter.sending = plan.sending
     settings = GatewaySettings(
         accounts={("http", ACCOUNT): AccountSettings(public=True, streams=plan.streams)},
@@ -145,10 +170,14 @@ async def run(plan: Plan) -> None:
         grace=2.0,
         turn_silence=plan.silence,
         deaths=plan.deaths,
+        redaction=plan.redaction,
+        routing=Settings(resets=Policies(Policy(When.IDLE, plan.idle)) if plan.idle else Policies()),
+        ending=plan.ending,
+        sweep=plan.lease / 10,
     )
     kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
     listener = Listener("127.0.0.1", plan.port)
-    gateway = kind(store, Repeats(plan.pace, plan.spy), [adapter], settings, probe=_probe(plan))
+    gateway = kind(store, Repeats(plan.pace, plan.spy, plan.wire), [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway), listener):
         await ended.wait()
     await adapter.close()

@@ -24,12 +24,13 @@ import json, sys
 from pathlib import Path
 from segue import plugins
 from segue.config import load
+from segue.testing import Shelf
 
 config = load(Path(sys.argv[1]), {})
 print(json.dumps({
     "platforms": plugins.platforms(),
     "agents": plugins.agents(),
-    "adapter": type(config.accounts[0].keys.adapter("home")).__name__,
+    "adapter": type(config.accounts[0].keys.adapter("home", Shelf())).__name__,
     "agent": type(config.agent.agent()).__name__,
 }))
 """

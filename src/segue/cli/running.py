@@ -15,6 +15,7 @@ from segue.cli.stopping import Stop
 from segue.config import Config
 from segue.core.contracts import Adapter, Agent, Closes
 from segue.runtime.door import Door
+from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, LocalListener, serving
 from segue.runtime.live import meet_host
@@ -50,7 +51,8 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
         await meet_host(store)
         agent = config.agent.agent()
         terminal, web = Local(TERMINAL), Local(WEB)
-        adapters: list[Adapter] = [account.keys.adapter(account.name) for account in config.accounts]
+        files = Folder(config.data)
+        adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
         _close_later(agent, stack)
         for adapter in adapters:
             _close_later(adapter, stack)

@@ -13,6 +13,7 @@ from segue.testing.harness import Bookmark, Edits, Forges, Harness, Quotes, Seen
 from segue.testing.inbox import Inbox
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Signal, Slack, Telegram, WhatsApp
 from segue.testing.platform import Platform
+from segue.testing.shelf import Shelf
 from segue.testing.waits import NeverCame
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "RateLimit",
     "ScriptedAgent",
     "Seen",
+    "Shelf",
     "Signal",
     "Slack",
     "Slowly",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from segue.adapters.http.adapter import Http, HttpEdits, HttpOpens, HttpOpensAndEdits
+from segue.core.contracts import Files
 from segue.core.secret import Secret
 from segue.core.values import Value
 from segue.errors import Invalid
@@ -36,8 +37,9 @@ class HttpAccount(Value, frozen=True):
         if urlsplit(self.callback).username is not None:
             raise Invalid("callback", "a name or password is in it", "Leave it out: calls are signed with the secret.")
 
-    def adapter(self, account: str) -> Http:
+    def adapter(self, account: str, files: Files) -> Http:
         """The adapter for this account, with the abilities that its platform has."""
+        del files  # A platform behind HTTP has words only.
         return _ABLE[self.opens_threads, self.edits](account, self.secret, self.callback)
 
 

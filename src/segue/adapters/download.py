@@ -1,0 +1,135 @@
+"""Fetches what an address on the internet holds: within limits, and never from a private network.
+
+Law: the addresses of a host are looked up once, all of them must be public, and the connection goes to one that was
+checked. So no name, however it answers the second time, and no redirect leads to what only this machine can reach.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from ipaddress import ip_address
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import httpx2
+
+from segue.core.values import Value
+from segue.errors import Disconnected, SegueError
+
+LARGEST = 20 * 1024 * 1024
+"""Bytes of a file that is taken in, unless said otherwise."""
+SLOWEST = 60.0
+"""Seconds that a file may take in all."""
+_REDIRECTS = 3
+
+
+class NotFetched(SegueError):
+    """A file that can't be had, now or later; the sentence says why and never names its address."""
+
+
+class Limits(Value, frozen=True):
+    """What a fetch may cost, and whom it may ask though they aren't public."""
+
+    largest: int = LARGEST
+    slowest: float = SLOWEST
+    trusted: str = ""
+    """The address of a server that the host named: it may be on a private network."""
+
+
+@asynccontextmanager
+async def fetching(url: str, limits: Limits = Limits()) -> AsyncIterator[AsyncIterator[bytes]]:  # noqa: B008 -- frozen
+    """The bytes behind an address, as they come.
+
+    Raises `NotFetched` for what will never come, `Disconnected` for what may come when it is tried again.
+    """
+    try:
+        async with asyncio.timeout(limits.slowest), AsyncExitStack() as stack:
+            # A proxy would look names up for itself.
+            client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=limits.slowest))
+            response = await _open(client, stack, url, limits)
+            yield _pieces(response, limits.largest)
+    except TimeoutError as error:
+        raise NotFetched(f"It took longer than {limits.slowest:g} seconds.") from error
+    except (httpx2.TransportError, httpx2.DecodingError, httpx2.InvalidURL) as error:
+        raise Disconnected(f"A file couldn't be fetched ({type(error).__name__}).") from error
+
+
+async def _open(client: httpx2.AsyncClient, stack: AsyncExitStack, url: str, limits: Limits) -> httpx2.Response:
+    for _ in range(_REDIRECTS + 1):
+        parts = _split(url)
+        request = _request(client, parts, await _address(parts, limits.trusted))
+        response = await client.send(request, stream=True)
+        stack.push_async_callback(response.aclose)
+        if not response.has_redirect_location:
+            return _checked(response, limits.largest)
+        url = urljoin(url, response.headers["Location"])
+    raise NotFetched("It was moved too often.")
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
+            return parts
+    except ValueError:
+        """A port that is no number: no address either."""
+    raise NotFetched("Its address isn't one of the web.")
+
+
+async def _address(parts: SplitResult, trusted: str) -> str:
+    """Where to connect to: an address that was checked."""
+    host = parts.hostname or ""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, _port(parts), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise Disconnected("A file's host has no address.") from error
+    addresses = [str(known[4][0]) for known in found]
+    if trusted and _origin(parts) == _origin(urlsplit(trusted)):
+        return addresses[0]
+    if not all(ip_address(address.partition("%")[0]).is_global for address in addresses):
+        raise NotFetched("Its address is on a private network.")
+    return addresses[0]
+
+
+def _request(client: httpx2.AsyncClient, parts: SplitResult, address: str) -> httpx2.Request:
+    """A request to an address for a host: the certificate must be the host's."""
+    host = parts.hostname or ""
+    url = httpx2.URL(parts.geturl()).copy_with(host=address)
+    named = f"[{host}]" if ":" in host else host
+    headers = {"Host": named if parts.port is None else f"{named}:{parts.port}"}
+    return client.build_request("GET", url, headers=headers, extensions={"sni_hostname": host})
+
+
+def _checked(response: httpx2.Response, largest: int) -> httpx2.Response:
+    status = response.status_code
+    if status == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error:
+        raise Disconnected(f"A file couldn't be fetched: its server answered {status}.")
+    if not response.is_success:
+        raise NotFetched(f"Its server answered {status}.")
+    length = response.headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) > largest:
+        raise _too_large(largest)
+    return response
+
+
+async def _pieces(response: httpx2.Response, largest: int) -> AsyncIterator[bytes]:
+    size = 0
+    async for piece in response.aiter_bytes(64 * 1024):
+        size += len(piece)
+        if size > largest:
+            raise _too_large(largest)
+        yield piece
+
+
+def _too_large(largest: int) -> NotFetched:
+    return NotFetched(f"It is larger than {largest / 1024 / 1024:.3g} MB.")
+
+
+def _port(parts: SplitResult) -> int:
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _origin(parts: SplitResult) -> tuple[str, str | None, int]:
+    return parts.scheme, parts.hostname, _port(parts)

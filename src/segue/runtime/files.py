@@ -1,0 +1,81 @@
+"""The files that came with messages, in the data folder, each under the digest of what is in it.
+
+Law: a file is there whole or not at all, and never changes; the same content twice is one file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import BinaryIO
+
+from segue.core.lanes import clean_name
+from segue.core.messages import File
+from segue.errors import Invalid, StoreFull
+
+FOLDER = "files"
+_WHERE = re.compile(rf"{FOLDER}/[0-9a-f]{{2}}/[0-9a-f]{{64}}")
+_MEDIA = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}")
+UNKNOWN = "application/octet-stream"
+
+
+class Folder:
+    """Keeps files in a data folder."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+
+    async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
+        """Keep what comes; whatever stops it midway leaves nothing behind."""
+        digest, size = hashlib.sha256(), 0
+        try:
+            half = await asyncio.to_thread(self._begin)
+            try:
+                async for chunk in chunks:
+                    digest.update(chunk)
+                    size += len(chunk)
+                    await asyncio.to_thread(half.write, chunk)
+                where = f"{FOLDER}/{digest.hexdigest()[:2]}/{digest.hexdigest()}"
+                await asyncio.to_thread(_finish, half, self._data / where)
+            finally:
+                _drop(half)
+        except OSError as error:
+            raise StoreFull(f"A file can't be kept in {self._data} ({error.strerror}). See to the disk.") from error
+        return File(clean_name(Path(name).name) or "file", media if _MEDIA.fullmatch(media) else UNKNOWN, where, size)
+
+    async def read(self, file: File) -> bytes:
+        """What is in a file that was kept."""
+        if not _WHERE.fullmatch(file.where):
+            raise Invalid("file", f"{file.name} isn't one that is kept here", "Keep it first.")
+        try:
+            return await asyncio.to_thread((self._data / file.where).read_bytes)
+        except OSError as error:
+            raise Invalid("file", f"{file.name} can't be read ({error.strerror})", "See to the data folder.") from error
+
+    def _begin(self) -> BinaryIO:
+        folder = self._data / FOLDER
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return tempfile.NamedTemporaryFile(dir=folder, prefix="half-", delete=False)  # type: ignore[return-value]
+
+
+def _drop(half: BinaryIO) -> None:
+    half.close()
+    Path(half.name).unlink(missing_ok=True)
+
+
+def _finish(half: BinaryIO, final: Path) -> None:
+    """Durable before it has its name."""
+    half.flush()
+    os.fsync(half.fileno())
+    final.parent.mkdir(mode=0o700, exist_ok=True)
+    Path(half.name).replace(final)
+    folder = os.open(final.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
