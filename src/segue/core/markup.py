@@ -1,6 +1,6 @@
-"""Markup that a cut would spoil: fenced blocks of code, and the spans of links, inline code and emphasis.
+"""Markdown: as a tree that each platform's renderer walks, and what of it a cut would spoil.
 
-Everything here takes one pass, so that no text, however it is made, takes long.
+Blocks and spans take one pass, so that no text, however it is made, takes long.
 """
 
 from __future__ import annotations
@@ -8,7 +8,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
 from segue.core.values import Value
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
 _OPENS = re.compile(r"^[ \t]*(?:>[ \t]?)*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$", re.MULTILINE)
 _CLOSES = re.compile(r"^[ \t>]*(?P<fence>`{3,}|~{3,})[ \t\r]*$", re.MULTILINE)
@@ -18,6 +23,21 @@ _TOKEN = re.compile(
     r"|(?P<link>!?\[[^\[\]\n]*\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:[ \t]+\"[^\"\n]*\")?\))"
     r"|(?P<mark>\*{1,3}|_{1,3}|~~|\|\|)"
 )
+
+
+def parse(text: str) -> SyntaxTreeNode:
+    """A text as a tree of CommonMark with strikethrough and tables.
+
+    What looks like HTML is text, so whoever renders it escapes it; a link whose scheme could run something is text too.
+    """
+    return SyntaxTreeNode(_MARKDOWN.parse(text))
+
+
+def words(node: SyntaxTreeNode) -> str:
+    """What a node says, without its markup."""
+    if node.type in {"softbreak", "hardbreak"}:
+        return "\n"
+    return node.content if not node.children else "".join(map(words, node.children))
 
 
 class Block(Value, frozen=True):
