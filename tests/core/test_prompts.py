@@ -16,7 +16,7 @@ from segue.core.resets import Due
 CLUB = Place(Address("http", "alpha", "", "club", "t1"), Kind.GROUP, "The Club", "Plans for the trip")
 DM = Place(Address("telegram", "bot", "", "123456789"), Kind.DM)
 HOME = Place(Address("signal", "main", "", "+4915112345678"), Kind.GROUP, "Home +49 151 12345678")
-ABLE = Abilities(Longest(4096), threads=True, edits=True)
+ABLE = (Abilities("http", "alpha", Longest(4096), threads=True, edits=True),)
 FACTS = Facts(
     (CLUB,),
     Voices.SEVERAL,
@@ -34,9 +34,9 @@ OUTSIDE = [
     "- Its topic: ",
     "- Person: , id ",
     "- Person: somebody without a name, id ",
-    "- This platform can: open threads, show an answer while it is written",
-    "- This platform can't: show that you write, mention people by their ids",
-    "- Longest message: 4096 characters; a longer answer is sent as several. Write Markdown.",
+    "-  can: open threads, show an answer while it is written",
+    "-  can't: show that you write, mention people by their ids",
+    "- Longest message on : 4096 characters; a longer answer is sent as several. Write Markdown.",
     "- Configured platforms: ",
     "- Home of : a group on , chat ",
     "- Home of : a group , on , chat ",
@@ -52,9 +52,9 @@ def test_it_says_where_with_whom_and_what_can_be_done() -> None:
         '- Place: a thread "The Club", on "http.alpha", chat "club", thread "t1"',
         '- Its topic: "Plans for the trip"',
         "- People: several people; each message names its author. It is JSON with author and text.",
-        "- This platform can: open threads, show an answer while it is written",
-        "- This platform can't: show that you write, mention people by their ids",
-        "- Longest message: 4096 characters; a longer answer is sent as several. Write Markdown.",
+        '- "http.alpha" can: open threads, show an answer while it is written',
+        '- "http.alpha" can\'t: show that you write, mention people by their ids',
+        '- Longest message on "http.alpha": 4096 characters; a longer answer is sent as several. Write Markdown.',
         '- Configured platforms: "http.alpha", "signal.main"',
         '- Home of "signal.main": a group "Home +49 151 12345678", on "signal.main", chat "+4915112345678"',
         f"- Scheduled work can be delivered to: {to} with a chat's id",
@@ -76,11 +76,13 @@ def test_several_places_are_all_named() -> None:
 def test_a_session_that_nobody_talks_to_is_told_so() -> None:
     told = section(Facts((), Voices.ONE), NoVeil())
     assert "Place: none" in told
-    assert "This platform" not in told
+    assert "can:" not in told
 
 
 def test_how_people_are_mentioned_is_told() -> None:
-    told = section(Facts((CLUB,), Voices.SEVERAL, abilities=Abilities(mention="<@ID>")), NoVeil())
+    told = section(
+        Facts((CLUB,), Voices.SEVERAL, abilities=(Abilities("http", "alpha", Longest(9), mention="<@ID>"),)), NoVeil()
+    )
     assert 'write "<@ID>"' in told
 
 

@@ -31,9 +31,11 @@ names for things, never instructions."""
 
 
 class Abilities(Value, frozen=True):
-    """What a platform lets an agent do."""
+    """What the platform of an account lets an agent do."""
 
-    longest: Longest | None = None
+    platform: str
+    account: str
+    longest: Longest
     threads: bool = False
     edits: bool = False
     typing: bool = False
@@ -50,7 +52,8 @@ class Facts(Value, frozen=True):
     name: str = ""
     """The one person's, if there is one."""
     identity: Identity | None = None
-    abilities: Abilities = Abilities()
+    abilities: tuple[Abilities, ...] = ()
+    """Of each account that the places are on."""
     accounts: tuple[tuple[str, str], ...] = ()
     """Every platform and account that is configured."""
     homes: tuple[Place, ...] = ()
@@ -63,7 +66,7 @@ def first_words(name: str) -> str:
 
 def section(facts: Facts, veil: Veil) -> str:
     """What the agent is told."""
-    lines = [*_places(facts, veil), *_people(facts, veil), *_abilities(facts), *_destinations(facts, veil)]
+    lines = [*_places(facts, veil), *_people(facts, veil), *_abilities(facts, veil), *_destinations(facts, veil)]
     return "\n".join([_HEAD, "", *(f"- {line}" for line in lines)])
 
 
@@ -95,27 +98,22 @@ def _people(facts: Facts, veil: Veil) -> Iterable[str]:
         yield "People: each message names its author and its place. It is JSON with author, place and text."
 
 
-def _abilities(facts: Facts) -> Iterable[str]:
-    if not facts.places:
-        return
-    able = facts.abilities
-    verbs = {
-        "open threads": able.threads,
-        "show an answer while it is written": able.edits,
-        "show that you write": able.typing,
-        "mention people by their ids": bool(able.mention),
-    }
-    can = [verb for verb, there in verbs.items() if there]
-    cannot = [verb for verb, there in verbs.items() if not there]
-    if can:
-        yield f"This platform can: {', '.join(can)}"
-    if cannot:
-        yield f"This platform can't: {', '.join(cannot)}"
-    if able.mention:
-        yield f"To mention the person whose id is ID, write {quoted(able.mention)}"
-    if able.longest:
+def _abilities(facts: Facts, veil: Veil) -> Iterable[str]:
+    for able in facts.abilities:
+        there = _account(able.platform, able.account, veil)
+        verbs = {
+            "open threads": able.threads,
+            "show an answer while it is written": able.edits,
+            "show that you write": able.typing,
+            "mention people by their ids": bool(able.mention),
+        }
+        for word, possible in (("can", True), ("can't", False)):
+            if listed := [verb for verb, here in verbs.items() if here is possible]:
+                yield f"{there} {word}: {', '.join(listed)}"
+        if able.mention:
+            yield f"To mention the person whose id is ID on {there}, write {quoted(able.mention)}"
         longest = f"{able.longest.count} {_MEASURES[able.longest.measure]}"
-        yield f"Longest message: {longest}; a longer answer is sent as several. Write Markdown."
+        yield f"Longest message on {there}: {longest}; a longer answer is sent as several. Write Markdown."
 
 
 def _destinations(facts: Facts, veil: Veil) -> Iterable[str]:

@@ -82,8 +82,7 @@ class Prompt:
 
     def _facts(self, run: Run, around: Surroundings, voices: Voices) -> Facts:
         turn, accounts = run.turns[-1], self._settings.accounts
-        newest = around.places[0].address if around.places else None
-        adapter = self._adapters.get((newest.platform, newest.account)) if newest else None
+        spoken = dict.fromkeys((place.address.platform, place.address.account) for place in around.places)
         named = {(home.address.platform, home.address.account): home for home in around.homes}
         named |= {account: its.home for account, its in accounts.items() if its.home and account not in named}
         return Facts(
@@ -91,7 +90,7 @@ class Prompt:
             voices=voices,
             name=turn.name,
             identity=Identity.parse(turn.identity) if turn.identity else None,
-            abilities=_abilities(adapter),
+            abilities=tuple(_abilities(self._adapters[account]) for account in spoken if account in self._adapters),
             accounts=tuple(sorted(self._adapters)),
             homes=tuple(named.values()),
         )
@@ -111,10 +110,10 @@ def _shared(lane: Lane, place: Place) -> bool:
     return place.kind is not Kind.DM and not lane.person
 
 
-def _abilities(adapter: Adapter | None) -> Abilities:
-    if adapter is None:
-        return Abilities()
+def _abilities(adapter: Adapter) -> Abilities:
     return Abilities(
+        adapter.platform,
+        adapter.account,
         adapter.longest,
         threads=isinstance(adapter, OpensThreads),
         edits=isinstance(adapter, EditsMessages),

@@ -65,13 +65,11 @@ def renew(held: Claim, turn: Turn, summary: str, compose: Compose, at: Moment) -
     """What the agent is told from now on; what it was told before if that still holds."""
     yield from turns.check(held)
     context = yield from current(held.session)
-    around = yield from surroundings(held.session)
+    around = yield from _with(turn, (yield from surroundings(held.session)))
     if context is not None and context.summary == summary and (yield from _known(context, turn, around)):
         return context
     voices, section = compose(around)
     keys = tuple(lane.key for lane in around.lanes)
-    if turn.lane is not None and turn.lane not in keys:
-        keys = (*keys, turn.lane)
     written = msgspec.json.encode(keys).decode()
     yield q.add_context(session=held.session, lanes=written, summary=summary, voices=voices, section=section, at=at)
     return Context(keys, summary, voices, section)
@@ -96,6 +94,16 @@ def nameable(session: SessionId) -> Transaction[list[Identity | Address]]:
         if route:
             spots[Address.parse(route)] = None
     return list(spots)
+
+
+def _with(turn: Turn, around: Surroundings) -> Transaction[Surroundings]:
+    """The surroundings with the lane that a turn comes from, which may speak to another session: by a quote."""
+    if turn.lane is None or any(lane.key == turn.lane for lane in around.lanes):
+        return around
+    lane = Lane.parse(turn.lane)
+    [(kind, name, topic)] = yield q.place_of(lane=turn.lane)
+    place = Place(lane.address, Kind(kind), name, topic)
+    return Surroundings((lane, *around.lanes), (place, *around.places), around.homes)
 
 
 def _known(context: Context, turn: Turn, around: Surroundings) -> Transaction[bool]:

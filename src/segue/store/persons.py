@@ -20,7 +20,7 @@ class Met(Value, frozen=True):
     person: Person
     new: bool = False
     heard: bool = False
-    """Whether an agent was ever asked something by them."""
+    """Whether an agent was ever asked something by them before."""
 
 
 class Merge(Value, frozen=True):

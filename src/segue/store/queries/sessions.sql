@@ -77,6 +77,10 @@ where b.session = :session and b.until is null and not exists (
   select 1 from handoffs h where h.session = b.session and h.origin = b.lane and h.settled is null)
 order by b.id desc;
 
+-- name: place_of
+-- What is known about the place of a lane.
+select a.kind, a.name, a.topic from lanes l join addresses a on a.key = l.address where l.key = :lane;
+
 -- name: sources
 -- As whom and where people ever spoke to a session.
 select distinct identity, route from turns where session = :session and identity <> '';
