@@ -13,7 +13,9 @@ from markdown_it.tree import SyntaxTreeNode
 
 from segue.core.values import Value
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+_DEEPEST = 50
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable(["strikethrough", "table"])
+_PLAIN = MarkdownIt("zero")
 
 _OPENS = re.compile(r"^[ \t]*(?:>[ \t]?)*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$", re.MULTILINE)
 _CLOSES = re.compile(r"^[ \t>]*(?P<fence>`{3,}|~{3,})[ \t\r]*$", re.MULTILINE)
@@ -30,7 +32,10 @@ def parse(text: str) -> SyntaxTreeNode:
 
     What looks like HTML is text, so whoever renders it escapes it; a link whose scheme could run something is text too.
     """
-    return SyntaxTreeNode(_MARKDOWN.parse(text))
+    tokens = _MARKDOWN.parse(text)
+    # What lies deeper than it looks is left out, so such a text is only paragraphs.
+    lost = any(token.level >= _DEEPEST - 1 for token in tokens)
+    return SyntaxTreeNode(_PLAIN.parse(text) if lost else tokens)
 
 
 def words(node: SyntaxTreeNode) -> str:
