@@ -1,5 +1,7 @@
 """Markdown as a tree."""
 
+import pytest
+
 from segue.core.markup import parse, words
 
 
@@ -26,6 +28,9 @@ def test_words_are_what_is_said_without_markup() -> None:
     assert words(parse("a *b* `c`\\\nd ![e](f)")) == "a b c\nd e"
 
 
-def test_markup_that_is_nested_deeply_is_read() -> None:
-    assert words(parse("> " * 5000 + "deep")).endswith("deep")
-    assert words(parse("*" * 5000 + "x")).endswith("x")
+@pytest.mark.parametrize("depth", [10, 48, 49, 50, 51, 300])
+def test_no_words_are_lost_that_are_nested_deeply(depth: int) -> None:
+    assert words(parse("> " * depth + "deep")).endswith("deep")
+    assert words(parse("- " * depth + "deep")).endswith("deep")
+    assert "deep" in words(parse("[" * depth + "deep" + "](http://x)" * depth))
+    assert "deep" in words(parse("**a *" * depth + "deep" + "* b**" * depth))

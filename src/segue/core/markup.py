@@ -33,9 +33,9 @@ def parse(text: str) -> SyntaxTreeNode:
     What looks like HTML is text, so whoever renders it escapes it; a link whose scheme could run something is text too.
     """
     tokens = _MARKDOWN.parse(text)
-    # What lies deeper than it looks is left out, so such a text is only paragraphs.
-    lost = any(token.level >= _DEEPEST - 1 for token in tokens)
-    return SyntaxTreeNode(_PLAIN.parse(text) if lost else tokens)
+    # Blocks that lie deeper are left out, and emphasis may lie too deep to be walked: such a text is only paragraphs.
+    deep = any(inside.level >= _DEEPEST - 1 for token in tokens for inside in (token, *(token.children or ())))
+    return SyntaxTreeNode(_PLAIN.parse(text) if deep else tokens)
 
 
 def words(node: SyntaxTreeNode) -> str:
