@@ -70,6 +70,10 @@ class SlackAdapter(Polling, Threading, Editing, Finding):
 
     sending = Sending.READ_BACK
 
+    def mention(self, user: str) -> str:
+        """Somebody by their id."""
+        return f"<@{user}>"
+
 
 class Slack(Platform):
     """Like Slack: ids are times with a dot, a reply is a thread, a mention is told twice, long texts are cut."""
@@ -112,6 +116,10 @@ class DiscordAdapter(Looking, Polling, Threading, Editing, Typing):
 
     sending = Sending.KEYED
     connection = Connection.ONE
+
+    def mention(self, user: str) -> str:
+        """Somebody by their id."""
+        return f"<@{user}>"
 
 
 class Discord(Platform):
@@ -207,6 +215,10 @@ class MatrixAdapter(Polling, Threading, Editing, Typing):
             raise ConnectionError(str(error)) from error
         return self.there.address(edited.chat, edited.thread)
 
+    def mention(self, user: str) -> str:
+        """Somebody by their id."""
+        return user
+
 
 class Matrix(Platform):
     """Like Matrix: ids with a colon, or two where the homeserver has a port, or none; an edit is an event itself."""
@@ -240,6 +252,10 @@ class FeishuAdapter(Looking, Called, Threading, Editing):
     """Threads that hang on a message and have an id of their own; a key keeps a resend from doubling for an hour."""
 
     sending = Sending.KEYED
+
+    def mention(self, user: str) -> str:
+        """Somebody by their id."""
+        return f'<at user_id="{user}"></at>'
 
 
 class Feishu(Platform):
