@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from segue.agents.given import Given, as_agent
 from segue.core.commands import Spec
-from segue.core.contracts import Accept, Accepted, Adapter, Agent, Clock, Ids, Letter, Probe, TakesWebhooks
+from segue.core.contracts import Accept, Accepted, Adapter, Clock, Ids, Letter, Probe, TakesWebhooks
 from segue.core.messages import Arrival
 from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
@@ -48,7 +49,7 @@ class Gateway:
     def __init__(
         self,
         store: Store,
-        agent: Agent,
+        agent: Given,
         adapters: Sequence[Adapter] = (),
         settings: GatewaySettings | None = None,
         *,
@@ -62,6 +63,7 @@ class Gateway:
         self.metrics = Metrics()
         self.watches = Watches()
         tracing = tracing or NoTracing()
+        agent = as_agent(agent)
         self._clock = clock
         self._ids = ids or fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}

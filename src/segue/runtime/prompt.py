@@ -5,7 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 
-from segue.core.contracts import Adapter, Clock, EditsMessages, MentionsById, OpensThreads, ShowsTyping, Work
+from segue.core.contracts import (
+    Adapter,
+    Clock,
+    EditsMessages,
+    MentionsById,
+    NoFiles,
+    OpensThreads,
+    ReadsFiles,
+    ShowsTyping,
+    Work,
+)
 from segue.core.envelopes import Voices, veiled
 from segue.core.lanes import Identity, Kind, Lane, Place
 from segue.core.messages import Summary
@@ -34,6 +44,8 @@ class Prompt:
         self._settings = settings
         self._clock = clock
         self._veil: Veil | None = None
+        self.files: ReadsFiles = NoFiles()
+        """Where an agent reads what came with a message."""
 
     async def work(self, run: Run, path: Sequence[Entry], asked: tuple[Draft, ...]) -> Work:
         """The turn as its agent gets it."""
@@ -42,7 +54,16 @@ class Prompt:
         context = await self._context(run, seen, asked, veil)
         if not isinstance(veil, NoVeil):
             seen, asked = [veiled(entry, veil) for entry in seen], tuple(veiled(draft, veil) for draft in asked)
-        return Work(run.held.session, run.name, context.section, tuple(seen), asked, run.journal, voices=context.voices)
+        return Work(
+            run.held.session,
+            run.name,
+            context.section,
+            tuple(seen),
+            asked,
+            run.journal,
+            voices=context.voices,
+            files=self.files,
+        )
 
     async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
         """What is said while a turn runs, as its agent gets it."""

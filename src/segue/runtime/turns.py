@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, Steers, Usage, Work
 from segue.core.lanes import Address
-from segue.core.messages import Notice, Part, Text, ToolCall, ToolResult
+from segue.core.messages import Notice, Part, Reasoning, Text, ToolCall, ToolResult
 from segue.core.splitting import split
 from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, Tip
 from segue.core.turns import TurnKind
@@ -57,6 +57,7 @@ class Said:
         self.parts: list[Part] = list(journal)
         self.usage: list[Usage] = []
         self._open = False
+        self._thought = len(journal)
 
     def add(self, part: Part) -> None:
         """One thing more; pieces of text that follow each other are one text."""
@@ -75,6 +76,13 @@ class Said:
     def call(self, id: str) -> ToolCall | None:
         """The call that a result answers."""
         return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
+
+    def thoughts(self, call: ToolCall) -> list[Reasoning]:
+        """What was thought up to a call and not yet asked for: providers refuse calls without the thoughts before them."""
+        at = next(n for n in reversed(range(len(self.parts))) if self.parts[n] is call)
+        found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
+        self._thought = max(self._thought, at)
+        return found
 
 
 class Live:
@@ -290,7 +298,7 @@ class Turns:
 
     async def _journal(self, run: Run, said: Said, result: ToolResult) -> None:
         call = said.call(result.id)
-        parts: tuple[Part, ...] = (call, result) if call else (result,)
+        parts: tuple[Part, ...] = (*said.thoughts(call), call, result) if call else (result,)
         await self._store.write(turns.journal, run.held, run.name, result.id, parts, self._clock())
         self._probe(Point.TURN_JOURNALED)
 
