@@ -23,6 +23,7 @@ from pydantic_ai.exceptions import (
     ModelServerError,
     ModelUnavailableError,
     ToolFailed,
+    UnexpectedModelBehavior,
 )
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -87,10 +88,10 @@ class PydanticAgent:
                         done.append(event)
                         failed = 0
                     yield event
-            except _PASSES as error:
-                # A result is where a response begins: nothing of it was told yet.
+            except (ModelAPIError, UnexpectedModelBehavior) as error:
+                # After a result a response begins: nothing of it was told yet.
                 fresh = len(done) == told or isinstance(done[-1], ToolResult)
-                if failed == self._retries or not fresh:
+                if not fresh or failed == self._retries or not _passes(error):
                     raise
                 failed += 1
                 await self._sleep(_wait(error, failed))
@@ -241,9 +242,15 @@ def _cost(response: ModelResponse) -> float | None:
         return None
 
 
-def _wait(error: ModelAPIError, failed: int) -> float:
+def _passes(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
+    """Whether the same request may work in a moment: garbage may be better then, what was refused stays refused."""
+    return isinstance(error, _PASSES) or type(error) is UnexpectedModelBehavior
+
+
+def _wait(error: ModelAPIError | UnexpectedModelBehavior, failed: int) -> float:
     """Seconds until it is worth another try: what the provider asks for, else ever longer."""
-    return float(min(_LONGEST_WAIT, error.retry_after or 0.5 * 2 ** (failed - 1)))
+    asked = error.retry_after if isinstance(error, ModelAPIError) else None
+    return float(min(_LONGEST_WAIT, asked or 0.5 * 2 ** (failed - 1)))
 
 
 def _middle(messages: list[ModelMessage]) -> int:

@@ -1,0 +1,88 @@
+"""aimock, a server that speaks like OpenAI's, Anthropic's and other providers' APIs, with its chaos and its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.servers import node
+
+_URL = re.compile(rb"http://127\.0\.0\.1:\d+")
+
+Fixture = dict[str, Any]
+
+
+def says(content: str, to: str = "", **more: Any) -> Fixture:
+    """What it answers, to words that contain a text."""
+    match, response = more.pop("match", {}), more.pop("response", {})
+    asked = {"userMessage": to} if to else {}
+    return {"match": {**asked, **match}, "response": {"content": content, **response}, **more}
+
+
+def calls(name: str, arguments: object, to: str, **more: Any) -> Fixture:
+    """A tool that it calls, as long as this turn has no result."""
+    call = {"name": name, "arguments": json.dumps(arguments), "id": f"call_{name}"}
+    response = {"toolCalls": [call], **more}
+    return {"match": {"userMessage": to, "hasToolResult": False}, "response": response}
+
+
+class Aimock:
+    """A server that runs."""
+
+    def __init__(self, url: str, client: httpx2.AsyncClient) -> None:
+        self.url = url
+        self._client = client
+
+    async def chaos(self, **rates: float) -> None:
+        """Make trouble by rates from 0 to 1: dropRate, malformedRate, disconnectRate, rateLimitRate; and latencyMs."""
+        done = await self._client.post(f"{self.url}/__aimock/chaos", json=rates)
+        assert done.status_code == 200, done.text
+
+    async def calm(self) -> None:
+        """Make no more trouble."""
+        await self._client.delete(f"{self.url}/__aimock/chaos")
+
+    async def journal(self) -> list[dict[str, Any]]:
+        """All requests that came to a model, the oldest first."""
+        entries: list[dict[str, Any]] = (await self._client.get(f"{self.url}/__aimock/journal")).json()
+        return [entry for entry in entries if not entry["path"].startswith("/__aimock")]
+
+
+@asynccontextmanager
+async def aimock(folder: Path, fixtures: Sequence[Fixture]) -> AsyncIterator[Aimock]:
+    """A server that answers by fixtures, until the block ends; skips the test where it isn't installed."""
+    command = node("aimock")
+    (folder / "fixtures").mkdir()
+    (folder / "fixtures" / "all.json").write_text(json.dumps({"fixtures": list(fixtures)}))
+    config = {"llm": {"fixtures": str(folder / "fixtures"), "logLevel": "info", "chunkSize": 8}}
+    (folder / "aimock.json").write_text(json.dumps(config))
+    process = await asyncio.create_subprocess_exec(
+        *(*command, "--config", str(folder / "aimock.json"), "--port", "0", "--host", "127.0.0.1"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    reading: asyncio.Task[bytes] | None = None
+    try:
+        async with asyncio.timeout(60):
+            said = b""
+            while not (found := _URL.search(said)):
+                line = await process.stdout.readline()
+                assert line, f"aimock ended: {said.decode()}"
+                said += line
+        # Whatever else it says is read, or it would wait for a reader.
+        reading = asyncio.create_task(process.stdout.read())
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            yield Aimock(found[0].decode(), client)
+    finally:
+        process.kill()
+        if reading is not None:
+            await reading
+        await process.wait()
