@@ -82,6 +82,7 @@ create table sessions (
   due real not null default 0,
   fails integer not null default 0,
   deaths integer not null default 0,
+  sweep real default 0,
   check (head <= tail),
   check (running <= tail),
   check (holder is null or head < tail),
@@ -93,6 +94,7 @@ create table sessions (
 create index sessions_of_owner on sessions (owner, used, id);
 create index sessions_ready on sessions (due) where holder is null and head < tail;
 create index sessions_held on sessions (holder) where holder is not null;
+create index sessions_to_sweep on sessions (sweep) where sweep is not null;
 create index sessions_unindexed on sessions (id) where indexed < length;
 create index sessions_of_parent on sessions (parent) where parent is not null;
 create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;
@@ -204,6 +206,7 @@ create table usage (
   cache_read integer not null,
   cache_write integer not null,
   cost real,
+  size integer not null default 0,
   at real not null,
   primary key (session, turn, model)
 ) strict;
@@ -248,11 +251,21 @@ create table turns (
   stopped_by text,
   error text,
   identity text not null default '',
+  asked_by text references sessions (id),
+  asked_in integer,
+  cause text not null default '',
+  awaited real,
+  received real,
   primary key (session, seq),
+  check ((asked_by is null) = (asked_in is null)),
+  check (awaited is null or asked_by is not null),
   check ((outcome is null) = (finished is null))
 ) strict;
 create unique index turns_call on turns (call) where call is not null;
 create index turns_message on turns (message) where message <> '';
+create index turns_cause on turns (cause) where cause <> '';
+create index turns_awaited on turns (asked_by) where awaited is not null and received is null;
+create index turns_opening on turns (session) where kind = 'opening' and outcome is null;
 create trigger turns_never_go before delete on turns
 begin select raise(abort, 'turns never go'); end;
 create trigger turns_keep_their_route before update of route on turns when new.route <> old.route
@@ -300,6 +313,7 @@ create table deliveries (
   sent real,
   dead real,
   error text,
+  handoff text,
   check (sent is null or dead is null)
 ) strict;
 create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;
@@ -323,6 +337,7 @@ create table handoffs (
   session text not null references sessions (id),
   origin text not null references lanes (key),
   destination text not null,
+  kind text not null check (kind in ('dm', 'group', 'channel')),
   lane text references lanes (key),
   move text references moves (id),
   state text not null check (state in ('requested', 'claimed', 'done', 'failed', 'cancelled')),
@@ -333,6 +348,7 @@ create table handoffs (
   holder text,
   epoch integer not null default 0,
   turn integer,
+  wrote real,
   tip_session text,
   tip integer,
   settled real,
@@ -343,6 +359,7 @@ create table handoffs (
 ) strict;
 create unique index handoffs_one_a_session on handoffs (session) where settled is null;
 create index handoffs_live on handoffs (deadline) where settled is null;
+create index handoffs_from on handoffs (origin, requested);
 
 create table homes (
   account text primary key,
@@ -362,7 +379,8 @@ create table questions (
   answer text,
   answered real
 ) strict;
-create index questions_open on questions (lane, person) where answered is null;
+create index questions_asked on questions (lane, person, asked);
+create index questions_open on questions (deadline) where answered is null;
 
 create table codes (
   digest text primary key,
@@ -390,6 +408,14 @@ create table lists (
   sessions text not null,
   at real not null,
   primary key (lane, person, kind)
+) strict;
+
+create table keeps (
+  session text not null references sessions (id),
+  why text not null,
+  since real not null,
+  until real not null,
+  primary key (session, why)
 ) strict;
 
 create table schedules (

@@ -31,7 +31,8 @@ from enum import Enum
 class Refusal(Enum):
     """Why a move was refused; the value is the sentence a person reads."""
 
-    NOT_FOUND = "No session of yours goes by that. /sessions lists them."
+    NOT_FOUND = "No session of yours goes by that. /resume lists them."
+    NO_SUCH_MESSAGE = "That message isn't part of what was said here. Reply to one that is."
     ALREADY_THERE = "You are already in that session."
     NOTHING_BOUND = "No session is open here. Write something to start one, or /resume an old one."
     CLOSED = "That session is closed. /branch starts a new one from where it ended."
@@ -41,12 +42,20 @@ class Refusal(Enum):
     TOO_DEEP = "This session is already as deep a child as is allowed. Ask its parent to start the work."
     TOO_MANY_CHILDREN = "This session has as many live children as is allowed. Close one with sessions_close first."
     LABEL_TAKEN = "A live child of this session has that label. Choose another, or send to that one."
+    TO_ITSELF = "That is this session itself: it is in it already."
+    ONE_TASK = "That session does one task and takes no messages. Start one with mode = session to go on with it."
+    WAITS_FOR_YOU = "That session waits for this one's answer. Answer instead of writing to it."
+    NOT_ITS_CHILD = "Only a session that this one started can be closed from here."
+    OVER_BUDGET = (
+        "As many turns came of one message as are allowed. Answer with what there is, and let the person go on."
+    )
     SAME_LANE = "The conversation is already in that place."
     MOVED_SINCE = "This place has moved on to another session since. Use /resume to go back."
     NOTHING_TO_UNDO = "There is nothing to take back."
     NOT_ALLOWED = "You may not do that here."
     WRONG_CODE = "That code doesn't work. A code works once and not for long: ask for a new one."
     TOO_MANY_TRIES = "Too many codes that didn't work. Try again in ten minutes."
+    NO_HANDOFF = "No handoff is on its way from here."
     HANDOFF_RUNNING = "This session is being handed off. Wait for it, or cancel it first."
 
 

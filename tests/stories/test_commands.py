@@ -35,7 +35,7 @@ async def test_a_session_is_named_left_found_again_and_branched(stage: Stage) ->
         assert "Did you mean “Cats”?" in await ann.says("/resume Cast")
         assert "“Cats #2”" in await ann.says("/branch")
         assert await ann.says("/resume Cats #1") == "Back in “Cats”."
-        assert await ann.says("/undo") == "Took back the last move: resume."
+        assert await ann.says("/undo") == "Took back the last move: resume. You are in “Cats #2”."
         assert await ann.says("/title") == "Cats #2"
 
 
@@ -89,4 +89,3 @@ async def test_the_last_exchange_is_taken_back_and_asked_again(stage: Stage) -> 
         assert await ann.says("/undo 1") == "Took back the last exchange."
         assert await ann.says("/undo 5") == "There is nothing to take back."
         assert "waiting" in await ann.says("/status")
-        assert "isn't there yet" in await ann.says("/handoff terminal")

@@ -58,7 +58,14 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
             _close_later(adapter, stack)
         settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts))
         runs = await stack.enter_async_context(
-            Gateway(store, agent, [*adapters, terminal, web], settings, tracing=open_tracing(config.server.tracing))
+            Gateway(
+                store,
+                agent,
+                [*adapters, terminal, web],
+                settings,
+                tracing=open_tracing(config.server.tracing),
+                files=files,
+            )
         )
         door = await Door.open(Patient(store.driver), config.data)
         windows = Windows(runs, door, terminal, web, getpass.getuser(), listener.url)

@@ -11,10 +11,11 @@ import click
 
 from segue.cli.opening import config_here, named, opened
 from segue.cli.showing import json_option, moment, print_json, print_rows, printable, short
-from segue.cli.tree import branch, draw
 from segue.core.exports import Form
 from segue.core.transcripts import Entry, Role, Session
+from segue.core.trees import Branch, draw
 from segue.errors import Invalid, SegueError
+from segue.store import trees
 
 _PAGE = 100
 _UNTITLED = "-"
@@ -72,11 +73,11 @@ async def _show(name: str, *, as_json: bool) -> None:
 
 async def _show_tree(name: str, *, as_json: bool) -> None:
     async with opened(config_here()) as (store, host):
-        tree = await branch(store, await named(store, host, name))
+        tree = await store.driver.read(trees.tree, await named(store, host, name))
     if as_json:
         print_json(tree)
     else:
-        click.echo("\n".join(draw(tree)))
+        click.echo("\n".join(draw(tree, _named)))
 
 
 @command.command()
@@ -175,3 +176,8 @@ def _who(entry: Entry) -> str:
             return "Agent"
         case Role.GATEWAY:
             return "Segue"
+
+
+def _named(tree: Branch) -> str:
+    name = tree.title or tree.label
+    return f"{name} ({tree.id})" if name else tree.id

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import click
 import msgspec
 
-from segue.core.values import Moment
+from segue.runtime.explaining import moment, printable
+
+__all__ = ["json_option", "moment", "print_json", "print_rows", "printable", "short"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 _SHORT = 60
@@ -25,16 +25,6 @@ def print_rows(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def moment(at: Moment) -> str:
-    """A time as the clock on the wall shows it."""
-    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def printable(text: str) -> str:
-    """A text without what could steer a terminal: anybody may have written it."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
 def short(text: str) -> str:

@@ -11,7 +11,7 @@ from segue import plugins
 from segue.config.accounts import Account, read_accounts, read_owners, refuse_silence
 from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import References
-from segue.config.resets import read_resets
+from segue.config.resets import read_ending, read_resets
 from segue.config.sections import (
     ContextSection,
     DeliveriesSection,
@@ -23,6 +23,7 @@ from segue.config.sections import (
 )
 from segue.config.tables import Tables, as_table, nearest, within
 from segue.core.lanes import Identity, Rules
+from segue.core.moves import Limits
 from segue.core.secret import Secret
 from segue.core.values import Value
 from segue.errors import Invalid
@@ -91,10 +92,16 @@ def _gateway(
     replica = tables.section(said, "replica", ReplicaSection)
     resets = read_resets(said.get("resets", {}), plugins.platforms(), tables)
     return GatewaySettings(
-        routing=Settings(Rules(lanes.groups, lanes.threads), resets, dm_threads=lanes.dm_threads),
+        routing=Settings(
+            Rules(lanes.groups, lanes.threads),
+            resets,
+            Limits(live_per_lane=lanes.max_live_per_lane),
+            lanes.dm_threads,
+        ),
         hosts=owners,
         accounts={(account.platform, account.name): account.settings for account in accounts},
         redaction=Redaction.PSEUDONYMS if context.redact_pii else Redaction.NONE,
+        quotes=lanes.quotes,
         busy=turns.busy,
         slots=turns.slots,
         attempts=turns.attempts,
@@ -106,6 +113,7 @@ def _gateway(
         lease=replica.lease,
         poll=replica.poll,
         grace=replica.grace,
+        ending=read_ending(said.get("resets", {}), tables),
     )
 
 

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from segue.core.lanes import Address, Kind, Place, Sharing
+from segue.core.moves import Limits
 from segue.core.values import Value
 from segue.errors import Invalid
-from segue.runtime.settings import AccountSettings, Blind, Busy, GatewaySettings, Mentions, Streams
+from segue.runtime.settings import AccountSettings, Blind, Busy, GatewaySettings, Mentions, Quotes, Streams
 from segue.store.arrivals import DmThreads
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
@@ -38,6 +39,9 @@ class LanesSection(Value, frozen=True):
     groups: Sharing = Sharing.APART
     threads: Sharing = Sharing.TOGETHER
     dm_threads: DmThreads = DmThreads.FORK
+    quotes: Quotes = _DEFAULT.quotes
+    max_live_per_lane: Count = Limits().live_per_lane
+    """Sessions that may be open at once among those begun in one place."""
 
 
 class ContextSection(Value, frozen=True):

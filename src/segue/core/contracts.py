@@ -57,6 +57,12 @@ class Point(StrEnum):
     SEND_CALLED = "send.called"
     """The platform took the message; that isn't recorded."""
     SEND_RECORDED = "send.recorded"
+    HANDOFF_CLAIMED = "handoff.claimed"
+    """A handoff is driven; nothing was opened for it."""
+    HANDOFF_OPENED = "handoff.opened"
+    """The platform opened a thread; that isn't recorded."""
+    HANDOFF_BOUND = "handoff.bound"
+    """The session is bound in the new place and the opening turn waits."""
     MIGRATION_BEGUN = "migration.begun"
     MIGRATION_DONE = "migration.done"
     MIGRATION_COMMITTED = "migration.committed"
@@ -243,6 +249,14 @@ class MentionsById(Protocol):
 
 
 @runtime_checkable
+class SendsFiles(Protocol):
+    """An adapter that sends the files of a delivery along with its text."""
+
+    largest_file: int
+    """Bytes of the largest file that the platform takes."""
+
+
+@runtime_checkable
 class ReadsBack(Protocol):
     """An adapter whose platform tells whether a message with this key is there."""
 
@@ -328,6 +342,28 @@ class NoFiles:
         raise Invalid("file", f"{file.name} isn't kept here", "Give the gateway a place for files.")
 
 
+class Background(Protocol):
+    """Work that goes on behind a session's turns: while there is any, the session isn't reset."""
+
+    async def keep(self, why: str, seconds: float) -> None:
+        """Something goes on, known by these words, for at most so long; called again, for so long from now."""
+        ...
+
+    async def done(self, why: str) -> None:
+        """It is done."""
+        ...
+
+
+class NoBackground:
+    """For a turn of a session that is never reset."""
+
+    async def keep(self, why: str, seconds: float) -> None:
+        """Nothing has to be done for it."""
+
+    async def done(self, why: str) -> None:
+        """Nothing has to be done for it."""
+
+
 class Work(Value, frozen=True):
     """One turn, as an agent gets it."""
 
@@ -343,6 +379,7 @@ class Work(Value, frozen=True):
     voices: Voices = Voices.ONE
     tools: Tools = NoTools()
     files: ReadsFiles = NoFiles()
+    background: Background = NoBackground()
 
 
 class Agent(Protocol):
@@ -360,6 +397,14 @@ class Steers(Protocol):
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
         """Give a running turn what its person said meanwhile; False if it came too late."""
         ...
+
+
+@runtime_checkable
+class EndsSessions(Protocol):
+    """An agent that gets a last turn when a session of its is reset, to save what it wants to remember."""
+
+    session_ending: str
+    """What it is asked then; its answer is delivered to nobody. Empty: it gets no such turn."""
 
 
 @runtime_checkable

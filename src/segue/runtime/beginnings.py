@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from segue.core.messages import Notice, plain_text
+from segue.core.messages import Aside, Notice, Summary, plain_text
 from segue.core.transcripts import (
     Author,
     Draft,
@@ -33,6 +33,8 @@ class Beginning(Value, frozen=True):
     """Where the transcript goes on from, if that isn't where it stands."""
     notice: str = ""
     """What the gateway says, without asking the agent."""
+    focus: str | None = None
+    """What a summary of it all is to keep above all; None if none is asked for."""
 
 
 def begin(run: Run, path: Sequence[Entry]) -> Beginning:
@@ -46,9 +48,10 @@ def begin(run: Run, path: Sequence[Entry]) -> Beginning:
                 return _retry(first, path)
             case TurnKind.REWIND:
                 return _rewind(first, path)
+            case TurnKind.COMPRESS:
+                return _compress(first, path)
             case (
                 TurnKind.ARRIVAL
-                | TurnKind.COMPRESS
                 | TurnKind.OPENING
                 | TurnKind.ENDING
                 | TurnKind.SENT
@@ -66,6 +69,8 @@ def draft_of(turn: Turn) -> Draft:
     """What was asked, with its author."""
     if turn.kind is TurnKind.ARRIVAL:
         return Draft(Author(Role.PERSON, turn.person, turn.name), turn.parts, Source(turn.identity, turn.route))
+    if turn.kind in (TurnKind.OPENING, TurnKind.ENDING):
+        return Draft(Author(Role.GATEWAY), tuple(Aside(plain_text((part,))) for part in turn.parts))
     return Draft(Author(Role.GATEWAY), tuple(Notice(plain_text((part,))) for part in turn.parts))
 
 
@@ -89,9 +94,18 @@ def _rewind(turn: Turn, path: Sequence[Entry]) -> Beginning:
     to = Tip(SessionId(session), int(n))
     kept = _upto(path, to)
     if not kept:
-        raise Refused(Refusal.NOT_FOUND)
+        raise Refused(Refusal.NO_SUCH_MESSAGE)
     said = "Went back to that message. What came after it is kept: /tree shows it."
     return Beginning(kept, onto=Onto(to, TipMove.REWIND, turn.person), notice=said)
+
+
+def _compress(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    said = [entry for entry in path if entry.author.role is not Role.GATEWAY]
+    if not said:
+        return Beginning(tuple(path), notice="Nothing was said yet that could be summed up.")
+    if any(isinstance(part, Summary) for part in path[-1].parts):
+        return Beginning(tuple(path), notice="Nothing was said since the last summary.")
+    return Beginning(tuple(path), focus=plain_text(turn.parts).strip())
 
 
 def _upto(path: Sequence[Entry], tip: Tip | None) -> tuple[Entry, ...]:

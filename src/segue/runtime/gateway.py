@@ -12,23 +12,31 @@ from typing import Any, Self
 
 from segue.agents.given import Given, as_agent
 from segue.core.commands import Spec
-from segue.core.contracts import Accept, Accepted, Adapter, Clock, Ids, Letter, Probe, TakesWebhooks
+from segue.core.contracts import Accept, Accepted, Adapter, Clock, Files, Ids, Letter, Probe, TakesWebhooks
 from segue.core.messages import Arrival
+from segue.core.turns import TurnKind
 from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
 from segue.runtime.access import Access
 from segue.runtime.commands import Commands
 from segue.runtime.connections import Intake
+from segue.runtime.exporting import Exporting
+from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
 from segue.runtime.metrics import Metrics
 from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
-from segue.runtime.replica import CONNECTIONS, DELIVERIES, LOOK, SAID, TURNS, Replica
+from segue.runtime.replica import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS, Replica
+from segue.runtime.resets import Sweep
 from segue.runtime.settings import GatewaySettings
+from segue.runtime.tools import Toolbox
+from segue.runtime.tools.children import Children
+from segue.runtime.tools.reading import Reading
+from segue.runtime.tools.sending import Messages
 from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
-from segue.runtime.watches import Changed, Watches
-from segue.store import access, arrivals, search
+from segue.runtime.watches import Changed, Moved, Watches
+from segue.store import access, arrivals, questions, search
 from segue.store.store import Store, fresh_ids
 from segue.store.transactions import unheeded
 from segue.store.turns import Finish, Run
@@ -56,6 +64,7 @@ class Gateway:
         clock: Clock = time.time,
         ids: Ids | None = None,
         tracing: Tracing | None = None,
+        files: Files | None = None,
         probe: Probe = unheeded,
     ) -> None:
         self.store = store
@@ -69,6 +78,10 @@ class Gateway:
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
         self._patient = Patient(store.driver)
         self._replica = Replica(self._patient, self._ids, self.settings.lease)
+        children = Children(self._patient, self._adapters, self.settings, clock, self._ids)
+        self._messages = Messages(
+            self._patient, self._adapters, self.watches, self.settings.routing.limits, self.settings.poll, clock
+        )
         self._turns = Turns(
             self._patient,
             agent,
@@ -80,9 +93,11 @@ class Gateway:
             self.metrics,
             tracing,
             self.watches,
+            Toolbox((*children.offers, *self._messages.offers, *Reading(self._patient).offers)),
             probe,
         )
-        self._commands = Commands(self.settings, self._ids)
+        self._commands = Commands(self.settings, self._ids, self._adapters)
+        self._handoffs = Handoffs(self._patient, self._adapters, self._replica, self.settings, clock, probe)
         self._access = Access(self.settings, self._ids)
         self._inbox = Inbox(
             store.driver,
@@ -95,8 +110,14 @@ class Gateway:
             self.metrics,
             probe,
         )
+        self._sweep = Sweep(self._patient, agent, self.settings, clock)
+        exporting = Exporting(self._patient, files)
+        if files is not None:
+            self._turns.prompt.files = files
         self._outboxes = {
-            account: Outbox(self._patient, adapter, self._replica, self.settings, clock, self.metrics, tracing, probe)
+            account: Outbox(
+                self._patient, adapter, self._replica, self.settings, clock, self.metrics, tracing, exporting, probe
+            )
             for account, adapter in self._adapters.items()
         }
         self._intakes = [
@@ -190,6 +211,9 @@ class Gateway:
                     group.create_task(self._turns.claim(), name="claim")
                     group.create_task(self._index(), name="index")
                     group.create_task(self._forget(), name="forget")
+                    group.create_task(self._messages.sweep(), name="answers")
+                    group.create_task(self._sweep.run(), name="sweep")
+                    group.create_task(self._handoffs.run(), name="handoffs")
                     for outbox in self._outboxes.values():
                         group.create_task(outbox.run(), name="outbox")
                     for intake in self._intakes:
@@ -213,17 +237,25 @@ class Gateway:
         while True:
             await self._patient.write(arrivals.forget, self._clock())
             await self._patient.write(access.forget, self._clock())
+            await self._patient.write(questions.expire, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
     def _heard(self, topic: str) -> None:
-        if topic in ("", TURNS):
+        handoff = topic.startswith(HANDOFF)
+        if topic in ("", TURNS) or handoff:
             self._turns.wake.set()
-        if topic in ("", DELIVERIES):
+        if topic in ("", DELIVERIES) or handoff:
             for outbox in self._outboxes.values():
                 outbox.wake.set()
         if topic in ("", CONNECTIONS):
             for intake in self._intakes:
                 intake.wake.set()
+        if topic == "" or handoff:
+            self._handoffs.wake.set()
+        if handoff:
+            session = SessionId(topic.removeprefix(HANDOFF))
+            self.watches.tell(session, Moved())
+            self._spawn(self._turns.look(session))
         if topic.startswith(LOOK):
             self._spawn(self._turns.look(SessionId(topic.removeprefix(LOOK))))
         if topic.startswith(SAID):
@@ -237,6 +269,10 @@ class Gateway:
     def _turn_finished(self, run: Run, done: Finish) -> None:
         # This process hears its own hint too, and so do those who watch from here.
         self._spawn(self._patient.hint(SAID + run.held.session))
+        if run.turns[0].kind is TurnKind.OPENING:
+            self._spawn(self._patient.hint(HANDOFF + run.held.session))
+        if done.onward or done.owed is not None:
+            self._spawn(self._patient.hint(TURNS))
         for reply in done.replies:
             outbox = self._outboxes.get((reply.address.platform, reply.address.account))
             if outbox is not None:

@@ -9,17 +9,19 @@ from segue.core.commands import Command, parse
 from segue.core.contracts import Accepted, Clock, Driver, Ids, Letter, Point, Probe, Transaction
 from segue.core.lanes import Kind, Lane, account_key
 from segue.core.messages import Arrival, plain_text
+from segue.core.moves import Actor, Resume, Why
+from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Invalid
+from segue.errors import Invalid, Refused
 from segue.runtime.access import Access, Refuse
-from segue.runtime.commands import Commands, Request
+from segue.runtime.commands import Answer, Commands, Request
 from segue.runtime.logs import traced
 from segue.runtime.metrics import Metrics
-from segue.runtime.replica import DELIVERIES, LOOK, TURNS
-from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
+from segue.runtime.replica import DELIVERIES, HANDOFF, LOOK, TURNS
+from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions, Quotes
 from segue.runtime.turns import Turns
-from segue.store import arrivals, deliveries
-from segue.store.arrivals import Duplicate, Fresh, Handled, Instead, Queued
+from segue.store import arrivals, deliveries, moves, quotes, sessions
+from segue.store.arrivals import Duplicate, Fresh, Handled, Instead, Queued, Via
 from segue.store.persons import Met
 
 log = logging.getLogger(__name__)
@@ -94,7 +96,7 @@ class Inbox:
                 return Accepted.DUPLICATE
             case Handled():
                 await self._driver.hint(DELIVERIES)
-                if taken.why.startswith(LOOK):
+                if taken.why.startswith((LOOK, HANDOFF)):
                     await self._driver.hint(taken.why)
             case Queued():
                 if run is not None:
@@ -103,6 +105,8 @@ class Inbox:
                     await self._driver.hint(TURNS)
                 if run is None and self._settings.busy is not Busy.QUEUE:
                     await self._driver.hint(LOOK + taken.session)
+                if taken.reset is not None:
+                    await self._driver.hint(DELIVERIES)
             case _:
                 assert_never(taken)
         return Accepted.NEW
@@ -112,20 +116,20 @@ class Inbox:
             verdict = yield from self._access.judge(arrival, met, lane, at)
             if isinstance(verdict, Refuse):
                 if verdict.notice:
-                    yield from self._say(arrival, verdict.notice, trace, at)
+                    yield from self._say(arrival, Answer(verdict.notice), trace, at)
                 return Handled("refused")
             command = parse(plain_text(arrival.parts))
             if isinstance(command, Command):
                 request = Request(command, arrival, met, lane, verdict.standing, trace, at)
                 answer = yield from self._commands.run(request)
                 if answer.text:
-                    yield from self._say(arrival, answer.text, trace, at)
+                    yield from self._say(arrival, answer, trace, at)
                 if answer.ask:
                     return Instead(answer.ask, answer.kind, answer.session)
-                return Handled(LOOK + answer.look if answer.look else "command")
+                return Handled(answer.hint or (LOOK + answer.look if answer.look else "command"))
             if not self._meant(arrival, lane):
                 return Handled("not for the agent")
-            return None
+            return (yield from self._quoted(arrival, met, lane, at))
 
         return gate
 
@@ -137,8 +141,27 @@ class Inbox:
             return True
         return arrival.mentions_agent
 
-    def _say(self, arrival: Arrival, text: str, trace: str, at: Moment) -> Transaction[None]:
-        yield from deliveries.notify(arrival.place.address, text, f"notice/{trace}", (arrival.message,), at)
+    def _quoted(self, arrival: Arrival, met: Met, lane: Lane, at: Moment) -> Transaction[Instead | None]:
+        """Where a reply to one of the agent's messages goes, if the host lets quotes decide."""
+        if self._settings.quotes is Quotes.OFF or not arrival.quotes or arrival.edits:
+            return None
+        session = yield from quotes.session(lane, arrival.quotes, met.person.id)
+        current = yield from sessions.bound(lane)
+        if session is None or (current is not None and current.id == session):
+            return None
+        if self._settings.quotes is Quotes.ONCE:
+            return Instead(arrival.parts, TurnKind.ARRIVAL, session, Via.QUOTE)
+        try:
+            actor, limits = Actor(met.person.id), self._settings.routing.limits
+            yield from moves.make(Resume(lane, session, Why.QUOTE), actor, limits, self._ids(), at)
+        except Refused:
+            # What can't be switched to now changes nothing: the message is asked where the lane speaks.
+            return None
+        return Instead(arrival.parts, TurnKind.ARRIVAL, session)
+
+    def _say(self, arrival: Arrival, said: Answer, trace: str, at: Moment) -> Transaction[None]:
+        address, key = arrival.place.address, f"notice/{trace}"
+        yield from deliveries.notify(address, said.text, key, (arrival.message,), at, said.choices, said.files)
 
     async def _bury(self, letter: Letter) -> Accepted:
         log.error("something from %s.%s couldn't be understood: %s", letter.platform, letter.account, letter.why)

@@ -16,15 +16,16 @@ from collections.abc import Callable
 from typing import ParamSpec, assert_never
 
 from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, Transaction
-from segue.core.messages import Sending
+from segue.core.messages import Delivery, Sending
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
+from segue.runtime.exporting import Exporting
 from segue.runtime.metrics import Metrics
 from segue.runtime.patience import Patient
-from segue.runtime.replica import Replica
+from segue.runtime.replica import HANDOFF, Replica
 from segue.runtime.settings import Blind, GatewaySettings
 from segue.runtime.tracing import Tracing
 from segue.runtime.wakes import Wake
-from segue.store import deliveries
+from segue.store import deliveries, handoffs
 from segue.store.deliveries import Attempt, Outgoing
 
 P = ParamSpec("P")
@@ -52,6 +53,7 @@ class Outbox:
         clock: Clock,
         metrics: Metrics,
         tracing: Tracing,
+        exporting: Exporting,
         probe: Probe,
     ) -> None:
         self._store = store
@@ -61,6 +63,7 @@ class Outbox:
         self._clock = clock
         self._metrics = metrics
         self._tracing = tracing
+        self._exporting = exporting
         self._probe = probe
         self._calls: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
@@ -119,6 +122,10 @@ class Outbox:
             # Too close to the end of the lease: whoever holds it next sends it.
             await self._keep(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
             return "put off"
+        if held.handoff:
+            withdrawn = await self._store.write(handoffs.withdrawn, held, self._clock())
+            if withdrawn:
+                return "withdrawn"
         try:
             async with asyncio.timeout(budget):
                 message = await self._send(held)
@@ -131,8 +138,11 @@ class Outbox:
         except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: a bug of its own must not keep the delivery
             return await self._failed(held, error)
         self._probe(Point.SEND_CALLED)
-        kept = await self._keep(deliveries.sent, held, message, self._clock())
+        # The last message of a handoff's opening ends the handoff, in the same transaction.
+        record = handoffs.sent if held.handoff else deliveries.sent
+        kept = await self._keep(record, held, message, self._clock())
         self._probe(Point.SEND_RECORDED)
+        await self._tell(held)
         return "sent" if kept else "lost"
 
     async def _failed(self, held: Outgoing, error: Exception) -> str:
@@ -170,12 +180,19 @@ class Outbox:
 
     async def _give_up(self, held: Outgoing, error: Exception) -> str:
         log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)
-        await self._keep(deliveries.give_up, held, str(error) or type(error).__name__, self._clock())
+        record = handoffs.give_up if held.handoff else deliveries.give_up
+        await self._keep(record, held, str(error) or type(error).__name__, self._clock())
+        await self._tell(held)
         return DEAD
+
+    async def _tell(self, held: Outgoing) -> None:
+        if held.handoff:
+            await self._store.hint(HANDOFF + held.delivery.session)
 
     async def _send(self, held: Outgoing) -> str:
         """One attempt, by the adapter's class."""
-        adapter, delivery = self._adapter, held.delivery
+        adapter = self._adapter
+        delivery = await self._exporting.ready(held.delivery, adapter)
         if delivery.message and isinstance(adapter, EditsMessages):
             await adapter.edit(delivery)
             return delivery.message
@@ -187,7 +204,7 @@ class Outbox:
                     return found
                 return await adapter.send(delivery)
             case Sending.EDIT:
-                return await self._place(adapter, held)
+                return await self._place(adapter, delivery, held.me)
             case Sending.BLIND:
                 if delivery.doubtful and self._settings.blind is Blind.AT_MOST_ONCE:
                     raise SendNever("Nobody knows whether it was sent, and the host wants no duplicates.")
@@ -196,13 +213,12 @@ class Outbox:
             case _:
                 assert_never(adapter.sending)
 
-    async def _place(self, adapter: Adapter, held: Outgoing) -> str:
+    async def _place(self, adapter: Adapter, delivery: Delivery, me: str) -> str:
         """Send a placeholder, keep its id, edit it to the final text: a crash leaves a stray placeholder at most."""
-        delivery = held.delivery
         if not isinstance(adapter, EditsMessages):
             raise SendNever(f"{adapter.platform}.{adapter.account} sends by editing, but its adapter can't edit.")
         message = await adapter.send(delivery.placeholder)
-        await self._store.write(deliveries.placed, delivery, held.me, message)
+        await self._store.write(deliveries.placed, delivery, me, message)
         self._probe(Point.SEND_PLACED)
         await adapter.edit(delivery.with_message(message))
         return message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from segue.core.handoffs import Patience
 from segue.core.lanes import Identity, Place
 from segue.core.values import Value
 from segue.store.arrivals import Settings
@@ -37,6 +38,17 @@ class Mentions(StrEnum):
     """It answers only what mentions it or replies to it."""
     OPTIONAL = "optional"
     """It answers everything."""
+
+
+class Quotes(StrEnum):
+    """What a reply to one of the agent's messages does, where that came from another session than the current one."""
+
+    OFF = "off"
+    """Nothing: it is a message like any other."""
+    ONCE = "once"
+    """That message alone goes to the session that wrote the quoted one."""
+    SWITCH = "switch"
+    """The place goes back to that session."""
 
 
 class Streams(StrEnum):
@@ -81,7 +93,9 @@ class GatewaySettings(Value, frozen=True):
     accounts: Mapping[tuple[str, str], AccountSettings] = {}
     """By platform and account."""
     redaction: Redaction = Redaction.NONE
+    quotes: Quotes = Quotes.OFF
     busy: Busy = Busy.QUEUE
+    handoff: Patience = Patience()
     blind: Blind = Blind.AT_LEAST_ONCE
     slots: int = 64
     """Turns that one replica runs at once."""
@@ -101,3 +115,7 @@ class GatewaySettings(Value, frozen=True):
     """Seconds between looks at the database when no hint comes."""
     grace: float = 10.0
     """Seconds that running turns get to finish when the gateway stops."""
+    ending: str = ""
+    """What an agent is asked when a session of its is over, unless it has words of its own; empty: nothing."""
+    sweep: float = 30.0
+    """Seconds between looks for sessions that are over."""

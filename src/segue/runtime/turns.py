@@ -9,31 +9,37 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
-from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, Steers, Usage, Work
+from msgspec.structs import replace
+
+from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, Steers, Tools, Usage, Work
 from segue.core.lanes import Address
-from segue.core.messages import Notice, Part, Reasoning, Text, ToolCall, ToolResult
+from segue.core.messages import Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
 from segue.core.splitting import split
-from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, Tip
+from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, Tip, TipMove
 from segue.core.turns import TurnKind
-from segue.core.values import SessionId
-from segue.errors import Fenced
+from segue.core.values import Moment, SessionId
+from segue.errors import Fenced, Refused
 from segue.runtime.beginnings import Beginning, begin, draft_of
 from segue.runtime.logs import traced
 from segue.runtime.metrics import Metrics
 from segue.runtime.paths import Paths
 from segue.runtime.patience import Patient
 from segue.runtime.prompt import Prompt
-from segue.runtime.replica import Replica
-from segue.runtime.settings import AccountSettings, Busy, GatewaySettings
+from segue.runtime.replica import HANDOFF, Replica
+from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Streams
 from segue.runtime.streams import Stream
+from segue.runtime.summaries import Summaries, SummedUp, count_said
+from segue.runtime.tools import Toolbox
 from segue.runtime.tracing import Tracing
+from segue.runtime.undoing import reset_taken_back
 from segue.runtime.wakes import Wake
 from segue.runtime.watches import Growing, Watches
-from segue.store import transcripts, turns
-from segue.store.turns import Finish, Outcome, Reply, Run, Streamed, Turn
+from segue.store import handoffs, transcripts, turns
+from segue.store.turns import Finish, Finished, Onto, Outcome, Owed, Reply, Run, Streamed, Turn
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +47,11 @@ FAILED = (
     "Something went wrong with that, {times} times over, and I stopped trying. Your message is kept; /retry asks again."
 )
 STOPPED = "(Stopped.)"
+NOTHING_SAID = "(It finished without a word.)"
+SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
 _LONGEST_BACKOFF = 30.0
-_BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND}
-"""What may go back further than a summary."""
+_BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND, TurnKind.COMPRESS}
+"""What looks back further than to a summary."""
 
 
 class Hung(Exception):
@@ -92,10 +100,34 @@ class Live:
         self.run = run
         self.begun = Beginning((), tuple(draft_of(turn) for turn in run.turns))
         self.answering: asyncio.Task[None] | None = None
-        self.stopping = False
+        self.stopping = any(turn.stopped_by for turn in run.turns)
+        self.silence: asyncio.Timeout | None = None
+        """When the agent counts as hung, while it is waited for."""
+        self.calls = 0
+        """What the gateway does for the agent now."""
         self.work: Work | None = None
+        self.told: Moment | None = None
+        """When its handoff was last told that it makes progress."""
+        self.spent: list[Usage] = []
+        """What it has cost before the agent was asked."""
         self.taken_in: list[Turn] = []
         """What its person said meanwhile and the agent took in."""
+
+    @contextmanager
+    def calling(self, patience: float) -> Iterator[None]:
+        """While the gateway does what the agent asked for, its silence is no sign of trouble."""
+        self.calls += 1
+        self._listen(None)
+        try:
+            yield
+        finally:
+            self.calls -= 1
+            if not self.calls:
+                self._listen(asyncio.get_running_loop().time() + patience)
+
+    def _listen(self, until: float | None) -> None:
+        if self.silence is not None and not self.silence.expired():
+            self.silence.reschedule(until)
 
     def stop(self) -> None:
         """End it; what was said so far is kept."""
@@ -119,9 +151,11 @@ class Turns:
         metrics: Metrics,
         tracing: Tracing,
         watches: Watches,
+        toolbox: Toolbox,
         probe: Probe,
     ) -> None:
         self._store = store
+        self._toolbox = toolbox
         self._agent = agent
         self._adapters = adapters
         self._replica = replica
@@ -133,6 +167,7 @@ class Turns:
         self._watches = watches
         self._probe = probe
         self._paths = Paths(store)
+        self._summaries = Summaries(store, agent, settings.turn_silence)
         self.prompt = Prompt(store, adapters, settings, clock)
         self._live: dict[SessionId, Live] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -185,6 +220,8 @@ class Turns:
             return
         if await self._store.read(turns.stopped, session):
             live.stop()
+        elif live.answering is not None and await self._store.read(handoffs.lost, live.run.held):
+            live.answering.cancel()
         elif self._settings.busy is not Busy.QUEUE:
             await self._meanwhile(live)
 
@@ -235,50 +272,97 @@ class Turns:
         run = live.run
         if run.deaths >= self._settings.deaths:
             raise Hung(f"the process died {run.deaths} times over it")
-        begun = live.begun = begin(run, await self._path(run))
+        path = await self._path(run)
+        begun = live.begun = begin(run, path)
         if begun.notice:
-            return await self._write(live, _notice(run, begun))
-        work = live.work = await self.prompt.work(run, begun.path, begun.asked)
+            return await self._do(live, path)
+        if begun.focus is not None:
+            return await self._sum_up(live, begun.focus)
+        if begun.onto is None and await self._summaries.due(run.held.session, path):
+            run = await self._make_room(live)
+            begun = live.begun
+        work = await self.prompt.work(run, begun.path, begun.asked)
+        work = live.work = replace(work, tools=self._tools(live))
         address = Address.parse(run.turns[-1].route) if run.turns[-1].route else Address("", "")
         account = address.platform, address.account
         adapter = self._adapters.get(account)
         streams = self._settings.accounts.get(account, AccountSettings()).streams
+        if run.turns[0].awaited is not None or run.turns[0].kind is TurnKind.OPENING:
+            # It may yet be kept for whoever waits for it, or its handoff may fail: nothing is shown before that is settled.
+            streams = Streams.WHOLE
         stream = Stream(self._store, adapter, self._replica, self._clock, streams, run, self._probe)
         said = Said(run.journal)
         self._probe(Point.TURN_STARTED)
         self._metrics.started(self._clock() - run.turns[-1].accepted)
         try:
             with self._tracing.turn(run.held.session, run.name, run.turns[0].trace) as span:
-                live.answering = asyncio.create_task(self._answer(work, said, stream, run))
-                if live.stopping:
-                    live.answering.cancel()
-                await live.answering
+                await _until_stopped(live, self._answer(live, work, said, stream))
                 for usage in said.usage:
                     span.spent(usage)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if not live.stopping or (task is not None and task.cancelling()):
-                raise
         finally:
             await stream.end()
         self._probe(Point.TURN_ANSWERED)
         done = _finish(live, said, stream.streamed, adapter.longest if adapter else None)
         return await self._write(live, done)
 
+    async def _do(self, live: Live, path: Sequence[Entry]) -> Run | None:
+        """What the gateway does by itself: move the tip, and say so."""
+        done = await self._store.read(reset_taken_back, live.run, path)
+        if done is None:
+            return await self._write(live, _notice(live.run, live.begun))
+        try:
+            return await self._write(live, done)
+        except Refused as refused:
+            live.begun = Beginning(tuple(path), notice=str(refused))
+            return await self._write(live, _notice(live.run, live.begun))
+
+    async def _sum_up(self, live: Live, focus: str) -> Run | None:
+        """Let a summary stand for all that was said."""
+        run, path = live.run, live.begun.path
+        work = live.work = await self.prompt.work(run, path, ())
+        made: list[SummedUp] = []
+
+        async def ask() -> None:
+            made.append(await self._summaries.sum_up(work, focus))
+
+        await _until_stopped(live, ask())
+        if not made:
+            live.begun = Beginning(path, notice=STOPPED)
+            return await self._write(live, _notice(run, live.begun))
+        last, count = path[-1].tip, count_said(path)
+        draft = Draft(GATEWAY, (Summary(made[0].text, last.session, last.n),))
+        text = SUMMED_UP.format(count="1 message" if count == 1 else f"{count:,} messages")
+        seqs = tuple(turn.seq for turn in run.turns)
+        onto = Onto(last, TipMove.COMPRESS, run.turns[0].person)
+        replies = _replies(run, (), text, 0, None)
+        return await self._write(live, Finish(seqs, (draft,), replies, made[0].usage, onto=onto))
+
+    async def _make_room(self, live: Live) -> Run:
+        """Sum up before a turn that might not fit; the turn goes on from the summary."""
+        run = live.run
+        made = await self._summaries.sum_up(await self.prompt.work(run, live.begun.path, ()), "")
+        by, at = run.turns[0].person, self._clock()
+        tip = await self._store.write(turns.sum_up, run.held, run.name, made.text, by, at)
+        live.spent += made.usage
+        run = live.run = replace(run, tip=tip)
+        live.begun = begin(run, await self._path(run))
+        return run
+
     async def _path(self, run: Run) -> list[Entry]:
         if run.turns[0].kind in _BACK:
             return await self._store.read(transcripts.path, run.tip)
         return await self._paths.to(run.tip)
 
-    async def _answer(self, work: Work, said: Said, stream: Stream, run: Run) -> None:
+    async def _answer(self, live: Live, work: Work, said: Said, stream: Stream) -> None:
         """Take in what the agent says; a hung one is given up."""
-        settings = self._settings
+        settings, run = self._settings, live.run
         events = self._agent.answer(work)
         try:
             async with asyncio.timeout(settings.turn_total):
                 while True:
-                    async with asyncio.timeout(settings.turn_silence):
+                    async with asyncio.timeout(None if live.calls else settings.turn_silence) as live.silence:
                         event = await anext(events, None)
+                    live.silence = None
                     if event is None:
                         return
                     if isinstance(event, Usage):
@@ -290,11 +374,23 @@ class Turns:
                     elif isinstance(event, Text):
                         stream.show(said.text)
                         self._watches.tell(run.held.session, Growing(run.name, said.text))
+                        if run.turns[0].kind is TurnKind.OPENING:
+                            await self._opening(live)
         except TimeoutError as error:
             raise Hung(f"the agent said nothing for {settings.turn_silence:g} s") from error
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
+
+    async def _opening(self, live: Live) -> None:
+        """A handoff's opening grows, which is progress; told now and then."""
+        at, patience = self._clock(), self._settings.handoff
+        if live.told is None or at - live.told > patience.progress / 10:
+            first, live.told = live.told is None, at
+            run = live.run
+            await self._store.write(handoffs.wrote, run.held.session, run.name, patience, at)
+            if first:
+                await self._store.hint(HANDOFF + run.held.session)
 
     async def _journal(self, run: Run, said: Said, result: ToolResult) -> None:
         call = said.call(result.id)
@@ -319,7 +415,8 @@ class Turns:
 
     async def _write(self, live: Live, done: Finish) -> Run | None:
         run, at = live.run, self._clock()
-        finished = await self._store.write(turns.finish, run.held, done, at)
+        done = self._owing(live, done)
+        finished = await self._end(run, done, at)
         self._probe(Point.TURN_FINISHED)
         if finished.tip is not None and finished.before == (done.onto.tip if done.onto else run.tip):
             entries, parent = list(live.begun.path), finished.before
@@ -332,9 +429,40 @@ class Turns:
         self._tell(run, done)
         return finished.next
 
+    async def _end(self, run: Run, done: Finish, at: Moment) -> Finished:
+        if run.turns[0].kind is TurnKind.OPENING:
+            return await self._store.write(handoffs.finish, run.held, done, self._settings.handoff, at)
+        return await self._store.write(turns.finish, run.held, done, at)
+
+    def _owing(self, live: Live, done: Finish) -> Finish:
+        """The same with what is owed: a session that was started for one task tells its parent what came of it."""
+        run, first = live.run, live.run.turns[0]
+        owed = None
+        if run.owes is not None:
+            answers = done.drafts[len(live.begun.asked) + len(live.taken_in) :]
+            text = "\n\n".join(draft.text for draft in answers if draft.text) or NOTHING_SAID
+            cause = first.cause or f"{run.held.session}/{run.name}"
+            owed = Owed(run.owes, text, first.person, self._home(run), cause, first.trace)
+        return replace(done, kind=first.kind, owed=owed)
+
+    def _home(self, run: Run) -> str:
+        """The home that the settings name for the account that a turn came from."""
+        route = next((turn.route for turn in run.turns if turn.route), "")
+        address = Address.parse(route) if route else Address("", "")
+        home = self._settings.accounts.get((address.platform, address.account), AccountSettings()).home
+        return home.address.key if home else ""
+
+    def _tools(self, live: Live) -> Tools:
+        """What the agent may ask for in a turn."""
+        return self._toolbox.bind(
+            live.run, self._home(live.run), lambda: live.calling(self._settings.turn_silence), self.waiting
+        )
+
     def _tell(self, run: Run, done: Finish) -> None:
         self._metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
         self._finished(run, done)
+        if done.onward:
+            self.wake.set()
 
     async def _fail(self, live: Live, error: Exception) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""
@@ -360,7 +488,8 @@ class Turns:
             replies = _replies(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
             done = Finish(seqs, drafts, replies, (), Outcome.FAILED, repr(error)[:500], run.streamed, live.begun.onto)
-            finished = await self._store.write(turns.finish, run.held, done, self._clock())
+            done = self._owing(live, done)
+            finished = await self._end(run, done, self._clock())
         except Fenced as fenced:
             log.warning("%s", fenced)
             return None
@@ -390,7 +519,21 @@ def _finish(live: Live, said: Said, streamed: Streamed, longest: Longest | None)
         drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
     replies = _replies(run, tuple(live.taken_in), text, shown, longest)
     seqs = tuple(turn.seq for turn in answered)
-    return Finish(seqs, tuple(drafts), replies, tuple(said.usage), outcome, None, streamed, live.begun.onto)
+    used = (*live.spent, *said.usage)
+    return Finish(seqs, tuple(drafts), replies, used, outcome, None, streamed, live.begun.onto)
+
+
+async def _until_stopped(live: Live, answering: Coroutine[Any, Any, None]) -> None:
+    """Do it to its end, or until its person ends it."""
+    live.answering = asyncio.create_task(answering)
+    if live.stopping:
+        live.answering.cancel()
+    try:
+        await live.answering
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not live.stopping or (task is not None and task.cancelling()):
+            raise
 
 
 def _notice(run: Run, begun: Beginning) -> Finish:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -12,14 +13,14 @@ from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_
 from segue.core.messages import Arrival, Aside, Notice, Parts, encode_parts
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.prompts import RESET, first_words
-from segue.core.resets import Due, Policies, due
+from segue.core.resets import Due, Policies, due, notice
 from segue.core.transcripts import GATEWAY, Author, Draft, Role, Source, Tip
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refused
-from segue.store import actors, moves, persons, places, transcripts
+from segue.store import actors, deliveries, moves, persons, places, resets, transcripts
 from segue.store.persons import Met
-from segue.store.rows import tip_of
+from segue.store.rows import session_of, tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
 from segue.store.turns import Claim, Run, Turn
@@ -88,6 +89,15 @@ class Queued(Value, frozen=True):
     """What is to be run now, if the session was idle and is held by this replica since."""
 
 
+class Via(StrEnum):
+    """How a message comes to the session that it is asked of."""
+
+    BINDING = "binding"
+    """Its lane speaks to it."""
+    QUOTE = "quote"
+    """It answers a message of it; its lane has spoken to it before and goes on as it is."""
+
+
 class Instead(Value, frozen=True):
     """Something else is to be asked than what came in: a command brought words for the agent, or a turn of its own."""
 
@@ -95,6 +105,7 @@ class Instead(Value, frozen=True):
     kind: TurnKind = TurnKind.ARRIVAL
     session: SessionId | None = None
     """The session that it is asked of; None is the one that the lane speaks to by now, begun if need be."""
+    via: Via = Via.BINDING
 
 
 Gate = Callable[[Arrival, Met, Lane], Transaction[Handled | Instead | None]]
@@ -134,7 +145,7 @@ def accept(
     if isinstance(passed, Instead):
         arrival = msgspec.structs.replace(arrival, parts=passed.parts)
         if passed.session is not None:
-            return (yield from _queue(arrival, passed.session, lane, met, None, me, trace, at, passed.kind))
+            return (yield from _queue(arrival, passed.session, lane, met, None, me, trace, at, passed.kind, passed.via))
         lane, row = yield from _look(place, settings, met.person)
     if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, at))):
         return edited
@@ -206,8 +217,10 @@ def _session(
         yield from moves.make(move, actor, settings.limits, fresh.move, at)
         return fresh.session, None
     session, used, head, tail = row[:4]
-    over = due(settings.resets.of(lane, place.kind), used, at) if head == tail else None
-    if over is None or (yield q.children_at_work(session=session)) or (yield q.handoff_running(session=session)):
+    policy = settings.resets.of(lane, place.kind)
+    # The last turn of a session that is over keeps nobody from starting over.
+    over = due(policy, used, at) if head == tail or row[7] else None
+    if over is None or (yield from resets.at_work(session, at)):
         return SessionId(session), None
     yield from _unmoved(lane, row, person)
     try:
@@ -215,6 +228,10 @@ def _session(
     except Refused as refused:
         # A handoff that began meanwhile is no reason to refuse a message: look again.
         raise Moved from refused
+    if policy.notice:
+        [left] = yield q.session(session=session)
+        if session_of(left).tip is not None:
+            yield from deliveries.notify(lane.address, notice(policy, over), f"reset/{fresh.move}", (), at)
     return fresh.session, over
 
 
@@ -280,6 +297,7 @@ def _queue(
     trace: str,
     at: Moment,
     kind: TurnKind = TurnKind.ARRIVAL,
+    via: Via = Via.BINDING,
 ) -> Transaction[Queued]:
     rows = yield q.enqueue(session=session, me=me, at=at)
     if not rows:
@@ -287,23 +305,26 @@ def _queue(
     seq, holder, epoch, head, tip_session, tip_n = rows[0]
     person, parts = met.person, encode_parts(arrival.parts)
     # The session is locked now: if the lane still speaks to it, this message belongs here.
-    added = yield q.add_turn_from(
-        session=session,
-        seq=seq,
-        kind=kind,
-        lane=lane.key,
-        route=lane.address.key,
-        person=person.id,
-        identity=arrival.speaker.identity.key,
-        name=person.name,
-        message=arrival.message,
-        quotes=arrival.quotes,
-        parts=parts,
-        at=at,
-        trace=trace,
-    )
+    turn_row: dict[str, Any] = {
+        "session": session,
+        "seq": seq,
+        "kind": kind,
+        "lane": lane.key,
+        "route": lane.address.key,
+        "person": person.id,
+        "identity": arrival.speaker.identity.key,
+        "name": person.name,
+        "message": arrival.message,
+        "quotes": arrival.quotes,
+        "parts": parts,
+        "at": at,
+        "trace": trace,
+    }
+    added = yield q.add_turn_from(**turn_row) if via is Via.BINDING else q.add_turn_quoting(**turn_row)
     if not added:
         raise Moved
+    # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
+    met = Met(met.person, met.new, met.heard or not (yield q.hear(person=person.id, at=at)))
     tip = (yield from _tell(session, met, reset, at)) or tip_of(tip_session, tip_n)
     if me is None or holder != me or head + 1 != seq:
         return Queued(session, seq, lane, met, reset)
@@ -328,9 +349,7 @@ def _queue(
 
 def _tell(session: SessionId, met: Met, reset: Due | None, at: Moment) -> Transaction[Tip | None]:
     """Tell the agent, once, why it starts over and that it hears somebody for the first time ever."""
-    # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
-    new = not met.heard and bool((yield q.hear(person=met.person.id, at=at)))
-    asides = ([RESET[reset]] if reset else []) + ([first_words(met.person.name)] if new else [])
+    asides = ([RESET[reset]] if reset else []) + ([] if met.heard else [first_words(met.person.name)])
     if not asides:
         return None
     return (yield from transcripts.append(session, [Draft(GATEWAY, (Aside(text),)) for text in asides], at))

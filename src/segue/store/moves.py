@@ -6,6 +6,7 @@ Locks are taken in one order, lanes by key and then sessions by id, so that two 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import assert_never
 
 from segue.core.contracts import Transaction
@@ -54,6 +55,10 @@ class Last(Value, frozen=True):
     id: str
     kind: str
     at: Moment
+    why: Why | None
+    """Why the lane speaks to what the move brought it to; None if it let the lane go."""
+    session: SessionId | None
+    """What it brought the lane to."""
 
 
 def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
@@ -73,14 +78,28 @@ def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
     return lane
 
 
-def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
-    """Make a move, or raise `Refused` and change nothing."""
+class AtWork(Enum):
+    """What becomes of a session's turns when it is closed."""
+
+    REFUSED = "while one runs or waits, the session isn't closed"
+    STOPPED = "the one that runs is stopped, and those that wait are taken back"
+
+
+def check(move: Move, actor: Actor, limits: Limits) -> Transaction[None]:
+    """Raise `Refused` if a move can't be made now; nothing changes either way."""
+    actor = yield from actors.acting(actor)
+    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits)
+    plan(move, view)
+
+
+def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment, within: str = "") -> Transaction[Moving]:
+    """Make a move, or raise `Refused` and change nothing; `within` is the handoff that it is a step of."""
     actor = yield from actors.acting(actor)
     go_on: dict[Lane, Lane] = {}
     for lane in lanes_of(move):
         go_on[lane] = yield from lanes.now(lane)
     move = in_lanes(move, go_on)
-    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits)
+    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits, within)
     changes = plan(move, view)
     if isinstance(move, Fork) and move.at and not (yield from transcripts.reaches(move.source, move.at)):
         raise Refused(Refusal.NOT_FOUND)
@@ -123,15 +142,28 @@ def made_by(move: str) -> Transaction[tuple[Made, ...]]:
 def last_move(lane: Lane) -> Transaction[Last | None]:
     """The newest move of a lane that wasn't taken back."""
     rows = yield q.last_move(lane=(yield from lanes.now(lane)).key)
-    return Last(rows[0][0], rows[0][1], rows[0][3]) if rows else None
+    if not rows:
+        return None
+    id, kind, at, why, session = rows[0]
+    return Last(id, kind, at, Why(why) if why is not None else None, session)
 
 
-def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[Moving]:
-    """Close a session: it takes no more turns, its lanes let go of it, its transcript stays."""
+def close(
+    session: SessionId,
+    actor: Actor,
+    id: str,
+    at: Moment,
+    at_work: AtWork = AtWork.REFUSED,
+    beside: Sequence[SessionId] = (),
+) -> Transaction[Moving]:
+    """Close a session: it takes no more turns, its lanes let go of it, its transcript stays.
+
+    `beside` are sessions that the same transaction goes on to change: all are locked together.
+    """
     actor = yield from actors.acting(actor)
     rows = yield q.lanes_bound(session=session)
     bound = [Lane.parse(lane) for (lane,) in rows]
-    view = yield from _view(bound, [session], actor, Limits())
+    view = yield from _view(bound, [session, *beside], actor, Limits())
     found = view.sessions.get(session)
     if found is None or found.owner != actor.person:
         raise Refused(Refusal.NOT_FOUND)
@@ -139,13 +171,22 @@ def close(session: SessionId, actor: Actor, id: str, at: Moment) -> Transaction[
         raise Refused(Refusal.CLOSED)
     if found.moving:
         raise Refused(Refusal.HANDOFF_RUNNING)
-    if found.busy:
+    if found.busy and at_work is AtWork.REFUSED:
         raise Refused(Refusal.BUSY)
+    if found.busy and not (yield from _stop(session, actor, at)):
+        yield q.nothing_waits(session=session)
     # The session is locked now: no lane comes to speak to it any more, but one may have come before.
     if (yield q.lanes_bound(session=session)) != rows:
         raise Moved
     yield q.close_session(session=session, at=at)
     return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in bound], view, id, at, session))
+
+
+def _stop(session: SessionId, actor: Actor, at: Moment) -> Transaction[bool]:
+    """End what runs in a session and take back what waits; returns whether anything runs."""
+    yield q.withdraw(session=session, at=at)
+    rows = yield q.stop_all(session=session, person=actor.person)
+    return bool(rows) or bool((yield q.running(session=session)))
 
 
 def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None]:
@@ -205,25 +246,31 @@ def bind(
     if session is not None:
         since = max(at, ended[0][1]) if ended else at
         yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=since)
-    return SessionId(ended[0][0]) if ended else None
+        yield q.sweep_soon(session=session, at=at)
+    if not ended:
+        return None
+    yield q.sweep_soon(session=ended[0][0], at=at)
+    return SessionId(ended[0][0])
 
 
-def _view(within: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits) -> Transaction[View]:
+def _view(
+    touched: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits, within: str = ""
+) -> Transaction[View]:
     """Lock the lanes, what they speak to and the sessions named, and tell how they stand."""
-    for lane in sorted(within, key=lambda lane: lane.key):
+    for lane in sorted(touched, key=lambda lane: lane.key):
         if not (yield q.lock_lane(lane=lane.key)):
             raise Invalid(
                 "lane", f"{lane.key!r} has never been seen", "Open it first with `store.lane(place, person)`."
             )
     bound: dict[Lane, tuple[SessionId | None, Kind]] = {}
-    for lane in within:
+    for lane in touched:
         [row] = yield q.bound(lane=lane.key)
         bound[lane] = row[0], Kind(row[4])
     named = list(sessions)
     wanted = {*named, *(session for session, _ in bound.values() if session is not None)}
     found: dict[SessionId, SessionView] = {}
     for id in sorted(wanted):
-        if view := (yield from _session_view(id, limits)):
+        if view := (yield from _session_view(id, limits, within)):
             found[id] = view
     seen: dict[Lane, LaneView] = {}
     for lane, (session, kind) in bound.items():
@@ -237,12 +284,14 @@ def _view(within: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, l
     return View(actor, seen, found, limits)
 
 
-def _session_view(session: SessionId, limits: Limits) -> Transaction[SessionView | None]:
+def _session_view(session: SessionId, limits: Limits, within: str) -> Transaction[SessionView | None]:
     rows = yield q.lock_session(session=session)
     if not rows:
         return None
     id, owner, origin, tip_session, tip, closed, busy, depth = rows[0]
-    moving = yield q.handoff_running(session=session)
+    running = yield q.handoff_running(session=session)
+    # A handoff keeps everybody else from moving its session, and what waits there waits for it.
+    own = bool(within) and any(handoff == within for (handoff,) in running)
     children = yield q.children(session=session, most=limits.children)
     return SessionView(
         id,
@@ -250,8 +299,8 @@ def _session_view(session: SessionId, limits: Limits) -> Transaction[SessionView
         Lane.parse(origin) if origin is not None else None,
         tip_of(tip_session, tip),
         closed=closed is not None,
-        busy=bool(busy),
-        moving=bool(moving),
+        busy=bool(busy) and not own,
+        moving=bool(running) and not own,
         depth=depth,
         children=len(children),
         labels=frozenset(label for _, label in children if label),

@@ -73,6 +73,12 @@ def here(lane: Lane, count: int) -> Transaction[list[Session]]:
     return [session_of(row) for row in reversed(rows)]
 
 
+def began_in(session: SessionId) -> Transaction[Lane | None]:
+    """The lane that a session was begun in."""
+    rows = yield q.session(session=session)
+    return Lane.parse(rows[0][11]) if rows and rows[0][11] is not None else None
+
+
 def branches(session: SessionId) -> Transaction[list[Session]]:
     """The sessions that were forked or spawned from one."""
     rows = yield q.branches(session=session)
@@ -97,7 +103,7 @@ def child(parent: SessionId, label: str) -> Transaction[SessionId]:
     return SessionId(rows[0][0])
 
 
-def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[SessionId], at: Moment) -> Transaction[None]:
+def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[str], at: Moment) -> Transaction[None]:
     """Remember the list that a person is shown."""
     person = yield from actors.hold(person)
     text = msgspec.json.encode(ids).decode()

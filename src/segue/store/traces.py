@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from segue.core.contracts import Row, Transaction
+from segue.core.lanes import Lane
 from segue.core.moves import Why
 from segue.core.values import Moment, SessionId, Value
+from segue.store import lanes
 from segue.store.statements import q
 from segue.store.turns import keys_between
 
@@ -101,6 +103,35 @@ def of_message(message: str) -> Transaction[Trace]:
     notices = tuple(_delivery(row) for row in sent if row[0] is None)
     seen = () if turns or notices else (yield q.seen_message(message=message, count=_MOST))
     return Trace(message, tuple(turns), tuple(Seen(*row) for row in seen), notices)
+
+
+def in_lane(lane: Lane, message: str) -> Transaction[Trace | None]:
+    """The path of a message of a lane, or of the last that was said there; None if the lane has no such message."""
+    here = yield from lanes.now(lane)
+    rows: Sequence[Row]
+    if not message:
+        bound = yield q.bound(lane=here.key)
+        session = bound[0][0] if bound else None
+        turns = (yield q.last_turn_of(session=session, lane=here.key)) if session is not None else []
+        rows = [(session, turn) for (turn,) in turns]
+    else:
+        rows = yield q.turn_at(message=message, address=here.address.key)
+        if not rows:
+            sent = yield q.deliveries_of_message(message=message, count=_MOST)
+            rows = [row for row in sent if row[0] is not None and row[2] == here.address.key]
+    if not rows:
+        return None
+    trace = yield from of_turn(rows[-1][0], rows[-1][1])
+    return trace if trace.turns and trace.turns[0].lane == here.key else None
+
+
+def of_turn(session: SessionId, turn: int) -> Transaction[Trace]:
+    """The path of what became a turn."""
+    rows = yield q.traced_turn(session=session, turn=turn)
+    turns: list[TracedTurn] = []
+    for row in rows:
+        turns += [(yield from _turn(row))]
+    return Trace("", tuple(turns))
 
 
 def _turn(row: Row) -> Transaction[TracedTurn]:

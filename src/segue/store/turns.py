@@ -10,17 +10,20 @@ import msgspec
 
 from segue.core.contracts import Row, Transaction, Usage
 from segue.core.lanes import Address, account_key
-from segue.core.messages import Parts, decode_parts, encode_parts
-from segue.core.transcripts import Draft, Tip, TipMove
+from segue.core.messages import Parts, Summary, Text, decode_parts, encode_parts
+from segue.core.moves import Actor, Limits
+from segue.core.transcripts import GATEWAY, Draft, Tip, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Fenced, Refusal, Refused
-from segue.store import transcripts
+from segue.store import moves, routes, titles, transcripts
 from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
 
 _MOST_TOGETHER = 100
+_ROOM = 1500
+"""Characters of a reply that leave room for one line more on every platform."""
 
 
 class Claim(Value, frozen=True):
@@ -48,6 +51,12 @@ class Turn(Value, frozen=True):
     trace: str
     identity: str = ""
     """As whom its person said it; empty if nobody did."""
+    cause: str = ""
+    """The turn that all of it comes of, if an agent asked for it."""
+    awaited: Moment | None = None
+    """Until when its answer is kept for whoever asked."""
+    stopped_by: str | None = None
+    """Who wants it to end."""
 
 
 class Outcome(StrEnum):
@@ -84,6 +93,14 @@ class Onto(Value, frozen=True):
     by: str
 
 
+class TakeBack(Value, frozen=True):
+    """A move that a turn takes back, who asked for it, and the id of the record that it was."""
+
+    move: str
+    by: PersonId
+    id: str
+
+
 class Ask(Value, frozen=True):
     """A turn that no arrival brings: asked of a session by its id."""
 
@@ -99,6 +116,29 @@ class Ask(Value, frozen=True):
     route: str = ""
     """The key of the address that its answer goes to; empty if nobody is to be told."""
     trace: str = ""
+    message: str = ""
+    """The platform's id of what is asked again."""
+    identity: str = ""
+    """As whom its person said it."""
+    by: SessionId | None = None
+    by_turn: int | None = None
+    """The turn whose agent asks, if one does."""
+    cause: str = ""
+    """The turn that all of it comes of."""
+    wait: float | None = None
+    """Seconds for which its answer is kept for whoever asks, instead of being delivered."""
+
+
+class Owed(Value, frozen=True):
+    """What a session that was started for one task tells its parent once the task is finished."""
+
+    parent: SessionId
+    text: str
+    person: str
+    home: str
+    """Where that goes which has no lane to go to."""
+    cause: str
+    trace: str
 
 
 class Asked(Value, frozen=True):
@@ -123,6 +163,9 @@ class Finish(Value, frozen=True):
     onto: Onto | None = None
     onward: tuple[Ask, ...] = ()
     """What it asks of other sessions."""
+    kind: TurnKind = TurnKind.ARRIVAL
+    owed: Owed | None = None
+    back: TakeBack | None = None
 
 
 class Run(Value, frozen=True):
@@ -139,6 +182,8 @@ class Run(Value, frozen=True):
     journal: Parts = ()
     """Tool calls that an earlier attempt finished, with their results."""
     streamed: Streamed = Streamed.NO
+    owes: SessionId | None = None
+    """The parent that waits for the session's result, if it was started for one task."""
 
     @property
     def name(self) -> int:
@@ -170,7 +215,7 @@ def claim(me: str, count: int) -> Transaction[list[Run]]:
     """Take sessions that have turns and no holder."""
     rows = yield q.claim(me=me, count=count)
     runs = []
-    for id, epoch, head, tip_session, tip, fails, deaths in rows:
+    for id, epoch, head, tip_session, tip, fails, deaths, owes in rows:
         turns = yield from _next(id, head)
         if not turns:
             yield q.nothing_waits(session=id)
@@ -181,7 +226,7 @@ def claim(me: str, count: int) -> Transaction[list[Run]]:
         streams = yield q.streams_of(first=first, last=last)
         streamed = Streamed.YES if streams else Streamed.NO
         claimed = Claim(id, me, epoch)
-        runs.append(Run(claimed, turns, tip_of(tip_session, tip), fails, deaths, done, streamed))
+        runs.append(Run(claimed, turns, tip_of(tip_session, tip), fails, deaths, done, streamed, owes))
     return runs
 
 
@@ -192,6 +237,9 @@ def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:
 
 
 def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:
+    rows = yield q.opening_waiting(session=session)
+    if rows:
+        return (turn_of(session, rows[0]),)
     rows = yield q.waiting(session=session, head=head, count=_MOST_TOGETHER)
     return together([turn_of(session, row) for row in rows])
 
@@ -220,7 +268,10 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
     rows = yield q.turn_of_call(call=asked.call)
     if rows:
         return Asked(*rows[0])
-    queued = yield q.enqueue(session=asked.session, me=None, at=at)
+    if asked.kind is TurnKind.ENDING:
+        queued = yield q.enqueue_ending(session=asked.session)
+    else:
+        queued = yield q.enqueue(session=asked.session, me=None, at=at)
     if not queued:
         raise Refused(Refusal.CLOSED)
     added = yield q.add_turn(
@@ -232,9 +283,15 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
         route=asked.route,
         person=asked.person,
         name=asked.name,
+        message=asked.message,
+        identity=asked.identity,
         parts=encode_parts(asked.parts),
         at=at,
         trace=asked.trace,
+        by=asked.by,
+        by_turn=asked.by_turn,
+        cause=asked.cause,
+        wait=asked.wait,
     )
     if not added:
         raise Moved
@@ -243,14 +300,16 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
 
 def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     """Finish a turn: entries, deliveries, usage and the session's position move together."""
-    for other in sorted({held.session, *(asked.session for asked in done.onward)}) if done.onward else ():
-        yield q.lock_session(session=other)
-    before, length, head, tail = yield from _held(held)
+    if done.back is not None:
+        yield from moves.undo(done.back.move, Actor(done.back.by), Limits(), done.back.id, at)
+    yield from _lock(held.session, done)
     session, name = held.session, done.turns[0]
-    if done.onto is not None:
-        yield from transcripts.record(session, before, done.onto.tip, done.onto.why, done.onto.by, at)
-        before = done.onto.tip
+    stood, length, head, tail, left = yield from _held_at_end(held, name)
+    before = stood if done.onto is None else done.onto.tip
     tip = yield from transcripts.add(session, before, length, done.drafts, at, name)
+    if done.onto is not None:
+        to = tip if done.onto.why is TipMove.COMPRESS else before
+        yield from transcripts.record(session, stood, to, done.onto.why, done.onto.by, at)
     for seq in done.turns:
         within = None if seq == name else name
         ended = yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
@@ -271,18 +330,92 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     )
     if not rows:
         raise Fenced(f"session {session}")
-    yield from _reply(session, name, length, done.replies, at)
-    if done.streamed is Streamed.YES or not done.replies:
+    replies = done.replies
+    if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
+        replies = ()
+    elif left and done.back is None:
+        replies = yield from _marked(session, replies)
+    yield from reply(session, name, length, replies, at)
+    if done.streamed is Streamed.YES or not replies:
         first, last = keys_between(session, name)
         yield q.end_streams(first=first, last=last, at=at)
     for used in done.usage:
-        yield q.add_usage(session=session, turn=name, at=at, **msgspec.structs.asdict(used))
+        size = used.input + used.output - used.reasoning
+        yield q.add_usage(session=session, turn=name, size=size, at=at, **msgspec.structs.asdict(used))
+    yield from _go_on(session, name, done, turns, at)
+    owes = done.owed.parent if done.owed else None
+    return Finished(before, tip, Run(held, turns, tip, owes=owes) if turns else None)
+
+
+def _lock(session: SessionId, done: Finish) -> Transaction[None]:
+    """Lock the sessions that a turn's end changes, if it changes others than its own."""
+    others = {asked.session for asked in done.onward} | ({done.owed.parent} if done.owed else set())
+    for other in sorted({session, *others}) if others else ():
+        yield q.lock_session(session=other)
+
+
+def _go_on(session: SessionId, name: int, done: Finish, left: tuple[Turn, ...], at: Moment) -> Transaction[None]:
+    """Ask of other sessions what a turn asks of them."""
     for asked in done.onward:
         yield from ask(asked, at)
-    return Finished(before, tip, Run(held, turns, tip) if turns else None)
+    if done.owed is not None and not left:
+        yield from _conclude(session, name, done.owed, at)
 
 
-def _reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
+def _kept_back(session: SessionId, turn: int) -> Transaction[bool]:
+    """Whether somebody waits for this turn's answer; decided here, so that it is delivered or taken and never both."""
+    rows = yield q.keep_back(session=session, seq=turn)
+    return bool(rows) and rows[0][0] is not None
+
+
+def _conclude(session: SessionId, turn: int, owed: Owed, at: Moment) -> Transaction[None]:
+    """A session has nothing more to do for its one task: it is closed, and its parent is told in a turn."""
+    if (yield q.tasks_open(session=session)):
+        # What its own children find is asked of it in turns: the last of these is its result.
+        return
+    rows = yield q.conclude(session=session, at=at)
+    if rows:
+        yield from tell_parent(session, turn, rows[0][0], owed, at)
+
+
+def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Moment) -> Transaction[None]:
+    """Ask a parent to take in what its child has found; one that is closed hears nothing, the transcript is kept."""
+    if (yield q.standing(session=owed.parent))[0][1] is not None:
+        return
+    lane, route = yield from routes.now(owed.parent, (session, turn), owed.home)
+    named = f"“{label}” ({session})" if label else session
+    yield from ask(
+        Ask(
+            owed.parent,
+            TurnKind.RESULT,
+            f"{session}/result",
+            (Text(f"From your child session {named}:\n\n{owed.text}"),),
+            owed.person,
+            lane=lane,
+            route=route,
+            trace=owed.trace,
+            by=session,
+            by_turn=turn,
+            cause=owed.cause,
+        ),
+        at,
+    )
+
+
+def _marked(session: SessionId, replies: tuple[Reply, ...]) -> Transaction[tuple[Reply, ...]]:
+    """The replies of a session that the place has left meanwhile: the last one says which session answered."""
+    if not replies or not replies[-1].entry:
+        return replies
+    title = yield from titles.of(session)
+    mark = f"(This is from “{title}”.)" if title else "(This is from the session before.)"
+    last = replies[-1]
+    if len(last.text) <= _ROOM:
+        return (*replies[:-1], msgspec.structs.replace(last, text=f"{last.text}\n\n{mark}"))
+    return (*replies, Reply(last.address, mark, 0, last.answers))
+
+
+def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
+    """Send what a turn has to say; entries are counted from the session's length before it."""
     for address in sorted({reply.address.key for reply in replies}):
         # Deliveries to one address get their numbers in the order of their commits.
         yield q.hold_name(name=address)
@@ -310,6 +443,19 @@ def delivery_key(session: SessionId, turn: int, part: int) -> str:
 def keys_between(session: SessionId, turn: int) -> tuple[str, str]:
     """Two strings between which all keys of a turn's deliveries lie: `0` follows `/`."""
     return f"{session}/{turn}/", f"{session}/{turn}0"
+
+
+def sum_up(held: Claim, turn: int, text: str, by: str, at: Moment) -> Transaction[Tip]:
+    """Let a summary stand for all that was said so far, while a turn waits to be answered; returns where it stands."""
+    before, length, _, _ = yield from _held(held)
+    if before is None:
+        raise Refused(Refusal.NOTHING_TO_UNDO)
+    draft = Draft(GATEWAY, (Summary(text, before.session, before.n),))
+    yield from transcripts.add(held.session, before, length, [draft], at, turn)
+    tip = Tip(held.session, length + 1)
+    yield from transcripts.record(held.session, before, tip, TipMove.COMPRESS, by, at)
+    yield q.set_tip(session=held.session, tip_session=tip.session, tip=tip.n, length=tip.n, at=at)
+    return tip
 
 
 def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
@@ -344,3 +490,12 @@ def _held(held: Claim) -> Transaction[tuple[Tip | None, int, int, int]]:
         raise Fenced(f"session {held.session}")
     tip_session, tip, length, head, tail = rows[0]
     return tip_of(tip_session, tip), length, head, tail
+
+
+def _held_at_end(held: Claim, turn: int) -> Transaction[tuple[Tip | None, int, int, int, bool]]:
+    """Lock the session, if this claim on it still holds; also whether the lane that asked has left it meanwhile."""
+    rows = yield q.hold_turn(session=held.session, me=held.me, epoch=held.epoch, turn=turn)
+    if not rows:
+        raise Fenced(f"session {held.session}")
+    tip_session, tip, length, head, tail, left = rows[0]
+    return tip_of(tip_session, tip), length, head, tail, bool(left)

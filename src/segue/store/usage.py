@@ -14,6 +14,19 @@ class Spent(Value, frozen=True):
     turns: int
 
 
+class Size(Value, frozen=True):
+    """How large the last request of a session was, in tokens, and the turn that made it."""
+
+    turn: int
+    tokens: int
+
+
+def last_size(session: SessionId) -> Transaction[Size | None]:
+    """The size that the provider last reported."""
+    rows = yield q.last_size(session=session)
+    return Size(*rows[0]) if rows else None
+
+
 def spent(session: SessionId) -> Transaction[list[Spent]]:
     """What a session has cost, by model."""
     rows = yield q.usage_of(session=session)

@@ -8,7 +8,7 @@ from segue.core.access import Standing
 from segue.core.commands import Command
 from segue.core.contracts import Transaction
 from segue.core.lanes import Lane
-from segue.core.messages import Arrival, Parts
+from segue.core.messages import Arrival, File, Parts
 from segue.core.transcripts import Session
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId, Value
@@ -48,6 +48,9 @@ class Answer(Value, frozen=True):
     """The session that it is asked of; None is the one that the lane speaks to, begun if need be."""
     choices: tuple[str, ...] = ()
     """Commands that answer it."""
+    files: tuple[File, ...] = ()
+    hint: str = ""
+    """What the other replicas, and this one, must hear of once it is done."""
 
 
 Run = Callable[[Request], Transaction[Answer]]
@@ -78,3 +81,8 @@ def short(text: str) -> str:
     """The beginning of a text, on one line."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHORT else f"{flat[: _SHORT - 1]}…"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"1 {one}" if count == 1 else f"{count:,} {many}"

@@ -1,12 +1,27 @@
-"""Commands that only look: /status, /usage, /who, /search."""
+"""Commands that only look: /status, /usage, /who, /search, /tree, /why, /export."""
 
 from __future__ import annotations
 
+import re
+
 from segue.core.contracts import Transaction
-from segue.runtime.commands.asking import Answer, Request, Table, bound, called, name, short
-from segue.store import search, sessions, turns, usage
+from segue.core.exports import Form
+from segue.core.transcripts import Role, Session
+from segue.core.trees import Branch, draw
+from segue.core.values import SessionId
+from segue.errors import Refusal, Refused
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called, counted, name, short
+from segue.runtime.explaining import explain, moment
+from segue.runtime.exporting import export_of
+from segue.store import questions, search, sessions, traces, transcripts, trees, turns, usage
+from segue.store.statements import q
+from segue.store.usage import Spent
 
 _FOUND = 5
+_WAITING = 100
+_LINES = 50
+_NAMED = 10
+_FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "jsonl": Form.JSONL, "json": Form.JSONL}
 
 
 class Looking:
@@ -14,10 +29,13 @@ class Looking:
 
     def __init__(self) -> None:
         self.table: Table = {
+            "export": self._export,
             "search": self._search,
             "status": self._status,
+            "tree": self._tree,
             "usage": self._usage,
             "who": self._who,
+            "why": self._why,
         }
 
     def _search(self, request: Request) -> Transaction[Answer]:
@@ -33,18 +51,79 @@ class Looking:
 
     def _status(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
-        waiting = yield from turns.waiting(session.id, 100)
+        waiting = yield from turns.waiting(session.id, _WAITING)
         lanes = yield from sessions.lanes(session.id)
+        path = yield from transcripts.path(session.tip)
+        said = sum(entry.author.role is not Role.GATEWAY for entry in path)
         places = f"It is open in {len(lanes)} places." if len(lanes) > 1 else "It is open here."
-        return Answer(f"You are in {name(session)}. {places} {len(waiting) or 'Nothing'} waiting.")
+        queue = f"{counted(len(waiting), 'turn runs or waits', 'turns run or are waiting')}."
+        return Answer(
+            f"You are in {name(session)}, begun {moment(session.began)}: {counted(said, 'message', 'messages')}. "
+            f"{places} {queue if waiting else 'Nothing is waiting.'}"
+        )
 
     def _usage(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
         spent = yield from usage.spent(session.id)
-        lines = [f"{s.usage.model}: {s.usage.input:,} in, {s.usage.output:,} out, {s.turns} turns" for s in spent]
-        return Answer("\n".join(lines) or "This session has cost nothing that the agent told of.")
+        if not spent:
+            return Answer("This session has cost nothing that the agent told of.")
+        lines = [_cost(each) for each in spent]
+        size = yield from usage.last_size(session.id)
+        if size is not None:
+            lines.append(f"The last request came to {size.tokens:,} tokens.")
+        return Answer("\n".join(lines))
 
     def _who(self, request: Request) -> Transaction[Answer]:
-        yield from ()
-        who = request.met.person.name or "somebody without a name"
-        return Answer(f"You are {who}, {request.standing} here.")
+        me = request.met.person
+        people = yield from questions.people_at(request.lane.address)
+        names = []
+        for person in sorted(people - {me.id})[:_NAMED]:
+            rows = yield q.person(person=person)
+            names.append(rows[0][1] or "somebody without a name")
+        others = f" Here have spoken, too: {', '.join(sorted(names))}." if names else ""
+        return Answer(f"You are {me.name or 'somebody without a name'}, {request.standing} here.{others}")
+
+    def _tree(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        tree = yield from trees.tree((yield from trees.root(session)))
+
+        def named(branch: Branch) -> str:
+            title = f"“{branch.title or branch.label}”" if branch.title or branch.label else "an untitled session"
+            return f"{title} (here)" if branch.id == session.id else title
+
+        lines = list(draw(tree, named))
+        more = [f"… and {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
+        return Answer("\n".join([*lines[:_LINES], *more]))
+
+    def _why(self, request: Request) -> Transaction[Answer]:
+        trace = yield from traces.in_lane(request.lane, request.arrival.quotes)
+        if trace is None:
+            raise Refused(Refusal.NO_SUCH_MESSAGE)
+        return Answer("\n".join(explain(trace)))
+
+    def _export(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        form = _FORMS.get(request.rest.casefold())
+        if form is None:
+            return Answer("Type /export, /export markdown or /export jsonl.")
+        # Being the host is no reason to carry away what belongs to somebody else.
+        own = yield from sessions.own(session.id, request.met.person.id)
+        return Answer(f"Here is {name(own)}.", files=(export_of(SessionId(own.id), form, _file_name(own)),))
+
+
+def _cost(spent: Spent) -> str:
+    used = spent.usage
+    reasoning = f" ({used.reasoning:,} of it reasoning)" if used.reasoning else ""
+    cached = [f"{used.cache_read:,} read from the cache"] if used.cache_read else []
+    cached += [f"{used.cache_write:,} written to it"] if used.cache_write else []
+    cache = f" ({', '.join(cached)})" if cached else ""
+    cost = f", ${used.cost:,.4f}" if used.cost is not None else ""
+    return (
+        f"{used.model}: {counted(spent.turns, 'turn', 'turns')}, {used.input:,} tokens in{cache}, "
+        f"{used.output:,} out{reasoning}{cost}"
+    )
+
+
+def _file_name(session: Session) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^\w #.-]+", "_", session.title)[:60].strip(" .") or "session"

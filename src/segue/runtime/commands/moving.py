@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from segue.core.contracts import Ids, Transaction
 from segue.core.messages import Text
-from segue.core.moves import Actor, Consent, Fork, Limits, Move, Renew, Resume
+from segue.core.moves import Actor, Fork, Renew, Resume
 from segue.core.titles import parse
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
+from segue.runtime.commands.agreeing import Agreeing
 from segue.runtime.commands.asking import Answer, Request, Table, bound, called, name, short
-from segue.store import moves, sessions, titles, transcripts
+from segue.store import lanes, moves, sessions, titles, transcripts
 
 _LISTED = 10
+_LISTED_HERE = 50
 
 
 class Moving:
     """Moves the lane that a command was typed in."""
 
-    def __init__(self, limits: Limits, ids: Ids) -> None:
-        self._limits = limits
+    def __init__(self, agreeing: Agreeing, ids: Ids) -> None:
+        self._agreeing = agreeing
         self._ids = ids
         self.table: Table = {
             "branch": self._branch,
@@ -29,7 +31,7 @@ class Moving:
         }
 
     def _new(self, request: Request) -> Transaction[Answer]:
-        yield from self._move(request, Renew(request.lane, SessionId(self._ids())))
+        yield from self._agreeing.move(request, Renew(request.lane, SessionId(self._ids())))
         if request.rest:
             return Answer(ask=(Text(request.rest),))
         return Answer("A new session. The old one is kept: /resume lists it, /undo goes back.")
@@ -47,14 +49,13 @@ class Moving:
             near = yield from titles.nearest(person, rest)
             wanted, _ = parse(rest)
             return Answer(f"No session of yours is called “{wanted}”." + (f" Did you mean “{near}”?" if near else ""))
-        yield from self._move(request, Resume(lane, session))
-        return Answer(f"Back in {yield from called(session)}.")
+        return (yield from self._back(request, session))
 
     def _sessions(self, request: Request) -> Transaction[Answer]:
         person, lane = request.met.person.id, request.lane
         word, _, rest = request.rest.partition(" ")
         if word == "new":
-            yield from self._move(request, Renew(lane, SessionId(self._ids())))
+            yield from self._agreeing.move(request, Renew(lane, SessionId(self._ids())))
             return Answer(ask=(Text(rest.strip()),)) if rest.strip() else Answer("A new session.")
         if word == "close" and rest.strip().isdecimal():
             session = yield from sessions.line(lane, person, "sessions", int(rest))
@@ -63,19 +64,32 @@ class Moving:
             return Answer(f"Closed {closed}.")
         if word.isdecimal():
             session = yield from sessions.line(lane, person, "sessions", int(word))
-            yield from self._move(request, Resume(lane, session))
-            return Answer(f"Back in {yield from called(session)}.")
+            return (yield from self._back(request, session))
         if word:
             return Answer("Type /sessions, /sessions new [TEXT], /sessions N or /sessions close N.")
-        listed = yield from sessions.here(lane, 50)
+        listed = yield from self._here(request)
         return (yield from self._list(request, listed, "sessions", "Nothing was said here yet."))
+
+    def _back(self, request: Request, session: SessionId) -> Transaction[Answer]:
+        """Go to a session that is there, perhaps after its owner's yes."""
+        question = yield from self._agreeing.move(request, Resume(request.lane, session))
+        return question or Answer(f"Back in {yield from called(session)}.")
+
+    def _here(self, request: Request) -> Transaction[list[Session]]:
+        """What this person may switch to here: what began here, and what is their own."""
+        lane = yield from lanes.now(request.lane)
+        listed: list[Session] = []
+        for session in (yield from sessions.here(lane, _LISTED_HERE)):
+            if session.owner == request.met.person.id or (yield from sessions.began_in(session.id)) == lane:
+                listed += [session]
+        return listed
 
     def _branch(self, request: Request) -> Transaction[Answer]:
         source = yield from bound(request)
         title = request.rest or parse(source.title)[0]
         new = SessionId(self._ids())
-        yield from self._move(request, Fork(request.lane, source.id, new, title=title, consent=Consent.GIVEN))
-        return Answer(f"You go on in {yield from called(new)}; the original stays as it is.")
+        question = yield from self._agreeing.move(request, Fork(request.lane, source.id, new, title=title))
+        return question or Answer(f"You go on in {yield from called(new)}; the original stays as it is.")
 
     def _title(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
@@ -83,9 +97,6 @@ class Moving:
             return Answer(session.title or "This session has no title. /title NAME gives it one.")
         title = yield from titles.entitle(session.id, request.rest, request.met.person.id, request.at)
         return Answer(f"This session is called {title}.")
-
-    def _move(self, request: Request, move: Move) -> Transaction[None]:
-        yield from moves.make(move, Actor(request.met.person.id), self._limits, self._ids(), request.at)
 
     def _list(self, request: Request, listed: list[Session], kind: str, nothing: str) -> Transaction[Answer]:
         """Show a numbered list and keep it, so that its numbers stay true."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from segue.core import commands
-from segue.core.contracts import Ids, Transaction
+from segue.core.contracts import Adapter, Ids, Transaction
 from segue.errors import Invalid, Refused
+from segue.runtime.commands.agreeing import Agreeing
 from segue.runtime.commands.asking import Answer, Request, Run
+from segue.runtime.commands.handing import Handing
+from segue.runtime.commands.homing import Homing
 from segue.runtime.commands.looking import Looking
 from segue.runtime.commands.moving import Moving
 from segue.runtime.commands.telling import Telling
+from segue.runtime.destinations import Destinations
+from segue.runtime.homes import Homes
 from segue.runtime.linking import Linking
 from segue.runtime.settings import GatewaySettings
 
@@ -16,14 +23,19 @@ from segue.runtime.settings import GatewaySettings
 class Commands:
     """Runs commands by their table."""
 
-    def __init__(self, settings: GatewaySettings, ids: Ids) -> None:
+    def __init__(self, settings: GatewaySettings, ids: Ids, adapters: Mapping[tuple[str, str], Adapter]) -> None:
         self._linking = Linking(settings, ids)
+        limits = settings.routing.limits
+        self.agreeing = Agreeing(limits, Homes(settings.accounts), ids)
         self._table: dict[str, Run] = {
             "help": self._help,
             "link": self._link,
-            **Moving(settings.routing.limits, ids).table,
-            **Telling(settings.routing.limits, ids).table,
+            **self.agreeing.table,
+            **Handing(Destinations(adapters, settings), self.agreeing, settings.handoff, ids).table,
+            **Homing(ids).table,
             **Looking().table,
+            **Moving(self.agreeing, ids).table,
+            **Telling(limits, ids).table,
         }
 
     @property

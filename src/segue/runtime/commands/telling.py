@@ -1,13 +1,19 @@
-"""Commands that change what was said: /undo and /retry take their place in the session's queue, /stop acts at once."""
+"""Commands that change what was said: all take their place in the session's queue; /stop acts at once."""
 
 from __future__ import annotations
 
 from segue.core.contracts import Ids, Transaction
 from segue.core.messages import Text
-from segue.core.moves import Actor, Limits
+from segue.core.moves import Actor, Limits, Why
 from segue.core.turns import TurnKind
-from segue.runtime.commands.asking import Answer, Request, Table, bound
-from segue.store import moves, sessions, transcripts, turns
+from segue.core.values import Moment
+from segue.errors import Refusal, Refused
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called
+from segue.store import moves, quotes, sessions, transcripts, turns
+
+_WAITING = 100
+UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY})
+"""Moves that nobody asked for: a first message makes the one, and resets go with the message that caused them."""
 
 
 class Telling:
@@ -16,23 +22,37 @@ class Telling:
     def __init__(self, limits: Limits, ids: Ids) -> None:
         self._limits = limits
         self._ids = ids
-        self.table: Table = {"retry": self._retry, "stop": self._stop, "undo": self._undo}
+        self.table: Table = {
+            "compress": self._compress,
+            "retry": self._retry,
+            "rewind": self._rewind,
+            "stop": self._stop,
+            "undo": self._undo,
+        }
 
     def _undo(self, request: Request) -> Transaction[Answer]:
         """Take back the newest of this lane's last move and its session's last exchange; a number counts exchanges."""
-        if not request.rest:
-            move = yield from moves.last_move(request.lane)
-            session = yield from sessions.bound(request.lane)
-            said = (yield from transcripts.entry(session.tip)) if session else None
-            waiting = (yield from turns.waiting(session.id, 1)) if session else []
-            if move is not None and not waiting and (said is None or move.at >= said.at):
-                actor = Actor(request.met.person.id)
-                yield from moves.undo(move.id, actor, self._limits, self._ids(), request.at)
-                return Answer(f"Took back the last move: {move.kind}.")
-        return (yield from _queued(request, TurnKind.UNDO))
+        move = None if request.rest else (yield from moves.last_move(request.lane))
+        if move is None or move.why in UNASKED or move.at < (yield from _last_said(request)):
+            return (yield from _queued(request, TurnKind.UNDO, request.rest))
+        yield from moves.undo(move.id, Actor(request.met.person.id), self._limits, self._ids(), request.at)
+        now = yield from sessions.bound(request.lane)
+        where = f"You are in {yield from called(now.id)}." if now else "No session is open here now."
+        return Answer(f"Took back the last move: {move.kind}. {where}")
 
     def _retry(self, request: Request) -> Transaction[Answer]:
         return (yield from _queued(request, TurnKind.RETRY))
+
+    def _rewind(self, request: Request) -> Transaction[Answer]:
+        if not request.arrival.quotes:
+            return Answer("Reply with /rewind to the message that you want to go back to.")
+        entry = yield from quotes.entry(request.lane.address, request.arrival.quotes)
+        if entry is None:
+            raise Refused(Refusal.NO_SUCH_MESSAGE)
+        return (yield from _queued(request, TurnKind.REWIND, f"{entry.session}/{entry.n}"))
+
+    def _compress(self, request: Request) -> Transaction[Answer]:
+        return (yield from _queued(request, TurnKind.COMPRESS, request.rest))
 
     def _stop(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
@@ -41,7 +61,17 @@ class Telling:
         return Answer(look=session.id)
 
 
-def _queued(request: Request, kind: TurnKind) -> Transaction[Answer]:
+def _last_said(request: Request) -> Transaction[Moment]:
+    """When something was last said in the lane's session, answered or not."""
+    session = yield from sessions.bound(request.lane)
+    if session is None:
+        return 0.0
+    said = yield from transcripts.entry(session.tip)
+    waiting = yield from turns.waiting(session.id, _WAITING)
+    return max(said.at if said else 0.0, waiting[-1].accepted if waiting else 0.0)
+
+
+def _queued(request: Request, kind: TurnKind, words: str = "") -> Transaction[Answer]:
     """A turn that moves the tip when all before it is answered."""
     session = yield from bound(request)
-    return Answer(ask=(Text(request.rest),), kind=kind, session=session.id)
+    return Answer(ask=(Text(words),), kind=kind, session=session.id)

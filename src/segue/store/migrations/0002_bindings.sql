@@ -28,7 +28,8 @@ create index lanes_at on lanes (address);
 create index lanes_of_person on lanes (person) where person <> '';
 
 -- The hot row: who holds the session, which turn is answered (head), which runs (up to running), which was accepted last
--- (tail), where it ends (tip).
+-- (tail), where it ends (tip). `sweep` is when it is looked at next, whether it is to be reset; null once it was over, or
+-- nobody spoke to it, and nothing has been asked of it since.
 create table sessions (
   id {key} primary key,
   owner {key} not null references persons (id),
@@ -53,6 +54,7 @@ create table sessions (
   due {real} not null default 0,
   fails {int} not null default 0,
   deaths {int} not null default 0,
+  sweep {real} default 0,
   check (head <= tail),
   check (running <= tail),
   check (holder is null or head < tail),
@@ -64,6 +66,7 @@ create table sessions (
 create index sessions_of_owner on sessions (owner, used, id);
 create index sessions_ready on sessions (due) where holder is null and head < tail;
 create index sessions_held on sessions (holder) where holder is not null;
+create index sessions_to_sweep on sessions (sweep) where sweep is not null;
 create index sessions_unindexed on sessions (id) where indexed < length;
 create index sessions_of_parent on sessions (parent) where parent is not null;
 create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;

@@ -77,6 +77,7 @@ create table contexts (
 ) {strict};
 create index contexts_of_session on contexts (session, id);
 
+-- `size` is what the last request of the turn came to: its prompt, and its answer without reasoning.
 create table usage (
   session {key} not null references sessions (id),
   turn {int} not null,
@@ -87,6 +88,7 @@ create table usage (
   cache_read {int} not null,
   cache_write {int} not null,
   cost {real},
+  size {int} not null default 0,
   at {real} not null,
   primary key (session, turn, model)
 ) {strict};

@@ -22,7 +22,9 @@ create table seen (
 ) {strict};
 
 -- `route` is where the answer goes, fixed when the turn is accepted; `within` is the turn that answered it too;
--- `stopped_by` is the person who asked for its end.
+-- `stopped_by` is the person who asked for its end. One that a session's agent asked for names that turn (`asked_by`,
+-- `asked_in`) and the one that all of it comes of (`cause`). `awaited` is until when its answer is kept for whoever asked,
+-- instead of being delivered; once answered, it stays only if the answer was kept, and `received` is when it was taken.
 create table turns (
   session {key} not null references sessions (id),
   seq {int} not null check (seq > 0),
@@ -43,11 +45,21 @@ create table turns (
   stopped_by {key},
   error text,
   identity {key} not null default '',
+  asked_by {key} references sessions (id),
+  asked_in {int},
+  cause {key} not null default '',
+  awaited {real},
+  received {real},
   primary key (session, seq),
+  check ((asked_by is null) = (asked_in is null)),
+  check (awaited is null or asked_by is not null),
   check ((outcome is null) = (finished is null))
 ) {strict};
 create unique index turns_call on turns (call) where call is not null;
 create index turns_message on turns (message) where message <> '';
+create index turns_cause on turns (cause) where cause <> '';
+create index turns_awaited on turns (asked_by) where awaited is not null and received is null;
+create index turns_opening on turns (session) where kind = 'opening' and outcome is null;
 
 -- only: sqlite
 create trigger turns_never_go before delete on turns
@@ -86,7 +98,8 @@ create table partials (
 
 -- Once sent, the row is a receipt: `message` is the platform's id of it. While a turn streams into it, `streaming` is
 -- that turn's epoch: it keeps its place in the order, but only the turn's holder may send it. `doubtful` counts the
--- attempts of which nobody knows whether the platform took them.
+-- attempts of which nobody knows whether the platform took them. With the last of the messages
+-- that carry `handoff`, its opening, that is done.
 create table deliveries (
   id {serial},
   key {key} not null unique,
@@ -109,6 +122,7 @@ create table deliveries (
   sent {real},
   dead {real},
   error text,
+  handoff {key},
   check (sent is null or dead is null)
 ) {strict};
 create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;

@@ -1,10 +1,14 @@
 -- Handoffs, homes, questions, codes, the lists that were shown, scheduled work, and Segue's own secrets.
 
+-- `destination` is the address that was asked for and `kind` what sort of place that is; `lane` is where the session is
+-- bound, once a thread is open there or none can be; `turn` is the opening turn, `wrote` when its first words came, and
+-- the tip is where the session ended before it.
 create table handoffs (
   id {key} primary key,
   session {key} not null references sessions (id),
   origin {key} not null references lanes (key),
   destination {key} not null,
+  kind text not null check (kind in ('dm', 'group', 'channel')),
   lane {key} references lanes (key),
   move {key} references moves (id),
   state text not null check (state in ('requested', 'claimed', 'done', 'failed', 'cancelled')),
@@ -15,6 +19,7 @@ create table handoffs (
   holder {key},
   epoch {int} not null default 0,
   turn {int},
+  wrote {real},
   tip_session {key},
   tip {int},
   settled {real},
@@ -25,6 +30,7 @@ create table handoffs (
 ) {strict};
 create unique index handoffs_one_a_session on handoffs (session) where settled is null;
 create index handoffs_live on handoffs (deadline) where settled is null;
+create index handoffs_from on handoffs (origin, requested);
 
 create table homes (
   account {key} primary key,
@@ -45,7 +51,8 @@ create table questions (
   answer text,
   answered {real}
 ) {strict};
-create index questions_open on questions (lane, person) where answered is null;
+create index questions_asked on questions (lane, person, asked);
+create index questions_open on questions (deadline) where answered is null;
 
 -- One-time codes, kept as digests: pairing, linking, signing in. `account` and `person` are where and by whom it was
 -- asked for.
@@ -77,6 +84,15 @@ create table lists (
   sessions text not null,
   at {real} not null,
   primary key (lane, person, kind)
+) {strict};
+
+-- What goes on behind a session's turns: until then it isn't reset.
+create table keeps (
+  session {key} not null references sessions (id),
+  why {key} not null,
+  since {real} not null,
+  until {real} not null,
+  primary key (session, why)
 ) {strict};
 
 create table schedules (

@@ -1,6 +1,8 @@
 -- name: bound
--- The session that a lane speaks to, with how it stands.
-select b.session, s.used, s.head, s.tail, a.kind, a.name, a.topic
+-- The session that a lane speaks to, with how it stands: when it was last used or came here, what waits, and whether it
+-- was found to be over and nothing but its ending was asked of it since.
+select b.session, case when b.since > s.used then b.since else s.used end, s.head, s.tail, a.kind, a.name, a.topic,
+  b.session is not null and s.sweep is null
 from lanes l join addresses a on a.key = l.address
 left join bindings b on b.lane = l.key and b.until is null
 left join sessions s on s.id = b.session
@@ -50,8 +52,8 @@ select lane, session from bindings where ended_move = :move and move <> :move or
 
 -- name: last_move
 -- The newest move of a lane that was not taken back.
-select id, kind, by_person, at from moves
-where lane = :lane and undone is null and kind <> 'undo' order by seq desc limit 1;
+select m.id, m.kind, m.at, b.why, b.session from moves m left join bindings b on b.move = m.id and b.lane = m.lane
+where m.lane = :lane and m.undone is null and m.kind <> 'undo' order by m.seq desc limit 1;
 
 -- name: move
 -- One move.

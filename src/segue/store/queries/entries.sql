@@ -42,12 +42,20 @@ order by id desc limit :count;
 
 -- name: add_usage
 -- What a turn cost.
-insert into usage (session, turn, model, input, output, reasoning, cache_read, cache_write, cost, at)
-values (:session, :turn, :model, :input, :output, :reasoning, :cache_read, :cache_write, :cost, :at)
+insert into usage (session, turn, model, input, output, reasoning, cache_read, cache_write, cost, size, at)
+values (:session, :turn, :model, :input, :output, :reasoning, :cache_read, :cache_write, :cost, :size, :at)
 on conflict (session, turn, model) do update set input = usage.input + excluded.input,
   output = usage.output + excluded.output, reasoning = usage.reasoning + excluded.reasoning,
   cache_read = usage.cache_read + excluded.cache_read, cache_write = usage.cache_write + excluded.cache_write,
-  cost = coalesce(usage.cost + excluded.cost, usage.cost, excluded.cost), at = excluded.at;
+  cost = coalesce(usage.cost + excluded.cost, usage.cost, excluded.cost), size = excluded.size, at = excluded.at;
+
+-- name: last_size
+-- How large the last request of a session was, and the turn that made it.
+select turn, max(size) from usage where session = :session group by turn order by turn desc limit 1;
+
+-- name: asked_in
+-- What people asked in a turn, as entries, in order.
+select n from entries where session = :session and turn = :turn and role = 'person' order by n;
 
 -- name: usage_of
 -- What a session cost, by model.

@@ -7,12 +7,12 @@ insert into seen (account, key, at) values (:account, :key, :at) on conflict (ac
 delete from seen where id in (select id from seen where at < :before order by id limit :count);
 
 -- name: enqueue
--- A turn more for a session; an idle one is held at once.
+-- A turn more for a session; an idle one is held at once, unless it is put off because of a handoff.
 update sessions set tail = tail + 1, used = case when used < :at then :at else used end,
-  due = case when head = tail then {now} else due end,
-  epoch = epoch + case when head = tail and cast(:me as text) is not null then 1 else 0 end,
-  running = case when head = tail and cast(:me as text) is not null then tail + 1 else running end,
-  holder = case when head = tail then cast(:me as text) else holder end
+  due = case when head = tail and due = 0 then {now} else due end, sweep = coalesce(sweep, :at),
+  epoch = epoch + case when head = tail and due = 0 and cast(:me as text) is not null then 1 else 0 end,
+  running = case when head = tail and due = 0 and cast(:me as text) is not null then tail + 1 else running end,
+  holder = case when head = tail and due = 0 then cast(:me as text) else holder end
 where id = :session and closed is null returning tail, holder, epoch, head, tip_session, tip;
 
 -- name: add_turn_from
@@ -22,10 +22,19 @@ select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes,
 from bindings b where b.lane = :lane and b.until is null and b.session = :session
   and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
 
+-- name: add_turn_quoting
+-- The turn of an arrival that quotes a session which its lane has spoken to before, if its speaker is still that person.
+insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
+select :session, :seq, :kind, l.key, :route, :person, :name, :message, :quotes, :parts, :at, :trace, :identity
+from lanes l where l.key = :lane and exists (select 1 from bindings b where b.lane = l.key and b.session = :session)
+  and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
+
 -- name: add_turn
 -- A turn that came from no lane.
-insert into turns (session, seq, kind, call, lane, route, person, name, message, quotes, parts, accepted, trace)
-values (:session, :seq, :kind, :call, :lane, :route, :person, :name, '', '', :parts, :at, :trace)
+insert into turns (session, seq, kind, call, lane, route, person, name, message, quotes, parts, accepted, trace, identity,
+  asked_by, asked_in, cause, awaited)
+values (:session, :seq, :kind, :call, :lane, :route, :person, :name, :message, '', :parts, :at, :trace, :identity,
+  :by, :by_turn, :cause, {now} + cast(:wait as {real}))
 on conflict (call) where call is not null do nothing returning seq;
 
 -- name: turn_of_call
@@ -37,11 +46,11 @@ select session, seq, outcome from turns where call = :call;
 with free as (
   select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
 update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
-returning id, epoch, head, tip_session, tip, fails, deaths;
+returning id, epoch, head, tip_session, tip, fails, deaths, case when ending = 'run' and closed is null then parent end;
 
 -- name: nothing_waits
 -- All that waited was taken back: the session is idle.
-update sessions set head = tail, running = 0, holder = null where id = :session;
+update sessions set head = tail, running = 0, holder = null, due = 0 where id = :session;
 
 -- name: set_running
 -- The turns up to this one run now.
@@ -49,19 +58,35 @@ update sessions set running = :running where id = :session;
 
 -- name: waiting
 -- The turns of a session that nobody has answered, in order.
-select seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity
+select seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity,
+  cause, awaited, stopped_by
 from turns
 where session = :session and seq > :head and outcome is null order by seq limit :count;
+
+-- name: opening_waiting
+-- The opening turn of a handoff, which goes before all that was said since it was asked for.
+select seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity,
+  cause, awaited, stopped_by
+from turns
+where session = :session and kind = 'opening' and outcome is null limit 1;
 
 -- name: hold
 -- Lock a session and see whether this replica still holds it.
 select tip_session, tip, length, head, tail from sessions
 where id = :session and holder = :me and epoch = :epoch {for_update};
 
+-- name: hold_turn
+-- The same at a turn's end, and whether the lane that asked speaks to another session by now.
+select s.tip_session, s.tip, s.length, s.head, s.tail, case when exists (
+    select 1 from turns t where t.session = s.id and t.seq = :turn and t.lane is not null and not exists (
+      select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)) then 1 else 0 end
+from sessions s where s.id = :session and s.holder = :me and s.epoch = :epoch {for_update};
+
 -- name: finish
 -- A turn is done: the session moves on, and is let go if nothing waits.
-update sessions set head = :head, running = :running, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
-  used = case when used < :at then :at else used end, holder = case when tail > :head then holder end
+update sessions set head = :head, running = :running, due = 0, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
+  used = case when used < :at and sweep is not null then :at else used end,
+  holder = case when tail > :head then holder end
 where id = :session and holder = :me and epoch = :epoch {counted};
 
 -- name: end_turn
@@ -158,7 +183,7 @@ with next as (
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
 returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1,
-  accepted, choices, files;
+  accepted, choices, files, handoff;
 
 -- name: sent
 -- A delivery was sent: it is a receipt now.
@@ -187,6 +212,19 @@ select id, address, session, text, error, dead from deliveries where dead is not
 -- The delivery behind a message, if Segue sent it.
 select address, message, session, entry, sent from deliveries
 where message = :message and address = :address and session is not null order by id desc limit 1;
+
+-- name: turn_at
+-- The turn that a message became at an address, whoever said it, and the one that answered it.
+select t.session, t.seq, coalesce(t.within, t.seq), t.lane, t.person from turns t
+where t.message = :message and t.route = :address order by t.accepted desc limit 1;
+
+-- name: turns_within
+-- What people asked in a turn, in order.
+select seq from turns where session = :session and (seq = :turn or within = :turn) and kind = 'arrival' order by seq;
+
+-- name: last_turn_of
+-- The last thing that was said to a session from a lane.
+select seq from turns where session = :session and lane = :lane and kind = 'arrival' order by seq desc limit 1;
 
 -- name: turn_of_message
 -- The turn that a person's message became.

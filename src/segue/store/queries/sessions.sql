@@ -45,8 +45,8 @@ where s.closed is null and (s.tip is not null or s.length > 0 or s.tail > 0) ord
 update sessions set closed = :at where id = :session and closed is null returning id;
 
 -- name: reopen_session
--- A closed session goes on.
-update sessions set closed = null where id = :session;
+-- A closed session goes on; one that did a single task lasts from now on.
+update sessions set closed = null, ending = 'session' where id = :session;
 
 -- name: move_origin
 -- Sessions that began in one lane count as begun in another.
@@ -91,5 +91,10 @@ select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s
 from sessions s left join titles t on t.session = s.id and t.until is null where s.parent = :session order by s.began, s.id;
 
 -- name: children_at_work
--- Whether a turn of a live child runs or waits.
-select 1 from sessions where parent = :session and closed is null and depth > 0 and head < tail limit 1;
+-- Whether a turn of a live child runs or waits, or of a child's child.
+with recursive below (id, at_work) as (
+  select id, head < tail from sessions where parent = :session and closed is null and depth > 0
+  union all
+  select c.id, c.head < c.tail from below join sessions c on c.parent = below.id where c.closed is null and c.depth > 0
+)
+select 1 from below where at_work limit 1;

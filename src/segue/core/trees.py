@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from segue.cli.showing import short
-from segue.core.transcripts import Entry, Session, Tip
+from segue.core.transcripts import Entry, Tip
 from segue.core.values import SessionId, Value
-from segue.store.store import Store
+
+_SHORT = 60
 
 
 class Abandoned(Value, frozen=True):
@@ -35,25 +35,7 @@ class Branch(Value, frozen=True):
     branches: tuple[Branch, ...]
 
 
-async def branch(store: Store, session: Session) -> Branch:
-    """A session with all that grew out of it."""
-    own = [entry async for entry in store.entries(session.id)]
-    path = {entry.tip for entry in await store.path(session.id)}
-    origin = own[0].parent if own else session.tip
-    after = origin.n if origin and origin.session == session.parent else 0
-    branches = [await branch(store, child) for child in await store.branches(session.id)]
-    return Branch(
-        session.id,
-        session.title,
-        session.label,
-        after,
-        len(own),
-        tuple(_abandoned(own, path)),
-        tuple(sorted(branches, key=lambda child: (child.after, child.id))),
-    )
-
-
-def _abandoned(own: list[Entry], path: set[Tip]) -> Iterator[Abandoned]:
+def abandoned(own: Sequence[Entry], path: set[Tip]) -> Iterator[Abandoned]:
     """What isn't on the path, each piece by where it leaves the path."""
     pieces: dict[Tip, list[Entry]] = {}
     root: dict[Tip, Tip] = {}
@@ -68,29 +50,29 @@ def _abandoned(own: list[Entry], path: set[Tip]) -> Iterator[Abandoned]:
         yield Abandoned(after, len(piece), piece[0].text)
 
 
-def draw(tree: Branch) -> Iterator[str]:
-    """The tree, one line a branch."""
-    yield f"{_named(tree)} · {_entries(tree.entries)}"
-    yield from _below(tree, "")
+def draw(tree: Branch, named: Callable[[Branch], str]) -> Iterator[str]:
+    """The tree, one line a branch, each by the name that it is given."""
+    yield f"{named(tree)} · {_entries(tree.entries)}"
+    yield from _below(tree, "", named)
 
 
-def _below(tree: Branch, indent: str) -> Iterator[str]:
+def _below(tree: Branch, indent: str, named: Callable[[Branch], str]) -> Iterator[str]:
     items: list[Abandoned | Branch] = [*tree.abandoned, *tree.branches]
     items.sort(key=lambda item: item.after)
     for at, item in enumerate(items, 1):
         knee, further = ("└─ ", "   ") if at == len(items) else ("├─ ", "│  ")
         where = f"after {item.after}" if item.after else "from the start"
         if isinstance(item, Abandoned):
-            yield f"{indent}{knee}{where}: abandoned, {_entries(item.entries)}, “{short(item.text)}”"
+            yield f"{indent}{knee}{where}: abandoned, {_entries(item.entries)}, “{_short(item.text)}”"
         else:
-            yield f"{indent}{knee}{where}: {_named(item)} · {_entries(item.entries)}"
-            yield from _below(item, indent + further)
-
-
-def _named(tree: Branch) -> str:
-    name = tree.title or tree.label
-    return f"{name} ({tree.id})" if name else tree.id
+            yield f"{indent}{knee}{where}: {named(item)} · {_entries(item.entries)}"
+            yield from _below(item, indent + further, named)
 
 
 def _entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count} entries"
+
+
+def _short(text: str) -> str:
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _SHORT else f"{line[: _SHORT - 1]}…"

@@ -1,0 +1,113 @@
+"""Commands that answer what Segue asked: /yes and /no; and the question who may read a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from segue.core.contracts import Ids, Transaction
+from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Resume
+from segue.core.transcripts import Role
+from segue.core.values import SessionId
+from segue.errors import Refusal, Refused
+from segue.runtime.commands.asking import Answer, Request, Table, called, counted
+from segue.runtime.homes import Homes
+from segue.store import moves, questions, sessions, transcripts
+from segue.store.questions import Question, Reply
+
+READERS = "readers"
+"""The kind of question whether more people may read a session."""
+NOTHING_ASKED = "Nothing was asked of you here."
+EXPIRED = "That was asked more than five minutes ago. Ask for it again."
+LEFT = "All stays as it is."
+
+Going = Renew | Resume | Fork
+"""A move of the lane in which it is asked for."""
+Agreed = Callable[[Request, str], Transaction[Answer]]
+"""What to do about a yes; the text is the question's body."""
+
+_going = msgspec.json.Decoder(Resume | Fork)
+
+
+class Agreeing:
+    """Makes moves of the lane that a command was typed in; one that lets more people read a session is asked about."""
+
+    def __init__(self, limits: Limits, homes: Homes, ids: Ids) -> None:
+        self._limits = limits
+        self._homes = homes
+        self._ids = ids
+        self.table: Table = {"yes": self._yes, "no": self._no}
+        self.kinds: dict[str, Agreed] = {READERS: self._readers}
+        """What each kind of question leads to when the answer is yes."""
+
+    def move(self, request: Request, move: Going) -> Transaction[Answer | None]:
+        """Make a move; returns the question that must be answered first, if there is one."""
+        if not isinstance(move, Renew) and (yield from self._at_home(request)):
+            move = replace(move, consent=Consent.GIVEN)
+        try:
+            yield from self._make(request, move)
+        except Refused as refused:
+            if refused.why is not Refusal.NEEDS_YES or isinstance(move, Renew):
+                raise
+            return (yield from self._ask(request, move))
+        return None
+
+    def _make(self, request: Request, move: Going) -> Transaction[None]:
+        yield from moves.make(move, Actor(request.met.person.id), self._limits, self._ids(), request.at)
+
+    def _at_home(self, request: Request) -> Transaction[bool]:
+        """Whether the host has said yes already to whoever reads here."""
+        address = request.lane.address
+        home = yield from self._homes.of(address.platform, address.account)
+        return home is not None and home.address in (address, address.outside)
+
+    def _ask(self, request: Request, move: Resume | Fork) -> Transaction[Answer]:
+        """Ask the owner, and tell how many people would see how much."""
+        wanted = move.session if isinstance(move, Resume) else move.source
+        said = yield from _said(wanted, request)
+        people = yield from questions.people_at(request.lane.address)
+        others = len(people - {request.met.person.id})
+        body = msgspec.json.encode(move).decode()
+        yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
+        where = request.arrival.place.name or "this chat"
+        known = f"{counted(others, 'other person has', 'other people have')} spoken here so far"
+        text = (
+            f"Everyone in {where} could read {yield from called(wanted)} then: {counted(said, 'message', 'messages')}; "
+            f"{known}. Type /yes within five minutes to allow it, /no to leave it."
+        )
+        return Answer(text, choices=("/yes", "/no"))
+
+    def _yes(self, request: Request) -> Transaction[Answer]:
+        question = yield from self._open(request)
+        if isinstance(question, Answer):
+            return question
+        yield from questions.answer(question, Reply.YES, request.at)
+        return (yield from self.kinds[question.kind](request, question.body))
+
+    def _no(self, request: Request) -> Transaction[Answer]:
+        question = yield from self._open(request)
+        if isinstance(question, Answer):
+            return question
+        yield from questions.answer(question, Reply.NO, request.at)
+        return Answer(LEFT)
+
+    def _open(self, request: Request) -> Transaction[Question | Answer]:
+        """What this person was asked in this lane, or why there is nothing to answer."""
+        question = yield from questions.last(request.lane, request.met.person.id)
+        if question is None or (question.answer is not None and not question.expired(request.at)):
+            return Answer(NOTHING_ASKED)
+        return question if question.open(request.at) else Answer(EXPIRED)
+
+    def _readers(self, request: Request, body: str) -> Transaction[Answer]:
+        move = replace(_going.decode(body), consent=Consent.GIVEN)
+        yield from self._make(request, move)
+        return Answer(f"Back in {yield from called(move.session)}.")
+
+
+def _said(session: SessionId, request: Request) -> Transaction[int]:
+    """How many messages there are to read in one of a person's sessions."""
+    own = yield from sessions.own(session, request.met.person.id)
+    path = yield from transcripts.path(own.tip)
+    return sum(entry.author.role is not Role.GATEWAY for entry in path)

@@ -1,0 +1,117 @@
+"""The command that moves a conversation elsewhere: /handoff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.core.contracts import Ids, Transaction
+from segue.core.destinations import parse
+from segue.core.handoffs import Patience
+from segue.core.lanes import Lane, Place
+from segue.core.moves import Consent
+from segue.core.transcripts import Role, Session
+from segue.core.values import Moment, PersonId
+from segue.errors import Refusal, Refused
+from segue.runtime.commands.agreeing import Agreeing
+from segue.runtime.commands.asking import Answer, Request, Table, bound, counted, name
+from segue.runtime.destinations import Choice, Destinations
+from segue.runtime.replica import HANDOFF
+from segue.store import handoffs, questions, sessions, transcripts
+
+READERS = "handoff"
+"""The kind of question whether more people may read a session where it is handed off to."""
+CANCEL = "cancel"
+_LISTED = "handoff"
+"""The kind of list that /handoff shows."""
+
+_place = msgspec.json.Decoder(Place)
+
+
+class Handing:
+    """Asks for handoffs, and takes that back."""
+
+    def __init__(self, destinations: Destinations, agreeing: Agreeing, patience: Patience, ids: Ids) -> None:
+        self._destinations = destinations
+        self._patience = patience
+        self._ids = ids
+        agreeing.kinds[READERS] = self._agreed
+        self.table: Table = {"handoff": self._handoff}
+
+    def _handoff(self, request: Request) -> Transaction[Answer]:
+        if request.rest.casefold() == CANCEL:
+            return (yield from self._cancel(request))
+        session = yield from bound(request)
+        if not request.rest:
+            return (yield from self._offer(request))
+        typed = request.rest
+        if typed.isdecimal():
+            typed = yield from sessions.line(request.lane, request.met.person.id, _LISTED, int(typed))
+        origin = request.lane.address
+        found = yield from self._destinations.find(parse(typed), request.met.person.id, request.standing, origin)
+        if len(found) > 1:
+            return (yield from self._which(request, found))
+        if found[0].consent is not Consent.GIVEN:
+            return (yield from self._ask(request, session, found[0]))
+        return (yield from self._begin(request, session, found[0]))
+
+    def request(
+        self, session: Session, origin: Lane, place: Place, person: PersonId, at: Moment
+    ) -> Transaction[handoffs.Handoff]:
+        """Ask for a handoff to a place that its person may hand off to."""
+        return (yield from handoffs.request(self._ids(), session.id, origin, place, person, self._patience, at))
+
+    def _begin(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
+        yield from self.request(session, request.lane, choice.place, request.met.person.id, request.at)
+        text = f"Handing {name(session)} off to {choice.name}: {choice.readers}. /handoff cancel stops it."
+        return Answer(text, hint=HANDOFF + session.id)
+
+    def _cancel(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        running = yield from handoffs.running(session.id)
+        if running is None:
+            raise Refused(Refusal.NO_HANDOFF)
+        yield from handoffs.cancel(running.id, request.met.person.id, request.at)
+        text = f"The handoff to {running.place} was cancelled. The conversation is still here."
+        return Answer(text, hint=HANDOFF + session.id)
+
+    def _offer(self, request: Request) -> Transaction[Answer]:
+        """What is connected, with who can read there."""
+        origin = request.lane.address
+        found = yield from self._destinations.offered(request.met.person.id, request.standing, origin)
+        if not found:
+            return Answer(self._destinations.nothing)
+        lines = yield from self._listed(request, found)
+        return Answer("\n".join([*lines, "/handoff N goes there."]))
+
+    def _which(self, request: Request, found: Sequence[Choice]) -> Transaction[Answer]:
+        lines = yield from self._listed(request, found)
+        choices = tuple(f"/handoff {choice.name}" for choice in found)
+        return Answer("\n".join(["Which one do you mean?", *lines, "/handoff N goes there."]), choices=choices)
+
+    def _listed(self, request: Request, found: Sequence[Choice]) -> Transaction[list[str]]:
+        names = [choice.name for choice in found]
+        yield from sessions.keep_list(request.lane, request.met.person.id, _LISTED, names, request.at)
+        return [f"{n}. {choice.name}: {choice.readers}" for n, choice in enumerate(found, 1)]
+
+    def _ask(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
+        """Ask the owner, and tell how many people would see how much."""
+        path = yield from transcripts.path(session.tip)
+        said = sum(entry.author.role is not Role.GATEWAY for entry in path)
+        people = yield from questions.people_at(choice.place.address)
+        others = len(people - {request.met.person.id})
+        body = msgspec.json.encode(choice.place).decode()
+        yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
+        known = f"{counted(others, 'other person has', 'other people have')} spoken there so far"
+        text = (
+            f"In {choice.name} {choice.readers}: {counted(said, 'message', 'messages')} of {name(session)}; {known}. "
+            "Type /yes within five minutes to hand it off, /no to leave it."
+        )
+        return Answer(text, choices=("/yes", "/no"))
+
+    def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
+        session = yield from bound(request)
+        place = _place.decode(body)
+        choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place)
+        return (yield from self._begin(request, session, choice))
