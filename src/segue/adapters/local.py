@@ -41,6 +41,11 @@ class Local:
             show(delivery)
         return delivery.key
 
+    @property
+    def chats(self) -> list[str]:
+        """Whose terminals or pages are open now."""
+        return sorted(chat for chat, open_here in self._open.items() if open_here)
+
     def watched(self, chat: str) -> bool:
         """Whether anybody looks."""
         return bool(self._open.get(chat))

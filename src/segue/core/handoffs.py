@@ -59,6 +59,17 @@ def after(state: State, step: Step) -> State:
         raise IllegalStep(f"A handoff that is {state} can't {step}.") from None
 
 
+class Progress(StrEnum):
+    """How far a handoff is, as people are told."""
+
+    REQUESTED = "asked for"
+    CLAIMED = "claimed"
+    OPENED = "opened"
+    """The session is bound in the new place."""
+    WRITING = "the agent writes"
+    ENDED = "ended"
+
+
 class Patience(Value, frozen=True):
     """How long a handoff may take."""
 
@@ -66,6 +77,14 @@ class Patience(Value, frozen=True):
     """Seconds between two signs of progress."""
     total: float = 600.0
     """Seconds in all."""
+
+
+def opening(origin: str, place: str) -> str:
+    """What the agent is told when a handoff brought the session to a new place."""
+    return (
+        f"This conversation has just moved from {origin} to {place}, at its person's wish; all that was said before goes"
+        " on here. You speak first: greet them here in a sentence or two and say where you two stand."
+    )
 
 
 def deadline(requested: Moment, progressed: Moment, patience: Patience) -> Moment:

@@ -17,6 +17,8 @@ CONNECTIONS = "connections"
 """A connection may be free."""
 SAID = "said "
 """Before a session's id: something was said there."""
+HANDOFF = "handoff "
+"""Before a session's id: a handoff of it was asked for, or came a step further, or to its end."""
 LOOK = "look "
 """Before a session's id: something changed for the turn that runs there."""
 

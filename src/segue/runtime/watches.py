@@ -17,6 +17,10 @@ class Changed(Value, frozen=True):
     """A turn is over: look at the transcript again."""
 
 
+class Moved(Value, frozen=True):
+    """A handoff from there came a step further, or to its end."""
+
+
 class Growing(Value, frozen=True):
     """What the running turn has said so far."""
 
@@ -24,7 +28,7 @@ class Growing(Value, frozen=True):
     text: str
 
 
-Sight = Arrived | Changed | Growing
+Sight = Arrived | Changed | Moved | Growing
 
 
 class Watches:

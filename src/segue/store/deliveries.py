@@ -33,6 +33,8 @@ class Outgoing(Value, frozen=True):
     delivery: Delivery
     since: Moment
     """When it was to be sent first."""
+    handoff: str = ""
+    """The handoff whose opening it is."""
 
 
 class Dead(Value, frozen=True):
@@ -50,7 +52,8 @@ def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[li
     """Take the oldest unsent delivery of each address of an account."""
     rows = yield q.outgoing(me=me, account=account_key(platform, account), count=count)
     taken = []
-    for id, attempt, key, address, session, entry, text, answers, message, doubtful, since, choices, files in rows:
+    for id, attempt, key, address, session, entry, text, answers, message, doubtful, since, *more in rows:
+        choices, files, handoff = more
         delivery = Delivery(
             str(id),
             Address.parse(address),
@@ -65,7 +68,7 @@ def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[li
             _words.decode(choices),
             _files.decode(files),
         )
-        taken.append(Outgoing(id, me, delivery, since))
+        taken.append(Outgoing(id, me, delivery, since, handoff or ""))
     return taken
 
 

@@ -1,0 +1,178 @@
+"""Destinations: where a person may hand a conversation off to, and who could read it there.
+
+Law: the host may hand off to any home, and to any chat that is known if its readers are agreed to; everybody else to
+their own private chats. Naming a home was the host's yes to whoever reads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from segue.adapters.local import ACCOUNT, TERMINAL, WEB, Local
+from segue.core.access import Standing
+from segue.core.contracts import Adapter, OpensThreads, Transaction
+from segue.core.destinations import Wanted, matching, shown
+from segue.core.lanes import Address, Audience, Kind, Place, Rules, Sharing
+from segue.core.moves import Consent
+from segue.core.values import PersonId, Value
+from segue.errors import Invalid
+from segue.runtime.homes import Homes
+from segue.runtime.settings import GatewaySettings
+from segue.store import handoffs, persons
+
+_SERVE = "Only this terminal and its page are connected. Run `segue serve` in another window, then /handoff again."
+
+
+class Readers(Enum):
+    """Who can read what is said in a place."""
+
+    YOU = "only you can read there"
+    MANY = "everyone in {name} can read there"
+
+
+class Choice(Value, frozen=True):
+    """A place that a conversation can be handed off to."""
+
+    name: str
+    """As somebody types it."""
+    place: Place
+    consent: Consent = Consent.GIVEN
+    """Whether more people could read there than the host said yes to."""
+
+    @property
+    def readers(self) -> str:
+        """Who can read there."""
+        who = Readers.YOU if self.place.audience is Audience.ONE else Readers.MANY
+        return who.value.format(name=self.place.name or self.place.address.chat or "that chat")
+
+
+def must_be_known(person: PersonId, place: Place, rules: Rules) -> Transaction[None]:
+    """Refuse somebody's own lane in a group in which nobody knows who of the people there they are."""
+    address = place.address
+    apart = not place.opened and (rules.threads if address.thread else rules.groups) is Sharing.APART
+    if place.kind is Kind.DM or not apart or (yield from _known(person, address)):
+        return
+    raise _link_first(shown(address.platform, address.account))
+
+
+class Destinations:
+    """Knows where a conversation can go."""
+
+    def __init__(self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings) -> None:
+        self._adapters = adapters
+        self._rules = settings.routing.rules
+        self._homes = Homes(settings.accounts)
+
+    def find(
+        self, wanted: Wanted, person: PersonId, standing: Standing, origin: Address
+    ) -> Transaction[Sequence[Choice]]:
+        """What somebody may have meant, at least one; raises `Invalid` with the reason if there is none."""
+        accounts = matching(wanted, self._adapters)
+        if not accounts:
+            names = ", ".join(shown(*account) for account in self._adapters)
+            alone = all(isinstance(adapter, Local) for adapter in self._adapters.values())
+            fix = self.nothing if alone else f"Connected are {names}."
+            raise Invalid("destination", f"{wanted.name!r} isn't connected", fix)
+        found: list[Choice] = []
+        problems: list[Invalid] = []
+        for platform, account in accounts:
+            try:
+                found += yield from self._on(platform, account, wanted.chat, person, standing, origin)
+            except Invalid as problem:
+                problems.append(problem)
+        if not found:
+            raise problems[0]
+        return found
+
+    def offered(self, person: PersonId, standing: Standing, origin: Address) -> Transaction[Sequence[Choice]]:
+        """Every place that somebody may hand off to now."""
+        found: list[Choice] = []
+        for platform, account in sorted(self._adapters):
+            try:
+                found += yield from self._on(platform, account, "", person, standing, origin)
+            except Invalid:
+                # Not for them, or not now: it isn't offered.
+                continue
+        return found
+
+    @property
+    def nothing(self) -> str:
+        """What to do where there is no place to go to."""
+        alone = all(isinstance(adapter, Local) for adapter in self._adapters.values())
+        return (
+            _SERVE
+            if alone
+            else "There is no place to go to. Name a home with /home in a chat, or /link yourself there."
+        )
+
+    def _on(
+        self, platform: str, account: str, chat: str, person: PersonId, standing: Standing, origin: Address
+    ) -> Transaction[Sequence[Choice]]:
+        adapter, name = self._adapters[platform, account], shown(platform, account)
+        if isinstance(adapter, Local):
+            return self._watched(adapter, chat, standing, origin)
+        if standing is not Standing.HOST:
+            return (yield from self._own(platform, account, chat, person))
+        home = yield from self._homes.of(platform, account)
+        if home is not None and (not chat or chat == home.address.chat):
+            yield from self._reachable(person, home, adapter)
+            return [Choice(name, home)]
+        if not chat:
+            fix = "Type /home in a chat there, or write home = { chat = ... } in segue.toml."
+            raise Invalid("destination", f"{name} has no home", fix)
+        known = yield from handoffs.chats(platform, account, chat)
+        if not known:
+            raise Invalid("destination", f"nobody has spoken in {chat!r} on {name} yet", "Write something there first.")
+        for place in known:
+            yield from self._reachable(person, place, adapter)
+        ask = {Audience.ONE: Consent.GIVEN, Audience.MANY: Consent.ASKED}
+        return [Choice(f"{name}:{chat}", place, ask[place.audience]) for place in known]
+
+    def _own(self, platform: str, account: str, chat: str, person: PersonId) -> Transaction[Sequence[Choice]]:
+        name = shown(platform, account)
+        if not (yield from _known(person, Address(platform, account))):
+            raise _link_first(name)
+        chats = yield from handoffs.private_chats(person, platform, account)
+        own = [place for place in chats if not place.address.thread and chat in ("", place.address.chat)]
+        if not own:
+            raise Invalid("destination", f"you have no private chat with me on {name}", "Write to me there first.")
+        return [Choice(name if not chat else f"{name}:{chat}", own[0])]
+
+    def _watched(self, adapter: Local, chat: str, standing: Standing, origin: Address) -> Sequence[Choice]:
+        if standing is not Standing.HOST:
+            raise Invalid("destination", f"the {adapter.platform} is the host's", "Choose a private chat of your own.")
+        # A script's window comes and goes, and a window needs no handoff to itself.
+        own = origin.chat if (origin.platform, origin.account) == (adapter.platform, adapter.account) else None
+        open_now = [seen for seen in adapter.chats if ":" not in seen and seen != own and chat in ("", seen)]
+        if not open_now:
+            fix = {TERMINAL: "Run `segue` there first.", WEB: "Open the page first."}[adapter.platform]
+            raise Invalid("destination", f"nobody looks at a {_WHAT[adapter.platform]} now", fix)
+        one = len(open_now) == 1
+        return [
+            Choice(adapter.platform if one else f"{adapter.platform}:{seen}", Place(_local(adapter, seen)))
+            for seen in open_now
+        ]
+
+    def _reachable(self, person: PersonId, place: Place, adapter: Adapter) -> Transaction[None]:
+        """Say at once what opening would find out: where there are no threads, a group means one's own lane there."""
+        if not isinstance(adapter, OpensThreads) or place.address.thread:
+            yield from must_be_known(person, place, self._rules)
+
+
+_WHAT = {TERMINAL: "terminal", WEB: "page"}
+
+
+def _local(adapter: Local, chat: str) -> Address:
+    return Address(adapter.platform, ACCOUNT, chat=chat)
+
+
+def _known(person: PersonId, address: Address) -> Transaction[bool]:
+    identities = yield from persons.identities(person)
+    account = address.platform, address.account
+    return any((identity.platform, identity.account) == account for identity in identities)
+
+
+def _link_first(name: str) -> Invalid:
+    fix = "/link first: type it here, and send the code that you get from your account there."
+    return Invalid("destination", f"nobody knows you on {name}", fix)

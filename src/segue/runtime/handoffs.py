@@ -1,0 +1,148 @@
+"""The driver of handoffs: it takes those that were asked for, opens a thread for each, and ends those that are late.
+
+Law: whoever drives a handoff only leads it to where its session is bound in the new place and the opening turn waits.
+From there the turn and its delivery carry it on, each under its own fence, so it can't be stuck with its driver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from segue.adapters.local import Local
+from segue.core.contracts import Adapter, Clock, OpensThreads, Point, Probe
+from segue.core.destinations import shown
+from segue.core.handoffs import opening
+from segue.core.lanes import Address, Place
+from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
+from segue.runtime.destinations import must_be_known
+from segue.runtime.patience import Patient
+from segue.runtime.replica import HANDOFF, Replica
+from segue.runtime.settings import GatewaySettings
+from segue.runtime.wakes import Wake
+from segue.store import handoffs
+from segue.store.handoffs import Driven
+
+log = logging.getLogger(__name__)
+
+UNTITLED = "Our conversation"
+_CALL = 30.0
+"""Seconds that one call may take."""
+_PAUSE = 0.5
+
+
+class Handoffs:
+    """Drives the handoffs to the accounts that this replica speaks for."""
+
+    def __init__(
+        self,
+        store: Patient,
+        adapters: Mapping[tuple[str, str], Adapter],
+        replica: Replica,
+        settings: GatewaySettings,
+        clock: Clock,
+        probe: Probe,
+    ) -> None:
+        self._store = store
+        self._adapters = adapters
+        self._replica = replica
+        self._settings = settings
+        self._clock = clock
+        self._probe = probe
+        self._driving: set[asyncio.Task[None]] = set()
+        self.wake = Wake(settings.poll)
+
+    async def run(self) -> None:
+        """Drive what is asked for, and end what is late, until cancelled."""
+        try:
+            while True:
+                await self._take()
+                await self._sweep()
+                await self.wake.wait()
+        finally:
+            for task in self._driving:
+                task.cancel()
+            if self._driving:
+                await asyncio.wait(self._driving)
+
+    async def _take(self) -> None:
+        for id, destination in await self._store.read(handoffs.unclaimed):
+            if not self._reaches(destination):
+                continue
+            patience, at = self._settings.handoff, self._clock()
+            driven = await self._store.write(handoffs.claim, id, self._replica.id, patience, at)
+            if driven is not None:
+                self._probe(Point.HANDOFF_CLAIMED)
+                task = asyncio.create_task(self._drive(driven), name=f"handoff {id}")
+                self._driving.add(task)
+                task.add_done_callback(self._ended)
+
+    def _reaches(self, destination: Address) -> bool:
+        """Whether this replica can open something there; a terminal or a page is open in one process only."""
+        adapter = self._adapters.get((destination.platform, destination.account))
+        return adapter is not None and (not isinstance(adapter, Local) or adapter.watched(destination.chat))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._driving.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("a handoff failed in a way that nobody foresaw", exc_info=error)
+
+    async def _drive(self, driven: Driven) -> None:
+        found = driven.handoff
+        await self._store.hint(HANDOFF + found.session)
+        try:
+            async with asyncio.timeout(self._settings.handoff.progress):
+                place = await self._open(driven)
+            self._probe(Point.HANDOFF_OPENED)
+            await self._bind(driven, place)
+            self._probe(Point.HANDOFF_BOUND)
+        except Fenced as error:
+            log.info("%s", error)
+        except (Refused, Invalid, TimeoutError) as error:
+            await self._fail(driven, str(error).rstrip(".") or handoffs.LATE)
+        await self._store.hint(HANDOFF + found.session)
+
+    async def _bind(self, driven: Driven, place: Place) -> None:
+        found, routing = driven.handoff, self._settings.routing
+        await self._store.read(must_be_known, found.by, place, routing.rules)
+        words = opening(shown(found.origin.address.platform, found.origin.address.account), found.place)
+        patience, at = self._settings.handoff, self._clock()
+        await self._store.write(handoffs.open_in, driven, place, routing.rules, routing.limits, patience, words, at)
+
+    async def _fail(self, driven: Driven, why: str) -> None:
+        try:
+            await self._store.write(handoffs.fail, driven, why, self._clock())
+        except Fenced as error:
+            log.info("%s", error)
+
+    async def _open(self, driven: Driven) -> Place:
+        """A new thread, named after the session; the place itself if there can be none."""
+        found = driven.handoff
+        there = Place(found.destination, found.kind)
+        adapter = self._adapters[found.destination.platform, found.destination.account]
+        if found.destination.thread or not isinstance(adapter, OpensThreads):
+            return there
+        while True:
+            try:
+                async with asyncio.timeout(min(_CALL, max(self._replica.left, 0.0))):
+                    thread = await adapter.open_thread(
+                        found.destination, driven.title or UNTITLED, f"handoff/{found.id}"
+                    )
+                return Place(thread, found.kind, opened=True)
+            except SendNever as error:
+                log.info("%s opens no thread: %s", found.place, error)
+                return there
+            except (SendLater, SendUnsure, TimeoutError) as error:
+                # The same key gives the same thread, so it may be asked for again.
+                pause = error.seconds if isinstance(error, SendLater) and error.seconds is not None else _PAUSE
+                await asyncio.sleep(pause)
+            except Exception:  # the adapter isn't ours: a bug of its own must not keep the conversation
+                log.exception("%s can't open a thread, in a way that its adapter doesn't name", found.place)
+                return there
+
+    async def _sweep(self) -> None:
+        for id in await self._store.read(handoffs.overdue, self._clock()):
+            ended = await self._store.write(handoffs.expire, id, self._clock())
+            if ended is not None:
+                await self._store.hint(HANDOFF + ended.session)

@@ -1,0 +1,472 @@
+"""Handoffs: asked for, driven by whoever claimed them, and settled on both sides in one transaction.
+
+Law: from its request to its end a handoff puts its session off, so that only its opening turn runs there; what is said
+meanwhile waits behind it. It ends in one of two ways. Done: the sent record of the opening's last message, the release
+of the origin and the end are one transaction. Not done: the destination's former binding, the tip before the opening
+turn, and the reason in the origin are one transaction. Either holds its lanes by key, then its sessions by id, then
+itself.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from segue.core.contracts import Row, Transaction
+from segue.core.destinations import shown
+from segue.core.handoffs import Patience, Progress, State, Step, after, deadline
+from segue.core.lanes import Address, Kind, Lane, Place, Rules
+from segue.core.messages import Text
+from segue.core.moves import Actor, Consent, Limits, Why
+from segue.core.moves import Handoff as Move
+from segue.core.transcripts import Draft, Entry, Tip, TipMove
+from segue.core.turns import TurnKind
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.errors import Fenced, Refusal, Refused
+from segue.store import actors, deliveries, lanes, moves, places, titles, transcripts, turns
+from segue.store.deliveries import Outgoing
+from segue.store.rows import tip_of
+from segue.store.statements import q
+from segue.store.transactions import Moved
+from segue.store.turns import Ask, Claim, Finish, Finished, Outcome, keys_between
+
+SILENT = "the agent said nothing"
+"""Why a handoff failed whose opening turn has no answer."""
+STOPPED = "it was stopped"
+LATE = "nothing happened for too long"
+_AT_ONCE = 64
+
+
+class Handoff(Value, frozen=True):
+    """A conversation on its way to another place, or one that went."""
+
+    id: str
+    session: SessionId
+    origin: Lane
+    destination: Address
+    """What was asked for: a home, or a chat."""
+    kind: Kind
+    lane: Lane | None
+    """Where the session is bound there, once it is."""
+    move: str | None
+    state: State
+    by: PersonId
+    requested: Moment
+    deadline: Moment | None
+    epoch: int
+    turn: int | None
+    """The opening turn."""
+    wrote: Moment | None
+    before: Tip | None
+    """Where the session ended before the opening turn, once that is answered."""
+    settled: Moment | None
+    error: str | None
+
+    @property
+    def place(self) -> str:
+        """Where it goes, as people name it."""
+        return shown(self.destination.platform, self.destination.account)
+
+
+class Driven(Value, frozen=True):
+    """A handoff that this replica drives: what it writes carries the epoch."""
+
+    handoff: Handoff
+    me: str
+    epoch: int
+    title: str
+
+
+def request(
+    id: str, session: SessionId, origin: Lane, place: Place, by: PersonId, patience: Patience, at: Moment
+) -> Transaction[Handoff]:
+    """Ask for a handoff of the session that a lane speaks to; raises `Refused` and changes nothing if it can't be."""
+    by = yield from actors.hold(by)
+    origin = yield from lanes.now(origin)
+    yield q.lock_lane(lane=origin.key)
+    rows = yield q.bound(lane=origin.key)
+    if not rows or rows[0][0] != session:
+        raise Refused(Refusal.NOTHING_BOUND)
+    [found] = yield q.lock_session(session=session)
+    _, owner, _, _, _, closed, busy, *_ = found
+    if owner != by:
+        raise Refused(Refusal.NOT_ALLOWED)
+    if closed is not None:
+        raise Refused(Refusal.CLOSED)
+    if (yield q.handoff_running(session=session)):
+        raise Refused(Refusal.HANDOFF_RUNNING)
+    if busy:
+        raise Refused(Refusal.BUSY)
+    yield q.add_handoff(
+        handoff=id,
+        session=session,
+        origin=origin.key,
+        destination=place.address.key,
+        kind=place.kind,
+        by=by,
+        at=at,
+        deadline=deadline(at, at, patience),
+    )
+    yield q.put_off(session=session, seconds=_longest(patience))
+    return (yield from read(id))
+
+
+def read(id: str) -> Transaction[Handoff]:
+    """A handoff by its id."""
+    rows = yield q.handoff(handoff=id)
+    if not rows:
+        raise Refused(Refusal.NO_HANDOFF)
+    return _handoff(rows[0])
+
+
+def last_from(lane: Lane) -> Transaction[Handoff | None]:
+    """The newest handoff from a lane."""
+    rows = yield q.last_handoff_from(lane=lane.key)
+    return _handoff(rows[0]) if rows else None
+
+
+def running(session: SessionId) -> Transaction[Handoff | None]:
+    """The handoff of a session that hasn't come to its end."""
+    rows = yield q.handoff_running(session=session)
+    return (yield from read(rows[0][0])) if rows else None
+
+
+def progress(found: Handoff) -> Progress:
+    """How far a handoff is."""
+    if found.settled is not None:
+        return Progress.ENDED
+    if found.lane is None:
+        return Progress.REQUESTED if found.state is State.REQUESTED else Progress.CLAIMED
+    return Progress.OPENED if found.wrote is None else Progress.WRITING
+
+
+def unclaimed() -> Transaction[list[tuple[str, Address]]]:
+    """Handoffs that nobody drives who is alive, and where they go."""
+    rows = yield q.handoffs_unclaimed(count=_AT_ONCE)
+    return [(id, Address.parse(destination)) for id, destination in rows]
+
+
+def claim(id: str, me: str, patience: Patience, at: Moment) -> Transaction[Driven | None]:
+    """Drive a handoff, or take it over from one that died; None if somebody else drives it or it is over."""
+    rows = yield q.handoff(handoff=id)
+    if not rows or rows[0][16] is not None:
+        return None
+    found = _handoff(rows[0])
+    claimed = yield q.claim_handoff(
+        handoff=id,
+        me=me,
+        state=after(found.state, Step.CLAIM),
+        at=at,
+        deadline=deadline(found.requested, at, patience),
+    )
+    if not claimed:
+        return None
+    title = yield from titles.of(found.session)
+    return Driven(found, me, claimed[0][0], str(title) if title else "")
+
+
+def open_in(
+    driven: Driven,
+    place: Place,
+    rules: Rules,
+    limits: Limits,
+    patience: Patience,
+    opening: str,
+    at: Moment,
+) -> Transaction[Lane]:
+    """Bind the session in the new place and have its agent speak first there; raises `Fenced` or `Refused`."""
+    found = driven.handoff
+    known = yield q.address(address=place.address.key)
+    if known:
+        place = Place(place.address, Kind(known[0][0]), known[0][1], known[0][2], place.opened)
+    lane = yield from places.lane(place, (), found.by, rules, f"{found.id}/merge", at)
+    wanted = Move(found.origin, lane, Consent.GIVEN)
+    # The handoff is one move, whichever of its steps writes it down.
+    yield from moves.make(wanted, Actor(found.by), limits, found.id, at, within=found.id)
+    person = yield from actors.now(found.by)
+    asked = Ask(
+        found.session,
+        TurnKind.OPENING,
+        f"handoff/{found.id}",
+        (Text(opening),),
+        person,
+        lane=lane.key,
+        route=lane.address.key,
+        trace=found.id,
+    )
+    turn = (yield from turns.ask(asked, at)).turn
+    bound = yield q.handoff_bound(
+        handoff=found.id,
+        me=driven.me,
+        epoch=driven.epoch,
+        lane=lane.key,
+        move=found.id,
+        turn=turn,
+        at=at,
+        deadline=deadline(found.requested, at, patience),
+    )
+    if not bound:
+        raise Fenced(f"handoff {found.id}")
+    yield q.go_on(session=found.session, turn=0)
+    return lane
+
+
+def wrote(session: SessionId, turn: int, patience: Patience, at: Moment) -> Transaction[None]:
+    """The opening turn says something: its time starts anew."""
+    rows = yield q.opening_of(session=session, turn=turn)
+    if rows:
+        found = yield from read(rows[0][0])
+        yield q.handoff_wrote(handoff=found.id, at=at, deadline=deadline(found.requested, at, patience))
+
+
+def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transaction[Finished]:
+    """Finish an opening turn; what waits behind it waits on until its last message was sent, or can't be."""
+    [turn] = done.turns
+    rows = yield q.opening_of(session=held.session, turn=turn)
+    if not rows:
+        raise Fenced(f"turn {turn} of session {held.session}")
+    if done.outcome is not Outcome.ANSWERED or not done.replies:
+        found = yield from _held(rows[0][0])
+        yield from turns.check(held)
+        why = STOPPED if done.outcome is Outcome.STOPPED else done.error or SILENT
+        state = State.CANCELLED if done.outcome is Outcome.STOPPED else State.FAILED
+        yield from _undo(found, state, why, at)
+        yield from _say_why(found, state, why, at)
+        return Finished(None, None, None)
+    finished = yield from turns.finish(held, done, at)
+    first, last = keys_between(held.session, turn)
+    yield q.carry_handoff(handoff=rows[0][0], first=first, last=last)
+    found = yield from read(rows[0][0])
+    yield q.handoff_answered(
+        handoff=found.id,
+        tip_session=finished.before.session if finished.before else None,
+        tip=finished.before.n if finished.before else None,
+        at=at,
+        deadline=deadline(found.requested, at, patience),
+    )
+    yield q.put_off(session=held.session, seconds=_longest(patience))
+    return replace(finished, next=None)
+
+
+def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
+    """The opening's last message was sent: the handoff is done, unless it had ended before."""
+    found = yield from _held(held.handoff)
+    yield from deliveries.sent(held, message, at)
+    if found.settled is not None:
+        yield from _say_where(found, held.delivery.address, at)
+    if found.settled is not None or (yield q.handoff_unsent(handoff=found.id)):
+        return
+    origin = yield from lanes.now(found.origin)
+    rows = yield q.bound(lane=origin.key)
+    if rows and rows[0][0] == found.session and found.move is not None:
+        # Under the handoff's own move, so that whoever takes that back takes back both sides.
+        yield from moves.bind(origin, None, Why.HANDOFF, found.by, found.move, at)
+    yield q.settle_handoff(handoff=found.id, state=after(found.state, Step.COMPLETE), error=None, at=at)
+    yield q.go_on(session=found.session, turn=0)
+    text = f"This conversation goes on in {found.place}. /resume brings it back here."
+    yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/done", (), at)
+
+
+def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
+    """The opening's last message can't ever be sent: the handoff failed."""
+    found = yield from _held(held.handoff)
+    yield from deliveries.give_up(held, error, at)
+    if found.settled is None:
+        yield from _undo(found, after(found.state, Step.FAIL), error, at)
+        yield from _say_why(found, State.FAILED, error, at)
+
+
+def withdrawn(held: Outgoing, at: Moment) -> Transaction[bool]:
+    """Whether a message that nobody has sent isn't to be sent any more, because its handoff came to an end."""
+    found = yield from read(held.handoff)
+    if found.settled is None or held.delivery.doubtful or held.delivery.message:
+        return False
+    if not (yield q.withdraw_delivery(id=held.id, me=held.me, attempt=held.delivery.attempt, at=at)):
+        raise Fenced(f"delivery {held.id}")
+    return True
+
+
+def fail(driven: Driven, why: str, at: Moment) -> Transaction[None]:
+    """Whoever drives it can't go on."""
+    found = yield from _held(driven.handoff.id)
+    if found.settled is not None or found.epoch != driven.epoch:
+        raise Fenced(f"handoff {found.id}")
+    yield from _undo(found, after(found.state, Step.FAIL), why, at)
+    yield from _say_why(found, State.FAILED, why, at)
+
+
+def cancel(handoff: str, by: PersonId, at: Moment) -> Transaction[Handoff]:
+    """The person who asked thought better of it."""
+    found = yield from _held(handoff)
+    if (yield from actors.now(found.by)) != (yield from actors.now(by)):
+        raise Refused(Refusal.NOT_ALLOWED)
+    if found.settled is not None:
+        raise Refused(Refusal.NO_HANDOFF)
+    yield from _undo(found, after(found.state, Step.CANCEL), "it was cancelled", at)
+    return found
+
+
+def overdue(at: Moment) -> Transaction[list[str]]:
+    """Handoffs that made no progress in time."""
+    rows = yield q.handoffs_overdue(at=at, count=_AT_ONCE)
+    return [id for (id,) in rows]
+
+
+def expire(handoff: str, at: Moment) -> Transaction[Handoff | None]:
+    """End a handoff that made no progress in time; None if it did after all."""
+    found = yield from _held(handoff)
+    if found.settled is not None or found.deadline is None or found.deadline >= at:
+        return None
+    yield from _undo(found, after(found.state, Step.FAIL), LATE, at)
+    yield from _say_why(found, State.FAILED, LATE, at)
+    return found
+
+
+def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
+    """A person's own private chats on an account, the last one bound first."""
+    first, last = _within(platform, account)
+    rows = yield q.private_lanes(person=person, first=first, last=last, count=_AT_ONCE)
+    found = {key: Place(Address.parse(key), Kind.DM, name) for key, name in rows}
+    return list(found.values())
+
+
+def chats(platform: str, account: str, chat: str) -> Transaction[list[Place]]:
+    """The places on an account that go by a chat's id."""
+    first, last = _within(platform, account)
+    rows = yield q.chats_named(first=first, last=last)
+    found = [Place(Address.parse(key), Kind(kind), name, topic) for key, kind, name, topic in rows]
+    return [place for place in found if place.address.chat == chat and not place.address.thread]
+
+
+def lost(held: Claim) -> Transaction[bool]:
+    """Whether a session is held by this claim no more."""
+    return bool((yield q.lost_session(session=held.session, me=held.me, epoch=held.epoch)))
+
+
+def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
+    """Put both sides back as they were; all that is touched is held."""
+    slipped = False
+    if found.lane is not None and found.turn is not None:
+        slipped = yield from _withdraw(found, found.turn, at)
+        yield from _give_back(found.lane, found, at)
+    yield q.settle_handoff(handoff=found.id, state=state, error=why, at=at)
+    yield q.go_on(session=found.session, turn=found.turn or 0)
+    if slipped and found.lane is not None:
+        yield from _say_where(found, found.lane.address, at)
+
+
+def _say_why(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
+    """Tell the origin that the conversation is still there."""
+    how = "was stopped" if state is State.CANCELLED else f"failed: {why}"
+    text = f"The handoff to {found.place} {how}. The conversation is still here."
+    yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/undone", (), at)
+
+
+def _withdraw(found: Handoff, turn: int, at: Moment) -> Transaction[bool]:
+    """End the opening turn, or take it back, and keep what it wanted to send; returns whether some of that is out."""
+    withdrawn = Outcome.WITHDRAWN
+    if not (yield q.end_turn(session=found.session, seq=turn, outcome=withdrawn, within=None, error=None, at=at)):
+        yield from _tip_back(found, at)
+    first, last = keys_between(found.session, turn)
+    out = yield q.sent_between(first=first, last=last)
+    yield q.withdraw_deliveries(first=first, last=last, at=at)
+    return bool(out)
+
+
+def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
+    """The destination speaks again to what it spoke to before, if it speaks to this session still."""
+    lane = yield from lanes.now(lane)
+    rows = yield q.bound(lane=lane.key)
+    if not rows or rows[0][0] != found.session or found.move is None:
+        return
+    made = yield from moves.made_by(found.move)
+    former = next((step.before for step in made if step.lane == lane), None)
+    if former is not None:
+        [row] = yield q.lock_session(session=former)
+        former = former if row[5] is None else None
+    back = f"{found.id}/back"
+    yield q.add_move(move=back, kind="undo", lane=lane.key, session=former, by=found.by, at=at)
+    yield q.undo_move(move=found.move, at=at)
+    yield from moves.bind(lane, former, Why.UNDO, found.by, back, at)
+
+
+def _tip_back(found: Handoff, at: Moment) -> Transaction[None]:
+    """The tip goes to before the opening turn; what else came in since is said again after it."""
+    [row] = yield q.session(session=found.session)
+
+    def opened(entry: Entry) -> bool:
+        return (entry.tip.session, entry.turn) == (found.session, found.turn)
+
+    path = yield from transcripts.path(
+        tip_of(row[4], row[5]), lambda newest: any(map(opened, newest)) and not opened(newest[0])
+    )
+    opening = [n for n, entry in enumerate(path) if opened(entry)]
+    if not opening:
+        return
+    since = path[opening[-1] + 1 :]
+    yield from transcripts.back_to(found.session, path[opening[0]].parent, TipMove.HANDOFF, found.by, at)
+    again = [Draft(entry.author, entry.parts, entry.source) for entry in since]
+    if again:
+        yield from transcripts.append(found.session, again, at)
+
+
+def _say_where(found: Handoff, address: Address, at: Moment) -> Transaction[None]:
+    """A message slipped out though the handoff came to nothing: say where the conversation is."""
+    where = shown(found.origin.address.platform, found.origin.address.account)
+    text = f"This conversation didn't move here: it goes on in {where}."
+    yield from deliveries.notify(address, text, f"handoff/{found.id}/stayed", (), at)
+
+
+def _held(id: str) -> Transaction[Handoff]:
+    """Hold a handoff with all that its end touches."""
+    found = yield from read(id)
+    yield from actors.hold(found.by)
+    touched = {(yield from lanes.now(found.origin)).key}
+    if found.lane is not None:
+        touched.add((yield from lanes.now(found.lane)).key)
+    for lane in sorted(touched):
+        yield q.lock_lane(lane=lane)
+    sessions: set[str] = {found.session}
+    if found.move is not None:
+        sessions |= {step.before for step in (yield from moves.made_by(found.move)) if step.before is not None}
+    for session in sorted(sessions):
+        yield q.lock_session(session=session)
+    [row] = yield q.lock_handoff(handoff=id)
+    now = _handoff(row)
+    if now.lane != found.lane:
+        raise Moved
+    return now
+
+
+def _handoff(row: Row) -> Handoff:
+    id, session, origin, destination, kind, lane, move, state, by, requested, due, epoch, turn, wrote, *rest = row
+    tip_session, tip, settled, error = rest
+    return Handoff(
+        id,
+        session,
+        Lane.parse(origin),
+        Address.parse(destination),
+        Kind(kind),
+        Lane.parse(lane) if lane is not None else None,
+        move,
+        State(state),
+        by,
+        requested,
+        due,
+        epoch,
+        turn,
+        wrote,
+        tip_of(tip_session, tip),
+        settled,
+        error,
+    )
+
+
+def _within(platform: str, account: str) -> tuple[str, str]:
+    """Two strings between which all addresses of an account lie: `0` follows `/`."""
+    key = Address(platform, account).key
+    return f"{key[:-3]}/", f"{key[:-3]}0"
+
+
+def _longest(patience: Patience) -> float:
+    """Seconds after which a session goes on even if nobody was left to settle its handoff."""
+    return patience.total + patience.progress
