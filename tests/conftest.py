@@ -1,4 +1,4 @@
-"""What every test may ask for: a database of its own on a real PostgreSQL server."""
+"""What every test may ask for: a database of its own on a real PostgreSQL server, a real Matrix homeserver."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
+from tests.servers import homeserver
 
 # The same examples in every run, however slow the machine. `--hypothesis-profile=drill` takes more, new ones each time.
 hypothesis.settings.register_profile(
@@ -25,6 +26,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("test")
 
 POSTGRES_HOME = pytest.StashKey[Path]()
+SYNAPSE_HOME = pytest.StashKey[Path]()
 RUN = pytest.StashKey[contextlib.ExitStack]()
 
 
@@ -40,8 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
     workerinput: dict[str, str] | None = getattr(config, "workerinput", None)
     if workerinput is None:
         config.stash[POSTGRES_HOME] = run.enter_context(folder())
+        config.stash[SYNAPSE_HOME] = run.enter_context(folder())
     else:
         config.stash[POSTGRES_HOME] = Path(workerinput["postgres_home"])
+        config.stash[SYNAPSE_HOME] = Path(workerinput["synapse_home"])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -51,6 +55,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Worker) -> None:
     node.workerinput["postgres_home"] = str(node.config.stash[POSTGRES_HOME])
+    node.workerinput["synapse_home"] = str(node.config.stash[SYNAPSE_HOME])
 
 
 @pytest.fixture(scope="session")
@@ -79,3 +84,9 @@ def durable_postgres() -> Iterator[Postgres]:
         except PostgresUnavailable as reason:
             pytest.skip(f"no PostgreSQL: {reason}")
         yield server
+
+
+@pytest.fixture(scope="session")
+def synapse(pytestconfig: pytest.Config) -> homeserver.Synapse:
+    """The Matrix homeserver that the whole run shares."""
+    return homeserver.ensure(pytestconfig.stash[SYNAPSE_HOME])

@@ -36,6 +36,8 @@ class Limits(Value, frozen=True):
     slowest: float = SLOWEST
     trusted: str = ""
     """The address of a server that the host named: it may be on a private network."""
+    opens: tuple[tuple[str, str], ...] = ()
+    """Headers that the trusted server asks for; no other gets them, wherever a redirect leads."""
 
 
 @asynccontextmanager
@@ -60,6 +62,8 @@ async def _open(client: httpx2.AsyncClient, stack: AsyncExitStack, url: str, lim
     for _ in range(_REDIRECTS + 1):
         parts = _split(url)
         request = _request(client, parts, await _address(parts, limits.trusted))
+        if _is_trusted(parts, limits.trusted):
+            request.headers.update(limits.opens)
         response = await client.send(request, stream=True)
         stack.push_async_callback(response.aclose)
         if not response.has_redirect_location:
@@ -86,7 +90,7 @@ async def _address(parts: SplitResult, trusted: str) -> str:
     except OSError as error:
         raise Disconnected("A file's host has no address.") from error
     addresses = [str(known[4][0]) for known in found]
-    if trusted and _origin(parts) == _origin(urlsplit(trusted)):
+    if _is_trusted(parts, trusted):
         return addresses[0]
     if not all(ip_address(address.partition("%")[0]).is_global for address in addresses):
         raise NotFetched("Its address is on a private network.")
@@ -129,6 +133,10 @@ def _too_large(largest: int) -> NotFetched:
 
 def _port(parts: SplitResult) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _is_trusted(parts: SplitResult, trusted: str) -> bool:
+    return bool(trusted) and _origin(parts) == _origin(urlsplit(trusted))
 
 
 def _origin(parts: SplitResult) -> tuple[str, str | None, int]:

@@ -1,0 +1,122 @@
+"""The Matrix adapter: one user of one homeserver."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from uuid import uuid4
+
+from segue.adapters.matrix.content import attached, edited, message
+from segue.adapters.matrix.homeserver import Homeserver, Json
+from segue.adapters.matrix.incoming import ENCRYPTED, Incoming, Inviters
+from segue.adapters.matrix.pace import Pace
+from segue.adapters.matrix.rooms import Rooms
+from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Longest, Measure
+from segue.core.lanes import Address, Kind
+from segue.core.messages import Delivery, Sending
+from segue.errors import Disconnected, SendError, SendLater, SendNever
+
+_WAIT = 30_000
+"""Milliseconds that the homeserver may hold a sync."""
+_TYPING = 6_000
+
+
+class Matrix:
+    """Speaks for one user, in the rooms that it was invited to."""
+
+    platform = "matrix"
+    sending = Sending.KEYED
+    connection = Connection.ONE
+    # A quarter of what an event may hold: it carries the text as HTML too, and JSON escapes some of it.
+    longest = Longest(16 * 1024, Measure.BYTES)
+
+    def __init__(
+        self,
+        account: str,
+        server: Homeserver,
+        files: Files,
+        inviters: frozenset[str] | Inviters,
+        pace: Pace,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.account = account
+        self._server = server
+        self._files = files
+        self._pace = pace
+        self._clock = clock
+        self._rooms = Rooms(server)
+        self._incoming = Incoming(account, server, self._rooms, files, inviters)
+
+    async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+        """Follow the sync; its token moves on once everything before it was accepted."""
+        try:
+            await self._check()
+            self._rooms.forget()
+            since, wait = await cursor.read(), 0
+            while True:
+                batch = await self._server.sync(since, wait)
+                if since:
+                    await self._incoming.take(batch, since, accept)
+                else:
+                    await self._incoming.begin(batch)
+                since, wait = str(batch["next_batch"]), _WAIT
+                await cursor.keep(since)
+        except SendError as error:
+            raise Disconnected(str(error)) from error
+
+    async def _check(self) -> None:
+        """Refuse a token of somebody else's: the agent would answer itself."""
+        owner = (await self._server.whoami()).get("user_id")
+        if owner != self._server.user:
+            raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right.")
+
+    async def send(self, delivery: Delivery) -> str:
+        """Send one message; the homeserver knows a transaction that it has seen."""
+        room = await self._rooms.get(delivery.address.chat)
+        if room.encrypted:
+            raise SendNever(ENCRYPTED)
+        answers = delivery.answers[-1] if delivery.answers and room.kind is not Kind.DM else ""
+        thread = delivery.address.thread
+        sent = []
+        if delivery.text or not delivery.files:
+            sent.append(await self._write(delivery, delivery.key, message(delivery.text, thread, answers)))
+        for n, kept in enumerate(delivery.files):
+            where = await self._server.upload(kept.name, kept.media, await self._files.read(kept))
+            sent.append(await self._write(delivery, f"{delivery.key}/file/{n}", attached(kept, where, thread)))
+        return sent[0]
+
+    async def edit(self, delivery: Delivery) -> None:
+        """Replace the text of a message."""
+        # A transaction of its own for each: a text may come back after another, and wouldn't be shown again.
+        await self._write(delivery, f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text))
+
+    async def typing(self, address: Address) -> None:
+        """Show that the agent writes."""
+        await self._server.typing(address.chat, _TYPING)
+
+    async def open_thread(self, parent: Address, title: str, key: str) -> Address:
+        """Post the thread's root; the thread is named after it."""
+        root = await self._server.send(parent.chat, _transaction(key), message(title))
+        return Address(parent.platform, parent.account, parent.space, parent.chat, root)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._server.close()
+
+    async def _write(self, delivery: Delivery, key: str, content: Json) -> str:
+        now = self._clock()
+        # Only what streams was never attempted before: it may wait, so that the final text needn't.
+        seconds = self._pace.wait(now) if delivery.attempt else self._pace.wait_to_show(now)
+        if seconds:
+            raise SendLater("the homeserver would ask for patience", seconds)
+        try:
+            return await self._server.send(delivery.address.chat, _transaction(key), content)
+        except SendLater as error:
+            if error.seconds is not None:
+                self._pace.refused(self._clock(), error.seconds)
+            raise
+
+
+def _transaction(key: str) -> str:
+    """A transaction id; keys may be longer than one."""
+    return hashlib.sha256(key.encode()).hexdigest()

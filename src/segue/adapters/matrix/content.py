@@ -1,0 +1,58 @@
+"""What goes out: a text as the content of an event, in both forms that clients show."""
+
+from __future__ import annotations
+
+import json
+
+from segue.adapters.matrix.events import AUTOMATED
+from segue.adapters.matrix.homeserver import Json
+from segue.adapters.matrix.html import html
+from segue.core.messages import File
+
+_LARGEST = 56 * 1024
+"""Bytes of a content: an event holds 64 KiB, and the homeserver adds its own."""
+_SHORT = 100
+_SHOWN = frozenset({"image", "audio", "video"})
+
+
+def message(text: str, thread: str = "", answers: str = "") -> Json:
+    """A new message: in a thread, or as the answer to another message, or neither."""
+    if not thread and answers:
+        return _shown(text) | {"m.relates_to": {"m.in_reply_to": {"event_id": answers}}}
+    return _shown(text) | _inside(thread)
+
+
+def attached(file: File, where: str, thread: str = "") -> Json:
+    """A file that is in the media store."""
+    kind = file.media.partition("/")[0]
+    shown = {"msgtype": f"m.{kind if kind in _SHOWN else 'file'}", "url": where, "filename": file.name}
+    return _marked(file.name) | shown | {"info": {"mimetype": file.media, "size": file.size}} | _inside(thread)
+
+
+def _inside(thread: str) -> Json:
+    if not thread:
+        return {}
+    fallback = {"is_falling_back": True, "m.in_reply_to": {"event_id": thread}}
+    return {"m.relates_to": {"rel_type": "m.thread", "event_id": thread, **fallback}}
+
+
+def edited(event: str, text: str) -> Json:
+    """A message that replaces another; clients that don't know edits show its beginning."""
+    beginning = text if len(text) <= _SHORT else f"{text[:_SHORT]}…"
+    return {
+        **_marked(f"* {beginning}"),
+        "m.new_content": _shown(text),
+        "m.relates_to": {"rel_type": "m.replace", "event_id": event},
+    }
+
+
+def _marked(text: str) -> Json:
+    # An empty list of mentions is a list: nobody is called, whatever names the text has in it.
+    return {"msgtype": "m.text", "body": text, "m.mentions": {}, AUTOMATED: True}
+
+
+def _shown(text: str) -> Json:
+    plain = _marked(text)
+    shown = html(text)
+    rich = plain | {"format": "org.matrix.custom.html", "formatted_body": shown}
+    return rich if shown and len(json.dumps(rich, ensure_ascii=False).encode()) <= _LARGEST else plain

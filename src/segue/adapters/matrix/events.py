@@ -1,0 +1,151 @@
+"""What the homeserver tells, decoded: nothing in it is trusted to have the right shape."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from segue.core.messages import File, Part, Text
+
+_QUOTED = re.compile(r"\A> <[^\n]*\n(?:>[^\n]*\n)*\n")
+"""How older clients repeat what they answer."""
+_FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
+AUTOMATED = "org.matrix.msc3955.automated"
+"""Marks what a program wrote, so that no two programs answer each other for ever."""
+
+
+class InReplyTo(msgspec.Struct, frozen=True):
+    """The message that is answered."""
+
+    event_id: str
+
+
+class Relation(msgspec.Struct, frozen=True):
+    """How an event stands to another one."""
+
+    rel_type: str = ""
+    event_id: str = ""
+    in_reply_to: InReplyTo | None = msgspec.field(name="m.in_reply_to", default=None)
+    is_falling_back: bool = False
+    """What it seems to answer is only for clients that don't know threads."""
+
+    @property
+    def thread(self) -> str:
+        """The root of the thread that it is in."""
+        return self.event_id if self.rel_type == "m.thread" else ""
+
+    @property
+    def replaces(self) -> str:
+        """The event that it is an edit of."""
+        return self.event_id if self.rel_type == "m.replace" else ""
+
+    @property
+    def quotes(self) -> str:
+        """The event that it answers."""
+        return self.in_reply_to.event_id if self.in_reply_to and not self.is_falling_back else ""
+
+
+class Mentioned(msgspec.Struct, frozen=True):
+    """Who is meant."""
+
+    user_ids: tuple[str, ...] = ()
+
+
+class About(msgspec.Struct, frozen=True):
+    """What is known of a file."""
+
+    mimetype: str = "application/octet-stream"
+    size: int = 0
+
+
+class Content(msgspec.Struct, frozen=True):
+    """A message."""
+
+    msgtype: str
+    body: str
+    formatted_body: str = ""
+    filename: str = ""
+    url: str = ""
+    info: About = About()
+    file: Any = None
+    """An encrypted file."""
+    relates_to: Relation = msgspec.field(name="m.relates_to", default_factory=Relation)
+    mentions: Mentioned | None = msgspec.field(name="m.mentions", default=None)
+    new_content: dict[str, Any] | None = msgspec.field(name="m.new_content", default=None)
+    automated: bool = msgspec.field(name=AUTOMATED, default=False)
+
+    @property
+    def by_a_bot(self) -> bool:
+        """Whether a program wrote it."""
+        return self.msgtype == "m.notice" or self.automated
+
+    @property
+    def text(self) -> str:
+        """What the person typed."""
+        body = _QUOTED.sub("", self.body) if self.relates_to.in_reply_to else self.body
+        return f"*{body}*" if self.msgtype == "m.emote" else body
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """It as the gateway keeps it; a file that it names isn't fetched yet."""
+        if self.msgtype not in _FILES or not self.url:
+            return (Text(self.text),)
+        name = self.filename or self.body
+        file = File(name, self.info.mimetype, self.url, self.info.size)
+        return (file,) if name == self.body else (Text(self.text), file)
+
+    def mentions_user(self, user: str, name: str) -> bool:
+        """Whether somebody is meant, by the list that newer clients give, else by a link, the id or the name."""
+        if self.mentions is not None:
+            return user in self.mentions.user_ids
+        if user in self.body or f"https://matrix.to/#/{user}" in self.formatted_body:
+            return True
+        return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.body, re.IGNORECASE) is not None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened in a room."""
+
+    event_id: str
+    type: str
+    sender: str
+    content: dict[str, Any]
+    origin_server_ts: int = 0
+    state_key: str | None = None
+    unsigned: dict[str, Any] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether somebody took back what it said."""
+        return not self.content and "redacted_because" in self.unsigned
+
+    def message(self) -> Content:
+        """Its content as a message; raises `msgspec.ValidationError`."""
+        return msgspec.convert(self.content, Content)
+
+    @property
+    def relation(self) -> Relation:
+        """How it stands to another; none if that can't be read."""
+        try:
+            return msgspec.convert(self.content.get("m.relates_to", {}), Relation)
+        except msgspec.ValidationError:
+            return Relation()
+
+    def makes(self, user: str, membership: str) -> bool:
+        """Whether it is that somebody was invited, joined or left, and wasn't that before."""
+        if self.type != "m.room.member" or self.state_key != user or self.content.get("membership") != membership:
+            return False
+        return self.before != membership
+
+    @property
+    def before(self) -> str:
+        """What somebody's membership was before this event."""
+        former = self.unsigned.get("prev_content")
+        return str(former.get("membership", "")) if isinstance(former, dict) else ""
+
+
+def decode(raw: object) -> Event:
+    """An event; raises `msgspec.ValidationError`."""
+    return msgspec.convert(raw, Event)
