@@ -8,20 +8,35 @@ from typing import Any
 from segue.config.tables import Tables, as_table, joined, nearest
 from segue.core.lanes import Kind
 from segue.core.resets import Policies, Policy, When
+from segue.core.values import Value
 from segue.errors import Invalid
 
+_ENDING = "ending"
 _KINDS = (*map(str, Kind), "thread")
 _NEEDS = {
     "idle_minutes": (When.IDLE, When.BOTH),
     "hour": (When.DAILY, When.BOTH),
     "zone": (When.DAILY, When.BOTH),
+    "notice": (When.IDLE, When.DAILY, When.BOTH),
 }
+
+
+class EndingSection(Value, frozen=True):
+    """[resets]: what an agent is asked when a session is over."""
+
+    ending: str = ""
+
+
+def read_ending(table: object, tables: Tables) -> str:
+    """What an agent is asked when a session is over; empty if nothing."""
+    own = {key: value for key, value in as_table(table, "resets").items() if key == _ENDING}
+    return tables.read(own, EndingSection, "resets").ending
 
 
 def read_resets(table: object, platforms: Collection[str], tables: Tables) -> Policies:
     """[resets] itself is the default; [resets.KIND] and [resets.PLATFORM] say only what differs from it."""
     table = as_table(table, "resets")
-    default = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    default = {key: value for key, value in table.items() if not isinstance(value, Mapping) and key != _ENDING}
     special = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     for key in special:
         if key not in _KINDS and key not in platforms:

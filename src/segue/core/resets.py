@@ -44,6 +44,8 @@ class Policy(Value, frozen=True):
     idle_minutes: float = 1440
     hour: int = 4
     zone: str = "UTC"
+    notice: bool = False
+    """Whether the people there are told that they are in a new session, and how to go back."""
 
     def __post_init__(self) -> None:
         if not self.idle_minutes > 0:
@@ -69,6 +71,12 @@ class Policies(Value, frozen=True):
         sort = "thread" if lane.address.thread else str(kind)
         return self.platforms.get(lane.address.platform) or self.kinds.get(sort) or self.default
 
+    @property
+    def resets(self) -> bool:
+        """Whether a session can end by itself anywhere."""
+        every = (self.default, *self.kinds.values(), *self.platforms.values())
+        return any(policy.when is not When.NONE for policy in every)
+
 
 def due(policy: Policy, used: Moment, now: Moment) -> Due | None:
     """Why the session that was last used then is over now; None if it isn't."""
@@ -79,20 +87,49 @@ def due(policy: Policy, used: Moment, now: Moment) -> Due | None:
     return None
 
 
+def ends(policy: Policy, used: Moment) -> Moment | None:
+    """When the session that was last used then is over if nobody says anything more; None if never."""
+    moments = []
+    if policy.when in (When.IDLE, When.BOTH):
+        moments.append(used + policy.idle_minutes * 60)
+    if policy.when in (When.DAILY, When.BOTH):
+        moments.append(next(moment for moment in _boundaries(policy, used) if moment > used))
+    return min(moments, default=None)
+
+
 def boundary(policy: Policy, now: Moment) -> Moment:
     """The last daily boundary at or before now."""
+    return next(moment for moment in reversed(_boundaries(policy, now)) if moment <= now)
+
+
+def notice(policy: Policy, over: Due) -> str:
+    """What the people in a lane are told when it starts over."""
+    why = f"nobody had written here for {_length(policy.idle_minutes)}" if over is Due.IDLE else "a new day began"
+    return f"This is a new session: {why}. The old one is kept: /undo goes back to it."
+
+
+def _boundaries(policy: Policy, near: Moment) -> list[Moment]:
+    """The daily boundaries within some days of a moment, at least one on either side, oldest first."""
     zone = ZoneInfo(policy.zone)
-    today = datetime.fromtimestamp(now, zone).date()
-    # Tomorrow's may have been: clocks that go back over midnight show a date again that was over.
-    for day in (today + timedelta(days=ahead) for ahead in (1, 0, -1, -2)):
-        moment = _strikes(datetime.combine(day, time(policy.hour), zone))
-        around = (datetime.fromtimestamp(m, zone).date() for m in (moment - 1, moment))
-        if moment <= now and day in around:
-            return moment
-    raise AssertionError("a daily boundary lies within the last three days")
+    today = datetime.fromtimestamp(near, zone).date()
+    found = []
+    for day in (today + timedelta(days=ahead) for ahead in range(-2, 4)):
+        moment = strikes(datetime.combine(day, time(policy.hour), zone))
+        if day in (datetime.fromtimestamp(m, zone).date() for m in (moment - 1, moment)):
+            found.append(moment)
+    # By the moment: clocks that go back over midnight show a date again that was over.
+    return sorted(found)
 
 
-def _strikes(hour: datetime) -> Moment:
+def _length(minutes: float) -> str:
+    for size, unit in ((1440, "day"), (60, "hour"), (1, "minute")):
+        if minutes >= size and minutes % size == 0:
+            count = int(minutes // size)
+            return f"{count} {unit}s" if count > 1 else ("an hour" if unit == "hour" else f"a {unit}")
+    return f"{minutes:g} minutes"
+
+
+def strikes(hour: datetime) -> Moment:
     """The first moment when the clocks in its zone show this time or a later one."""
     # fold=0 reads a repeated time as its first pass, and a skipped one with the offset from before the gap; fold=1
     # reads that with the offset from after it. So the gap's end lies between the two.

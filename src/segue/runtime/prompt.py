@@ -24,6 +24,7 @@ from segue.core.pseudonyms import NoVeil, Pseudonyms, Veil
 from segue.core.transcripts import Draft, Entry, Role, visible
 from segue.core.values import SessionId
 from segue.runtime.patience import Patient
+from segue.runtime.resets import Kept
 from segue.runtime.settings import GatewaySettings, Redaction
 from segue.store import contexts
 from segue.store import settings as kept
@@ -63,6 +64,7 @@ class Prompt:
             run.journal,
             voices=context.voices,
             files=self.files,
+            background=Kept(self._store, run.held.session, self._clock),
         )
 
     async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:

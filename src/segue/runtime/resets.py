@@ -1,0 +1,72 @@
+"""Resets: a sweep that finds the sessions that are over and lets the agent save what it wants to remember."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from segue.core.contracts import Agent, Clock, EndsSessions
+from segue.core.messages import Parts, Text
+from segue.core.values import SessionId
+from segue.errors import Invalid
+from segue.runtime.patience import Patient
+from segue.runtime.replica import TURNS
+from segue.runtime.settings import GatewaySettings
+from segue.store import resets
+
+_BATCH = 100
+_LONGEST = 30 * 86400.0
+"""Seconds for which background work may keep a session without saying so again."""
+
+
+class Sweep:
+    """Looks at the sessions that may be over; any number of replicas may, none of them ends a session twice."""
+
+    def __init__(self, store: Patient, agent: Agent, settings: GatewaySettings, clock: Clock) -> None:
+        self._store = store
+        self._policies = settings.routing.resets
+        self._pace = settings.sweep
+        self._clock = clock
+        own = agent.session_ending if isinstance(agent, EndsSessions) else ""
+        self._words: Parts = tuple(Text(words) for words in (own or settings.ending,) if words)
+
+    async def run(self) -> None:
+        """Look until cancelled; where nothing ends by itself, or nobody wants to know, there is nothing to look for."""
+        if not self._words or not self._policies.resets:
+            return
+        await self._store.write(resets.adopt, msgspec.json.encode(self._policies).decode())
+        while True:
+            await self.once()
+            await asyncio.sleep(self._pace)
+
+    async def once(self) -> int:
+        """Look at all that may be over by now; returns how many sessions were asked their last turn."""
+        asked = 0
+        while found := await self._store.read(resets.to_look_at, at := self._clock(), _BATCH):
+            for session in found:
+                if await self._store.write(resets.look, session, self._policies, self._words, at):
+                    asked += 1
+                    await self._store.hint(TURNS)
+        return asked
+
+
+class Kept:
+    """What goes on behind a session's turns."""
+
+    def __init__(self, store: Patient, session: SessionId, clock: Clock) -> None:
+        self._store = store
+        self._session = session
+        self._clock = clock
+
+    async def keep(self, why: str, seconds: float) -> None:
+        """Keep the session from being reset for so long."""
+        if not why.strip() or not 0 < seconds <= _LONGEST:
+            fix = f"Name the work, and give it at most {_LONGEST:.0f} seconds at a time."
+            raise Invalid("background", f"{why!r} for {seconds:g} seconds can't be kept", fix)
+        at = self._clock()
+        await self._store.write(resets.keep, self._session, why, at + seconds, at)
+
+    async def done(self, why: str) -> None:
+        """The work is done."""
+        await self._store.write(resets.let_go, self._session, why, self._clock())

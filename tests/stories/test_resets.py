@@ -1,0 +1,213 @@
+"""A conversation that ends by itself: when, what the agent may save before, what people see, and how to go back."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from segue import Entry, Role, open_store
+from segue.core.contracts import Agent, Point
+from segue.core.messages import Aside
+from segue.core.resets import Policies, Policy, When
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, GatewaySettings
+from segue.store.arrivals import Settings
+from segue.testing import HandClock, Pause, ScriptedAgent, WhatsApp
+from segue.testing.agents import said
+from tests.drills.gateways import kill, start
+from tests.stories.conftest import Stage
+
+HOUR = 3600.0
+SAVE = "Save what you want to remember."
+
+
+class Rememberer(ScriptedAgent):
+    """An agent that wants a last turn."""
+
+    session_ending = SAVE
+
+
+def told(agent: ScriptedAgent) -> list[str]:
+    """What the agent was asked, its last turns included."""
+    asides = [p.text for work in agent.works for d in work.asked for p in d.parts if isinstance(p, Aside)]
+    return [said(work) or asides.pop(0) for work in agent.works]
+
+
+def saved(path: list[Entry]) -> int:
+    """How often a session's agent was asked to save."""
+    return sum(isinstance(part, Aside) and part.text == SAVE for entry in path for part in entry.parts)
+
+
+@asynccontextmanager
+async def running(
+    where: str, platform: WhatsApp, agent: Agent, clock: HandClock, policy: Policy, replicas: int = 1
+) -> AsyncIterator[Gateway]:
+    """Gateways on one database, the first of which the platform calls."""
+    settings = GatewaySettings(
+        routing=Settings(resets=Policies(policy)),
+        accounts={(platform.name, platform.account): AccountSettings(public=True)},
+        poll=0.02,
+        grace=0.1,
+        sweep=0.02,
+    )
+    async with AsyncExitStack() as stack:
+        gateways = []
+        for _ in range(replicas):
+            store = await stack.enter_async_context(await open_store(where, clock=clock))
+            gateway = Gateway(store, agent, [platform.adapter()], settings, clock=clock)
+            gateways.append(await stack.enter_async_context(gateway))
+        await stack.enter_async_context(platform.reaching(gateways[0].webhooks()))
+        yield gateways[0]
+
+
+async def test_an_idle_session_is_saved_by_its_agent_and_the_next_message_begins_anew(database: str) -> None:
+    platform, clock = WhatsApp(), HandClock()
+    ann, agent = platform.person("Ann"), Rememberer("hello", "(saved)", "who are you?")
+    dm = platform.dm(ann)
+    async with running(database, platform, agent, clock, Policy(When.IDLE, notice=True), replicas=2) as gateway:
+        ann.says("I am Ann", dm)
+        await dm.reads("hello")
+        clock.passes(24 * HOUR)
+        last = await agent.asked(2)
+        assert [part.text for draft in last.asked for part in draft.parts if isinstance(part, Aside)] == [SAVE]
+        await agent.idle()
+        assert dm.replies == ["hello"], "what it saves is told to nobody"
+        ann.says("do you know me?", dm)
+        await dm.reads("who are you?")
+        assert dm.replies[1] == (
+            "This is a new session: nobody had written here for a day. The old one is kept: /undo goes back to it."
+        )
+        person = await gateway.store.person(ann.identity)
+        [new, old] = await gateway.store.sessions(person)
+        assert [e.text for e in await gateway.store.path(old.id) if e.author.role is Role.AGENT] == ["hello", "(saved)"]
+        [binding] = [b for b in await gateway.store.history(old.id) if b.until is not None]
+        assert binding.ended_why == "idle"
+        assert (old.id, new.id) == (last.session, agent.works[2].session)
+    assert len(agent.works) == 3
+
+
+async def test_without_the_owners_word_nobody_is_told_and_an_agent_that_saves_nothing_is_not_asked(
+    database: str,
+) -> None:
+    platform, clock = WhatsApp(), HandClock()
+    ann, agent = platform.person("Ann"), ScriptedAgent("hello", "who are you?")
+    dm = platform.dm(ann)
+    async with running(database, platform, agent, clock, Policy(When.IDLE)):
+        ann.says("I am Ann", dm)
+        await dm.reads("hello")
+        clock.passes(24 * HOUR)
+        ann.says("do you know me?", dm)
+        await dm.reads("who are you?")
+    assert dm.replies == ["hello", "who are you?"]
+    assert len(agent.works) == 2
+
+
+async def test_a_message_need_not_wait_until_the_agent_has_saved(database: str) -> None:
+    platform, clock, pause = WhatsApp(), HandClock(), Pause()
+    ann, agent = platform.person("Ann"), Rememberer("hello", [pause, "(saved)"], "who are you?")
+    dm = platform.dm(ann)
+    async with running(database, platform, agent, clock, Policy(When.IDLE)):
+        ann.says("I am Ann", dm)
+        await dm.reads("hello")
+        clock.passes(24 * HOUR)
+        await pause.reached()
+        ann.says("do you know me?", dm)
+        await dm.reads("who are you?")
+        pause.over()
+        await agent.idle()
+    assert agent.works[2].session != agent.works[1].session
+
+
+@pytest.mark.parametrize(
+    ("zone", "night"),
+    [
+        pytest.param("Europe/Berlin", (2025, 3, 30), id="Berlin skips two to three"),
+        pytest.param("Europe/Berlin", (2025, 10, 26), id="Berlin repeats two to three"),
+        pytest.param("America/New_York", (2025, 11, 2), id="New York repeats one to two"),
+        pytest.param("Australia/Lord_Howe", (2025, 10, 5), id="Lord Howe skips half an hour"),
+    ],
+)
+async def test_on_a_night_when_clocks_change_a_day_ends_once(
+    database: str, zone: str, night: tuple[int, int, int]
+) -> None:
+    platform, here = WhatsApp(), ZoneInfo(zone)
+    clock = HandClock(datetime(*night, 0, 30, tzinfo=here).timestamp())
+    ann, agent = platform.person("Ann"), Rememberer(otherwise=lambda work: [f"re: {said(work)}"])
+    dm = platform.dm(ann)
+    async with running(database, platform, agent, clock, Policy(When.DAILY, hour=2, zone=zone), replicas=2):
+        for quarter in range(20):
+            # Every quarter of an hour through the night, a word.
+            ann.says(str(quarter), dm)
+            await dm.reads(f"re: {quarter}")
+            await agent.idle()
+            clock.passes(900)
+        await agent.asked(21)
+        await agent.idle()
+    words = [(work.session, text) for work, text in zip(agent.works, told(agent), strict=True) if text != SAVE]
+    sessions = [session for session, _ in words]
+    assert len(set(sessions)) == 2, "a day ends once"
+    first = sessions.index(sessions[-1])
+    began = datetime(*night, 0, 30, tzinfo=here).timestamp() + 900 * first
+    shown = [datetime.fromtimestamp(moment, here).hour for moment in (began - 900, began)]
+    assert shown[0] < 2 <= shown[1]
+    assert told(agent).count(SAVE) == 1
+
+
+async def test_a_clock_that_jumps_ends_no_session_twice(database: str) -> None:
+    platform, clock = WhatsApp(), HandClock()
+    ann, agent = platform.person("Ann"), Rememberer(otherwise=lambda work: [f"re: {said(work)}"])
+    dm = platform.dm(ann)
+    async with running(database, platform, agent, clock, Policy(When.IDLE, idle_minutes=60), replicas=2):
+        ann.says("one", dm)
+        await dm.reads("re: one")
+        clock.passes(48 * HOUR)
+        await agent.asked(2)
+        await agent.idle()
+        clock.passes(-48 * HOUR)
+        ann.says("two", dm)
+        await dm.reads("re: two")
+        clock.passes(48 * HOUR)
+        ann.says("three", dm)
+        await dm.reads("re: three")
+        await agent.asked(5)
+        await agent.idle()
+    by_text = {text: work.session for work, text in zip(agent.works, told(agent), strict=True) if text != SAVE}
+    assert by_text["one"] == by_text["two"] != by_text["three"], "set back, the clock says that nothing is over"
+    assert told(agent).count(SAVE) == 2, "after what was said the second time there is something to save again"
+
+
+@pytest.mark.parametrize("point", [Point.TURN_STARTED, Point.TURN_ANSWERED])
+async def test_a_gateway_that_is_killed_while_a_session_ends_ends_it_after_all_and_once(
+    stage: Stage, point: Point, tmp_path: Path
+) -> None:
+    town, spy = stage.town, tmp_path / "spy"
+    more = {"idle": 1 / 60, "ending": SAVE, "spy": str(spy)}
+    doomed = await asyncio.to_thread(start, stage.plan(dies_at=point, dies_after=2, **more))
+    await town.ready()
+    await town.say("chat-0", "chat-0-message-0")
+    await town.hears("chat-0", "I am chat-0-message-0")
+    await asyncio.to_thread(doomed.join)
+    assert doomed.exitcode == -9
+    other = await asyncio.to_thread(start, stage.plan(**more | {"port": town.free_port()}))
+    try:
+        async with stage.gateway(**more) as pid, asyncio.timeout(30), await open_store(stage.where) as store:
+            assert pid != os.getpid()
+            session = town.calls("chat-0")[0]["session"]
+            news = asyncio.Event()
+            store.driver.listen(lambda _: news.set())
+            while not saved(await store.path(session)):
+                await news.wait()
+                news.clear()
+            await town.say("chat-0", "chat-0-message-1")
+            await town.hears("chat-0", "I am chat-0-message-1")
+            path = await store.path(session)
+    finally:
+        await asyncio.to_thread(kill, other)
+    assert town.calls("chat-0")[-1]["session"] != session
+    assert saved(path) == 1
+    assert len(town.texts("chat-0")) == 2
