@@ -156,7 +156,11 @@ class Limits(Value, frozen=True):
 
     live_per_lane: int = 1000
     depth: int = 3
+    """How deep children of children may go."""
     children: int = 16
+    """Live children of one session."""
+    budget: int = 100
+    """Turns in other sessions that may come of one message, children's children included."""
 
 
 class View(Value, frozen=True):

@@ -121,7 +121,8 @@ class Gateway:
             for account, adapter in self._adapters.items()
         }
         self._intakes = [
-            Intake(self._patient, adapter, self._replica, self.accept, self.settings.poll) for adapter in adapters
+            Intake(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
+            for adapter in adapters
         ]
         self.metrics.watch(
             running=lambda: self._turns.running,

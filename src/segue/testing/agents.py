@@ -46,11 +46,14 @@ class Slowly(Value, frozen=True):
 
 
 class Uses(Value, frozen=True):
-    """The agent calls a tool, which really does something; not again if the journal says that it was done."""
+    """The agent calls a tool, which really does something; not again if the journal says that it was done.
+
+    A tool that the gateway offers is the gateway's; any other does what the test says.
+    """
 
     id: str
     name: str
-    does: Callable[[], Any]
+    does: Callable[[], Any] | None = None
     arguments: Any = None
 
 
@@ -105,7 +108,7 @@ class ScriptedAgent:
         try:
             done = {part.id: part for part in work.journal if isinstance(part, ToolResult)}
             for step in self._script(work):
-                async for event in _do(step, done):
+                async for event in _do(step, done, work):
                     yield event
         finally:
             self.running.remove(work)
@@ -167,7 +170,7 @@ def pieces(text: str) -> list[str]:
     return [piece for piece in found if piece]
 
 
-async def _do(step: Step, done: dict[str, ToolResult]) -> AsyncIterator[Event]:
+async def _do(step: Step, done: dict[str, ToolResult], work: Work) -> AsyncIterator[Event]:
     match step:
         case str():
             yield Text(step)
@@ -177,8 +180,9 @@ async def _do(step: Step, done: dict[str, ToolResult]) -> AsyncIterator[Event]:
             await asyncio.sleep(seconds)
         case Uses():
             if step.id not in done:
-                yield ToolCall(step.id, step.name, step.arguments)
-                yield ToolResult(step.id, step.does())
+                call = ToolCall(step.id, step.name, step.arguments)
+                yield call
+                yield await _use(step, call, work)
         case Exception():
             raise step
         case Doom.HANGS:
@@ -187,3 +191,9 @@ async def _do(step: Step, done: dict[str, ToolResult]) -> AsyncIterator[Event]:
             os._exit(137)
         case _:
             yield step
+
+
+async def _use(step: Uses, call: ToolCall, work: Work) -> ToolResult:
+    if step.does is None or any(tool.name == step.name for tool in work.tools.offered):
+        return await work.tools.call(call)
+    return ToolResult(step.id, step.does())

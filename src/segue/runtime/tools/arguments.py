@@ -1,0 +1,75 @@
+"""The arguments of a tool: a struct gives the schema that a model reads, and the words for what it got wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from segue.core.values import Value
+from segue.errors import Invalid
+
+A = TypeVar("A", bound=Value)
+_MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
+_AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<name>[^`.\[]*)[^`]*`)?$", re.DOTALL)
+
+
+def schema_of(arguments: type[Value]) -> dict[str, Any]:
+    """The arguments as one JSON schema of an object, without references: not every model follows those."""
+    schema = msgspec.json.schema(arguments)
+    inside = schema.pop("$defs", {})
+    whole = _inlined(schema, inside)
+    return {key: whole[key] for key in ("type", "properties", "required") if key in whole} | {
+        "additionalProperties": False
+    }
+
+
+def take(given: Any, arguments: type[A]) -> A:
+    """What a model gave, checked; raises `Invalid` with the argument's name and what to do."""
+    if isinstance(given, str | bytes):
+        try:
+            given = msgspec.json.decode(given)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise Invalid("arguments", f"they aren't JSON ({error})", "Give one JSON object.") from error
+    known = schema_of(arguments)["properties"]
+    given = {} if given is None else given
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in known:
+                raise Invalid(str(name), "there is no such argument", f"The arguments are {', '.join(known)}.")
+    try:
+        return msgspec.convert(given, arguments)
+    except msgspec.ValidationError as error:
+        raise _mistake(str(error), known) from error
+
+
+def _inlined(schema: Any, inside: Mapping[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_inlined(item, inside) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        named = inside[schema["$ref"].rpartition("/")[2]]
+        return _inlined(named, inside) | {key: value for key, value in schema.items() if key != "$ref"}
+    plain = {key: value for key, value in schema.items() if key != "title"}
+    if all(isinstance(word, str) for word in plain.get("enum", [None])):
+        plain["type"] = "string"
+    return {key: _inlined(value, inside) for key, value in plain.items()}
+
+
+def _mistake(said: str, known: Mapping[str, Any]) -> Invalid:
+    """What is wrong, by the argument's name."""
+    missing = _MISSING.search(said)
+    if missing:
+        return Invalid(missing["name"], "it is missing", _fix(known, missing["name"]))
+    found = _AT.match(said)
+    name = (found["name"] if found else "") or "arguments"
+    problem = (found["problem"] if found else said).replace("`", "")
+    return Invalid(name, problem[:1].lower() + problem[1:], _fix(known, name))
+
+
+def _fix(known: Mapping[str, Any], name: str) -> str:
+    described = known.get(name, {}).get("description", "")
+    return f"Give {described}" if described else f"The arguments are {', '.join(known)}."

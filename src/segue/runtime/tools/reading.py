@@ -1,0 +1,98 @@
+"""Reading: an agent sees which sessions its person has, and what was said in them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from segue.core.transcripts import Entry, Session
+from segue.core.values import Value
+from segue.runtime.patience import Patient
+from segue.runtime.tools.children import Label
+from segue.runtime.tools.naming import SESSION, named
+from segue.runtime.tools.table import Calling, Offer
+from segue.store import children, sessions, transcripts
+from segue.store.children import Child
+
+_CHILDREN, _OTHERS = 50, 20
+_ENTRIES, _CHARACTERS = 50, 30_000
+
+
+class ListArguments(Value, frozen=True):
+    """What sessions_list takes: nothing."""
+
+
+class HistoryArguments(Value, frozen=True):
+    """What sessions_history takes."""
+
+    label: Label = ""
+    session: Annotated[str, Meta(description=SESSION)] = ""
+
+
+class Reading:
+    """Shows the sessions of a turn's person."""
+
+    def __init__(self, store: Patient) -> None:
+        self._store = store
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The tools about it."""
+        return (
+            Offer(
+                "sessions_list",
+                "List the child sessions that you started, closed ones too, and the person's other sessions.",
+                ListArguments,
+                self.list,
+            ),
+            Offer(
+                "sessions_history",
+                "Show the newest of what was said in a child session, or in another session of the same person.",
+                HistoryArguments,
+                self.history,
+            ),
+        )
+
+    async def list(self, calling: Calling, _asked: ListArguments) -> dict[str, Any]:
+        """The sessions there are."""
+        asker = calling.asker
+        found = await self._store.read(children.children, asker, _CHILDREN)
+        owned = await self._store.read(sessions.owned, asker.person, _OTHERS, None, 0.0)
+        shown = {asker.session, *(child.id for child in found)}
+        return {
+            "this": asker.session,
+            "children": [_child(child) for child in found],
+            "others": [_other(session) for session in owned if session.id not in shown],
+        }
+
+    async def history(self, calling: Calling, asked: HistoryArguments) -> dict[str, Any]:
+        """What was said in a session."""
+        named(asked.label, asked.session)
+        session = await self._store.read(children.find, calling.asker, asked.label, asked.session)
+        path = await self._store.read(transcripts.current_path, session)
+        shown: list[dict[str, Any]] = []
+        left = _CHARACTERS
+        for entry in reversed(path[-_ENTRIES:]):
+            left -= len(entry.text)
+            if shown and left < 0:
+                break
+            if entry.text:
+                shown.append(_entry(entry))
+        return {"session": session, "label": asked.label, "entries": shown[::-1], "earlier": len(path) - len(shown)}
+
+
+def _child(child: Child) -> dict[str, Any]:
+    state = "closed" if child.closed else "working" if child.busy else "idle"
+    told = {"session": child.id, "label": child.label, "mode": child.ending.value, "state": state}
+    return told | ({"title": child.title} if child.title else {})
+
+
+def _other(session: Session) -> dict[str, Any]:
+    state = "closed" if session.closed is not None else "open"
+    return {"session": session.id, "title": session.title, "state": state}
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    named = {"name": entry.author.name} if entry.author.name else {}
+    return {"by": entry.author.role.value, **named, "text": entry.text[:_CHARACTERS]}

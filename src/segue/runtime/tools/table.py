@@ -1,0 +1,140 @@
+"""The table of tools, and the tools of one turn: bound to its session, its claim and its person.
+
+Law: a call that can't be done is a failed result that says why and what to do; it is never an error of the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import msgspec
+
+from segue.core.contracts import Tool
+from segue.core.messages import ToolCall, ToolResult
+from segue.core.values import PersonId, Value
+from segue.errors import Invalid, Refusal, Refused
+from segue.runtime.tools.arguments import schema_of, take
+from segue.store.children import Asker
+from segue.store.turns import Run
+
+A = TypeVar("A", bound=Value)
+
+_WORDS = {
+    Refusal.NOT_FOUND: "No session of yours goes by that. sessions_list shows them.",
+    Refusal.CLOSED: "That session is closed. sessions_history still shows it; sessions_spawn starts another.",
+}
+"""What an agent reads where people are told to type a command."""
+
+
+class Calling(Value, frozen=True):
+    """One call of a tool: which turn makes it, and the key that it has in every attempt at that turn."""
+
+    asker: Asker
+    key: str
+    waiting: Callable[[], AbstractAsyncContextManager[None]]
+    """Around a wait for another session: the turn holds no slot meanwhile."""
+
+
+class Offer:
+    """A tool: what the model reads of it, the arguments that it takes, and what is done."""
+
+    def __init__(self, name: str, does: str, arguments: type[A], run: Callable[[Calling, A], Awaitable[Any]]) -> None:
+        self.tool = Tool(name, does, schema_of(arguments))
+        self.arguments = arguments
+        self.run: Callable[[Calling, Any], Awaitable[Any]] = run
+
+
+class Toolbox:
+    """The tools that there are; a turn gets them bound to itself."""
+
+    def __init__(self, offers: Iterable[Offer]) -> None:
+        self.offers = {offer.tool.name: offer for offer in offers}
+
+    def bind(
+        self,
+        run: Run,
+        home: str,
+        calling: Callable[[], AbstractContextManager[None]],
+        waiting: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> BoundTools:
+        """The tools of one turn; `calling` is entered around each call."""
+        first = run.turns[0]
+        asker = Asker(
+            run.held,
+            run.name,
+            PersonId(first.person),
+            first.name,
+            home,
+            first.cause or f"{run.held.session}/{run.name}",
+            first.trace,
+        )
+        return BoundTools(self, run, asker, calling, waiting)
+
+
+class BoundTools:
+    """What an agent may ask for in one attempt at a turn, on behalf of the turn's person."""
+
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        run: Run,
+        asker: Asker,
+        calling: Callable[[], AbstractContextManager[None]],
+        waiting: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._offers = toolbox.offers
+        self._asker = asker
+        self._calling = calling
+        self._waiting = waiting
+        self._made: Counter[str] = Counter()
+        self._results: dict[str, asyncio.Future[ToolResult]] = {}
+        self._journal = {part.id: part for part in run.journal if isinstance(part, ToolResult)}
+        self.offered = tuple(offer.tool for offer in self._offers.values())
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run one; the same call id gives the same result, also that of an earlier attempt."""
+        if call.id in self._journal:
+            return self._journal[call.id]
+        known = self._results.get(call.id)
+        if known is None:
+            known = self._results[call.id] = asyncio.ensure_future(self._call(call))
+        try:
+            return await known
+        except asyncio.CancelledError:
+            known.cancel()
+            raise
+
+    async def _call(self, call: ToolCall) -> ToolResult:
+        offer = self._offers.get(call.name)
+        if offer is None:
+            fix = f"There are {', '.join(self._offers)}." if self._offers else "There is none."
+            return ToolResult(call.id, f"There is no tool {call.name}. {fix}", failed=True)
+        try:
+            arguments = take(call.arguments, offer.arguments)
+            with self._calling():
+                content = await offer.run(
+                    Calling(self._asker, self._key(call.name, arguments), self._waiting), arguments
+                )
+        except Refused as refused:
+            return ToolResult(call.id, _WORDS.get(refused.why, str(refused)), failed=True)
+        except Invalid as invalid:
+            return ToolResult(call.id, str(invalid), failed=True)
+        return ToolResult(call.id, content)
+
+    def _key(self, name: str, arguments: Value) -> str:
+        """The same in every attempt at the turn.
+
+        A model that is asked again gives its calls new ids, so the id can't be the key: it is how many calls of this
+        tool with these very arguments the attempt has made. Of two calls that are the same it doesn't matter which is
+        which. An attempt begins to count anew although its journal shows earlier calls: an agent that asks for the
+        same once more gets the first result again, rather than one that starts over starting everything twice.
+        """
+        written = msgspec.json.encode(arguments, order="deterministic")
+        same = f"{name}/{sha256(written).hexdigest()[:32]}"
+        self._made[same] += 1
+        return f"{self._asker.session}/{self._asker.turn}/{same}/{self._made[same]}"
