@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
@@ -111,6 +112,17 @@ class User:
                 seen[event["event_id"]] = Seen(event["event_id"], content["body"])
         return list(seen.values())
 
+    async def reads(self, room: str, by: str, *texts: str, thread: str = "") -> list[Seen]:
+        """Wait until somebody has said just this in a room, the last of it whole."""
+        since = ""
+        async with asyncio.timeout(30.0):
+            while True:
+                query = {"timeout": "10000" if since else "0"} | ({"since": since} if since else {})
+                since = str((await self.call("GET", "/sync", query=query))["next_batch"])
+                seen = await self.sees(room, by, thread)
+                if [message.text for message in seen][-len(texts) :] == list(texts):
+                    return seen
+
 
 class MatrixHarness:
     """Lets the contracts speak on a homeserver."""
@@ -191,6 +203,12 @@ class MatrixHarness:
     async def read(self, at: Address) -> list[Seen]:
         return await self._rooms[at.chat].sees(at.chat, self.bot.id, at.thread)
 
+    async def settles(self) -> None:
+        """Wait until the bot's place is past all that has happened."""
+        kept = self.cursor.value
+        await self.people["Ann"].make_room(self.bot)
+        await until(lambda: self.cursor.value != kept)
+
     async def redeliver(self) -> None:
         """The connection breaks, and its place is one from before all that was said."""
         await self._line.aclose()
@@ -213,6 +231,15 @@ GARBLED: list[Json] = [
     {"msgtype": "m.file", "body": "x", "url": {}, "info": [1]},
     {"msgtype": "m.text", "body": "x", "formatted_body": 7},
 ]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that tells nobody when it happens."""
+    async with asyncio.timeout(30.0):
+        while True:
+            if holds():
+                return
+            await asyncio.sleep(0.01)
 
 
 def _quoted(room: str) -> str:

@@ -19,7 +19,7 @@ from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
 from segue.runtime.access import Access
 from segue.runtime.commands import Commands
-from segue.runtime.connections import Intake
+from segue.runtime.connections import Intake, Line
 from segue.runtime.exporting import Exporting
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
@@ -195,6 +195,11 @@ class Gateway:
     def ready(self) -> bool:
         """Whether it takes messages in."""
         return self._taking_in and not self._patient.trouble
+
+    @property
+    def connections(self) -> list[Line]:
+        """How each account stands with its platform."""
+        return [intake.line for intake in self._intakes]
 
     def problems(self) -> list[str]:
         """What keeps it from doing its work now."""

@@ -1,0 +1,337 @@
+"""Matrix from end to end: people on a real homeserver, a real gateway, and what goes wrong between them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from segue import open_store
+from segue.adapters.matrix import MatrixAccount, homeserver
+from segue.adapters.matrix.incoming import ENCRYPTED
+from segue.adapters.matrix.pace import Pace
+from segue.core.contracts import Adapter, Agent, Point, Probe
+from segue.core.lanes import Address, Kind
+from segue.core.messages import Delivery, File, Text
+from segue.core.secret import Secret
+from segue.errors import Disconnected, Invalid, SendLater, SendNever
+from segue.runtime.connections import Reach
+from segue.runtime.files import Folder
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.store.transactions import unheeded
+from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
+from segue.testing.contracts.deliveries import a_delivery
+from segue.testing.harness import Bookmark
+from segue.testing.inbox import Inbox
+from tests.adapters.matrix import MatrixHarness, until
+from tests.servers.homeserver import NAME, Synapse
+
+
+@pytest.fixture
+async def town(synapse: Synapse, tmp_path: Path) -> AsyncIterator[MatrixHarness]:
+    town = await MatrixHarness.make(synapse, tmp_path)
+    yield town
+    await town.close()
+
+
+@asynccontextmanager
+async def running(
+    town: MatrixHarness,
+    agent: Agent,
+    *,
+    mentions: Mentions = Mentions.OPTIONAL,
+    streams: Streams = Streams.WHOLE,
+    probe: Probe = unheeded,
+) -> AsyncIterator[Gateway]:
+    """A gateway with the bot, on the database in the town's folder."""
+    account = AccountSettings(public=True, mentions=mentions, streams=streams)
+    settings = GatewaySettings(accounts={("matrix", "main"): account}, poll=0.05, lease=2.0, grace=0.1)
+    adapter = town.adapter()
+    async with (
+        await open_store(town.folder / "segue.db") as store,
+        Gateway(store, agent, [adapter], settings, probe=probe) as gateway,
+    ):
+        await until(lambda: gateway.connections[0].reach is Reach.CONNECTED)
+        yield gateway
+    await adapter.close()
+
+
+async def room_of(town: MatrixHarness, kind: Kind = Kind.DM) -> str:
+    return (await town.chat(kind)).chat
+
+
+async def test_an_invitation_is_followed_and_what_was_said_since_is_answered(town: MatrixHarness) -> None:
+    ann = town.people["Ann"]
+    async with running(town, EchoAgent()):
+        room = await ann.make_room(is_direct=True)
+        await ann.says(room, "before you were here")
+        await ann.call("POST", f"/rooms/{room}/invite", {"user_id": town.bot.id})
+        await ann.says(room, "hello")
+        await ann.reads(room, town.bot.id, "hello")
+        await ann.says(room, "again")
+        seen = await ann.reads(room, town.bot.id, "again")
+    assert [message.text for message in seen] == ["hello", "again"]
+
+
+async def test_what_was_said_before_it_ever_connected_is_not_answered(town: MatrixHarness) -> None:
+    ann, room = town.people["Ann"], await room_of(town)
+    await ann.says(room, "long ago")
+    async with running(town, EchoAgent()):
+        await ann.says(room, "now")
+        seen = await ann.reads(room, town.bot.id, "now")
+    assert [message.text for message in seen] == ["now"]
+
+
+async def test_a_gap_in_the_sync_is_filled(town: MatrixHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann, room, inbox = town.people["Ann"], await room_of(town), Inbox()
+    monkeypatch.setattr(homeserver, "_PAGE", 4)
+    async with town.deliver(town.adapter(), inbox.accept):
+        await ann.says(room, "first")
+        await inbox.gets("first")
+        await town.settles()
+    texts = [f"number {n}" for n in range(15)]
+    for text in texts:
+        await ann.says(room, text)
+    async with town.deliver(town.adapter(), inbox.accept):
+        await inbox.gets(texts[-1])
+    assert inbox.texts == ["first", *texts]
+    assert not inbox.duplicates, "more was fetched than the gap"
+
+
+async def test_two_people_share_a_thread_and_nothing_else(town: MatrixHarness) -> None:
+    ann, ben = town.people["Ann"], town.people["Ben"]
+    room = await room_of(town, Kind.GROUP)
+    root = await ann.says(room, "let us plan")
+    agent = EchoAgent()
+    async with running(town, agent) as gateway:
+        await ann.says(room, "in the thread", root)
+        await ann.reads(room, town.bot.id, "in the thread", thread=root)
+        await ben.says(room, "me too", root)
+        await ben.reads(room, town.bot.id, "me too", thread=root)
+        await ben.says(room, "outside")
+        await ben.reads(room, town.bot.id, "outside")
+        bindings = await gateway.store.lanes()
+    assert len({binding.session for binding in bindings}) == 2
+
+
+async def test_a_reply_grows_by_edits_of_one_message(town: MatrixHarness) -> None:
+    ann, room, pause = town.people["Ann"], await room_of(town), Pause()
+    async with running(town, ScriptedAgent(["half", pause, " and **whole**"]), streams=Streams.LIVE):
+        await ann.says(room, "go on")
+        await ann.reads(room, town.bot.id, "half")
+        pause.over()
+        seen = await ann.reads(room, town.bot.id, "half and **whole**")
+    assert len(seen) == 1
+    final = (await ann.timeline(room))[-1]["content"]["m.new_content"]
+    assert final["formatted_body"] == "<p>half and <strong>whole</strong></p>"
+    assert final["m.mentions"] == {}, "somebody could be called by a name in the text"
+
+
+async def test_a_gateway_that_died_between_the_call_and_its_record_doubles_nothing(town: MatrixHarness) -> None:
+    ann, room = town.people["Ann"], await room_of(town)
+    called = asyncio.Event()
+
+    def dies(point: Point) -> None:
+        if point is Point.SEND_CALLED:
+            called.set()
+            raise RuntimeError("killed")
+
+    async with running(town, EchoAgent(), probe=dies):
+        await ann.says(room, "only once")
+        await called.wait()
+    async with running(town, EchoAgent()):
+        await ann.says(room, "and then")
+        seen = await ann.reads(room, town.bot.id, "and then")
+    assert [message.text for message in seen] == ["only once", "and then"]
+
+
+async def test_a_homeserver_that_was_killed_is_connected_again_and_nothing_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Synapse.own() as server:
+        town = await MatrixHarness.make(server, tmp_path)
+        ann, room, pause = town.people["Ann"], await room_of(town), Pause()
+        async with running(town, ScriptedAgent("one", [pause, "two"], "three")) as gateway:
+            await ann.says(room, "first")
+            await ann.reads(room, town.bot.id, "one")
+            await ann.says(room, "second")
+            await pause.reached()
+            server.kill()
+            pause.over()
+            await until(lambda: gateway.connections[0].reach is Reach.BROKEN)
+            assert gateway.problems() == [f"matrix.main isn't connected: nobody answers at {server.url}"]
+            await asyncio.to_thread(server.start)
+            await ann.says(room, "third")
+            seen = await ann.reads(room, town.bot.id, "one", "two", "three")
+            assert gateway.problems() == []
+        assert len(seen) == 3
+        lines = [record.message for record in caplog.records if "connect" in record.message]
+        assert [line for line in lines if "again" in line and "lost" not in line] == ["matrix.main is connected again"]
+        assert len([line for line in lines if "lost its connection" in line]) == 1
+        await town.close()
+
+
+async def test_an_encrypted_room_is_refused_with_one_line(town: MatrixHarness) -> None:
+    ann = town.people["Ann"]
+    encryption = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
+    secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "s", "sender_key": "k"}
+    async with running(town, EchoAgent()):
+        room = await ann.make_room(town.bot, is_direct=True, initial_state=[encryption])
+        await ann.put(room, secret, "m.room.encrypted")
+        await ann.reads(room, town.bot.id, ENCRYPTED)
+    async with running(town, EchoAgent()) as gateway:
+        await ann.put(room, secret, "m.room.encrypted")
+        await ann.says(room, "in the clear")
+        other = await room_of(town)
+        await ann.says(other, "here we can talk")
+        await ann.reads(other, town.bot.id, "here we can talk")
+        assert gateway.problems() == []
+    assert [message.text for message in await ann.sees(room, town.bot.id)] == [ENCRYPTED]
+    with pytest.raises(SendNever, match="encrypted"):
+        await town.adapter().send(a_delivery(Address("matrix", "main", NAME, room), "hello"))
+
+
+async def test_in_a_group_it_answers_mentions_replies_and_its_own_threads(town: MatrixHarness) -> None:
+    ann, room, inbox = town.people["Ann"], await room_of(town, Kind.GROUP), Inbox()
+    adapter = town.adapter()
+    at = Address("matrix", "main", NAME, room)
+    mine = await adapter.send(a_delivery(at, "I am here"))
+    thread = (await adapter.open_thread(at, "Plans", "k")).thread
+    said: list[tuple[dict[str, Any], str, bool]] = [
+        ({"body": "not for you"}, "", False),
+        ({"body": "Segue: /status", "m.mentions": {"user_ids": [town.bot.id]}}, "", True),
+        ({"body": "@room everybody", "m.mentions": {"room": True}}, "", False),
+        ({"body": "Segue, old client"}, "", True),
+        ({"body": "segueing is no name"}, "", False),
+        ({"body": "a reply", "m.relates_to": {"m.in_reply_to": {"event_id": mine}}, "m.mentions": {}}, "", True),
+        ({"body": "a thread", "m.mentions": {}}, thread, True),
+    ]
+    async with town.deliver(adapter, inbox.accept):
+        for content, where, _ in said:
+            relation = {"m.relates_to": {"rel_type": "m.thread", "event_id": where}} if where else {}
+            await ann.put(room, {"msgtype": "m.text", **content, **relation})
+        await inbox.gets("a thread")
+    assert [arrival.mentions_agent for arrival in inbox.arrivals] == [meant for *_, meant in said]
+    assert inbox.texts[1] == "/status", "a command can't be seen behind the agent's name"
+    assert {arrival.speaker.name for arrival in inbox.arrivals} == {"Ann"}
+
+
+async def test_bots_and_forgers_are_not_heard(town: MatrixHarness) -> None:
+    ann, ben, room, inbox = town.people["Ann"], town.people["Ben"], await room_of(town, Kind.GROUP), Inbox()
+    async with town.deliver(town.adapter(), inbox.accept):
+        hers = await ann.says(room, "what I said")
+        await ben.put(room, {"msgtype": "m.notice", "body": "I am a bot"})
+        await ben.put(room, {"msgtype": "m.text", "body": "so am I", "org.matrix.msc3955.automated": True})
+        await ben.edits(room, hers, "what Ann never said")
+        gone = await ben.says(room, "I take this back")
+        await inbox.gets("I take this back")
+        await ben.call("PUT", f"/rooms/{room}/redact/{gone}/1")
+        await town.redeliver()
+        await ann.says(room, "done")
+        await inbox.gets("done")
+    assert inbox.texts == ["what I said", "I take this back", "done"]
+    assert not inbox.letters
+
+
+async def test_files_come_in_and_go_out(town: MatrixHarness) -> None:
+    ann, room, inbox = town.people["Ann"], await room_of(town), Inbox()
+    adapter, folder = town.adapter(), Folder(town.folder)
+    up = await ann.client.post(
+        f"{town.server.url}/_matrix/media/v3/upload", content=b"a picture", headers={"Content-Type": "image/png"}
+    )
+    picture = {"msgtype": "m.image", "url": up.json()["content_uri"], "info": {"mimetype": "image/png", "size": 9}}
+    async with town.deliver(adapter, inbox.accept):
+        await ann.put(room, {**picture, "body": "look", "filename": "cat.png"})
+        arrival = await inbox.gets("look")
+        await ann.put(room, {**picture, "body": "gone.png", "url": f"mxc://{NAME}/nothing"})
+        await inbox.gets("(gone.png couldn't be taken in. Its server answered 404.)")
+    text, file = arrival.parts
+    assert (text, isinstance(file, File)) == (Text("look"), True)
+    assert isinstance(file, File)
+    assert (file.name, file.media, await folder.read(file)) == ("cat.png", "image/png", b"a picture")
+    delivery = msgspec.structs.replace(a_delivery(Address("matrix", "main", NAME, room), "yours"), files=(file,))
+    await adapter.send(delivery)
+    await adapter.send(delivery)
+    texts = [event["content"] for event in await ann.timeline(room) if event["sender"] == town.bot.id]
+    assert [(content["msgtype"], content["body"]) for content in texts] == [("m.text", "yours"), ("m.image", "cat.png")]
+
+
+async def test_strangers_bring_it_into_no_group(town: MatrixHarness, caplog: pytest.LogCaptureFixture) -> None:
+    ann, ben, inbox = town.people["Ann"], town.people["Ben"], Inbox()
+    keys = msgspec.structs.replace(town.keys, public=False, inviters=(ann.id,))
+    adapter = keys.adapter("main", Folder(town.folder))
+    async with town.deliver(adapter, inbox.accept):
+        bens = await ben.make_room(town.bot, ann)
+        anns = await ann.make_room(town.bot, ben)
+        await ben.join(anns)
+        await ann.says(anns, "welcome")
+        await inbox.gets("welcome")
+    await adapter.close()
+    rooms = (await town.bot.call("GET", "/joined_rooms"))["joined_rooms"]
+    assert (anns in rooms, bens in rooms) == (True, False)
+    assert f"{ben.id} invited it to {bens}, and may not." in caplog.text
+
+
+async def test_the_homeservers_patience_is_asked_for_before_it_ends(tmp_path: Path) -> None:
+    limited = {"per_second": 0.5, "burst_count": 3}
+    with Synapse.own(rc_message=limited) as server:
+        town = await MatrixHarness.make(server, tmp_path)
+        at = Address("matrix", "main", NAME, await room_of(town))
+        unaware = town.adapter()
+        deliveries = [a_delivery(at, f"number {n}") for n in range(10)]
+        with pytest.raises(SendLater) as told:
+            await _send(unaware, deliveries)
+        assert told.value.seconds is not None
+        assert 0 < told.value.seconds <= 2.5
+        with pytest.raises(SendLater, match="would ask"):
+            await unaware.send(a_delivery(at, "at once again"))
+        await town.close()
+
+
+async def _send(adapter: Adapter, deliveries: list[Delivery]) -> None:
+    for delivery in deliveries:
+        await adapter.send(delivery)
+
+
+def test_a_pace_is_kept_by_the_clock_it_is_given() -> None:
+    pace = Pace(rate=0.5, burst=4)
+    assert [pace.wait_to_show(0.0) for _ in range(3)] == [0.0, 0.0, 2.0]
+    assert [pace.wait(0.0) for _ in range(3)] == [0.0, 0.0, 2.0]
+    assert pace.wait(2.0) == 0.0
+    pace.refused(2.0, 10.0)
+    assert pace.wait(2.0) == 10.0
+    assert pace.wait(12.0) == 0.0
+
+
+async def test_a_token_that_is_wrong_is_told(town: MatrixHarness) -> None:
+    wrong = msgspec.structs.replace(town.keys, token=Secret("wrong")).adapter("main", Folder(town.folder))
+    with pytest.raises(Disconnected, match="doesn't know the access token"):
+        await wrong.arrivals(Inbox().accept, Bookmark())
+    another = msgspec.structs.replace(town.keys, token=Secret(town.people["Ann"].token))
+    hers = another.adapter("main", Folder(town.folder))
+    with pytest.raises(Disconnected, match="not @"):
+        await hers.arrivals(Inbox().accept, Bookmark())
+    for adapter in (wrong, hers):
+        await adapter.close()
+
+
+async def test_nobody_at_home_is_for_later(tmp_path: Path) -> None:
+    keys = MatrixAccount("http://127.0.0.1:1", "@segue:segue.test", Secret("t"))
+    adapter = keys.adapter("main", Folder(tmp_path))
+    with pytest.raises(SendLater, match="nobody answers"):
+        await adapter.send(a_delivery(Address("matrix", "main", NAME, "!r"), "hello"))
+    await adapter.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("homeserver", "matrix.example.org"), ("homeserver", "http://:99999"), ("user", "segue")]
+)
+def test_a_mistake_in_an_account_names_its_key(key: str, value: str) -> None:
+    right = {"homeserver": "https://matrix.example.org", "user": "@segue:example.org", key: value}
+    with pytest.raises(Invalid) as told:
+        MatrixAccount(right["homeserver"], right["user"], Secret("t"))
+    assert told.value.field == key
