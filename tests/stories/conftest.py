@@ -9,6 +9,7 @@ import pytest
 
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.town import Town
+from tests.stories.square import Square
 
 
 class Stage:
@@ -50,3 +51,11 @@ async def stage(database: str) -> AsyncIterator[Stage]:
     town = Town(4, seed=7)
     async with town.platform():
         yield Stage(town, database)
+
+
+@pytest.fixture
+def square(request: pytest.FixtureRequest, tmp_path: Path) -> Square:
+    """A square on one platform and one database; `@everywhere` tells a story on all of them."""
+    platform, database = request.param
+    where = request.getfixturevalue("postgres_dsn") if database == "postgres" else str(tmp_path / "segue.db")
+    return Square(platform(), where)

@@ -1,0 +1,182 @@
+"""A square: people of one platform, whichever it is, a gateway, and an agent that says again what it was told."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from segue import Session, Store, open_store
+from segue.adapters.http import Http
+from segue.core.contracts import Agent, Clock, Work
+from segue.core.lanes import Address, Identity, Lane
+from segue.core.messages import PLACEHOLDER, plain_text
+from segue.core.secret import Secret
+from segue.runtime.gateway import Gateway
+from segue.runtime.listening import Listener, serving
+from segue.runtime.server import Mounted
+from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.testing import PERSONAS, HandClock, Platform, ScriptedAgent, Shelf, Slack, To
+from segue.testing.agents import Step
+from segue.testing.asgi import Application, post
+from segue.testing.chats import Chat, Someone
+from segue.testing.ledger import Message
+from segue.testing.wire import decode
+from tests.adapters.platform import signed
+
+SECRET = "the secret of the square"
+
+
+class BehindHttp(Platform):
+    """A platform of one's own, behind the HTTP adapter."""
+
+    name = "http"
+    keys_last = float("inf")
+    callback = ""
+
+    def adapter(self) -> Http:
+        """The adapter that ships."""
+        return Http(self.account, Secret(SECRET), self.callback)
+
+    async def take(self, scope: Any, receive: Any, send: Any) -> None:
+        """Take what the gateway sends."""
+        call = json.loads(await Request(scope, receive).body())
+        message = self.sends(Address(**call["address"]), call["text"], call["key"])
+        await JSONResponse({"id": message.id})(scope, receive, send)
+
+    async def _deliver(self, app: Application, path: str) -> None:
+        async for parcel in self.feed.parcels():
+            update = decode(parcel.body)
+            if not update.by.agent:
+                person = {"id": update.by.id, "name": update.by.name}
+                said = {"id": update.message, "person": person, "text": update.text, "mentions_agent": update.mentions}
+                place = {"chat": update.chat, "chat_kind": update.kind, "chat_name": update.chat_name}
+                quotes = {"quotes": update.quotes} if update.quotes else {}
+                body = json.dumps(said | place | quotes).encode()
+                assert (await post(app, path, body, signed(SECRET, body, time.time()))).status == 202
+            self.feed.acknowledge(parcel)
+
+
+PLATFORMS: tuple[type[Platform], ...] = (*PERSONAS, BehindHttp)
+DATABASES = ("sqlite", "postgres")
+_EVERYWHERE = [
+    pytest.param((platform, DATABASES[n % 2]), id=f"{platform.__name__}-{DATABASES[n % 2]}")
+    for n, platform in enumerate(PLATFORMS)
+]
+everywhere = pytest.mark.parametrize("square", _EVERYWHERE, indirect=True)
+"""On every platform, each with one of the two databases: a story is told on both."""
+quoting = pytest.mark.parametrize(
+    "square", [p for p in _EVERYWHERE if p.id != f"Slack-{DATABASES[PLATFORMS.index(Slack) % 2]}"], indirect=True
+)
+"""Wherever a reply stays in its chat: on Slack it is a thread, which is a place of its own."""
+both = pytest.mark.parametrize(
+    "square", [pytest.param((PERSONAS[0], name), id=name) for name in DATABASES], indirect=True
+)
+"""On a flat platform, with either database."""
+
+
+def recalls(work: Work) -> Iterable[Step]:
+    """Say again what was said, after how much that one knows."""
+    return ["You said: " + " + ".join(plain_text(draft.parts) for draft in work.asked)]
+
+
+class Square:
+    """Ann, who is the host, and whoever else comes, on one platform."""
+
+    def __init__(self, platform: Platform, where: str) -> None:
+        self.platform = platform
+        self.where = where
+        self.ann = platform.person("Ann")
+        self.dm = platform.dm(self.ann)
+        self.clock: Clock = HandClock(time.time())
+        self.agent: Agent = ScriptedAgent(otherwise=recalls)
+        self.files = Shelf()
+        self.store: Store
+
+    @asynccontextmanager
+    async def open(self, settings: GatewaySettings | None = None, **account: Any) -> AsyncIterator[Gateway]:
+        """The gateway runs while inside."""
+        platform = self.platform
+        name = platform.name, platform.account
+        open_to = AccountSettings(**({"public": True, "streams": Streams.WHOLE} | account))
+        given = settings or GatewaySettings()
+        given = replace(given, hosts=(self.ann.identity,), accounts={name: open_to}, poll=0.05, grace=0.0)
+        async with AsyncExitStack() as stack:
+            if isinstance(platform, BehindHttp):
+                listener = Listener("127.0.0.1", 0)
+                platform.callback = f"{listener.url}/out"
+                await stack.enter_async_context(serving(Mounted(platform.take), listener))
+            adapter = platform.adapter()  # type: ignore[attr-defined]  # every persona has one
+            if isinstance(adapter, Http):
+                stack.push_async_callback(adapter.close)
+            self.store = await stack.enter_async_context(await open_store(self.where))
+            gateway = await stack.enter_async_context(
+                Gateway(self.store, self.agent, [adapter], given, clock=self.clock, files=self.files)
+            )
+            await stack.enter_async_context(platform.reaching(gateway.webhooks()))
+            yield gateway
+
+    def passes(self, seconds: float) -> None:
+        """Time passes."""
+        assert isinstance(self.clock, HandClock)
+        self.clock.passes(seconds)
+
+    async def says(
+        self,
+        text: str,
+        quoting: Message | None = None,
+        who: Someone | None = None,
+        where: Chat | None = None,
+        answers: int = 1,
+    ) -> str:
+        """Somebody says something; returns the last of so many things that the agent says then."""
+        chat = where or self.dm
+        before = len(chat.replies)
+        self.passes(1.0)
+        (who or self.ann).says(text, chat, quoting, To.AGENT)
+        return (await self.hears(chat, before + answers))[-1]
+
+    async def hears(self, chat: Chat, count: int) -> list[str]:
+        """Wait until the agent has said so many things in a chat."""
+
+        def heard() -> list[str] | None:
+            replies = [reply for reply in chat.replies if reply != PLACEHOLDER]
+            return replies if len(replies) >= count else None
+
+        return await self.platform.changes.until(heard, lambda: f"never heard {count} replies: {chat.replies!r}")
+
+    def message(self, text: str, where: Chat | None = None) -> Message:
+        """The newest message with a text that stands in a chat."""
+        return next(m for m in reversed((where or self.dm).messages) if m.text == text)
+
+    async def session(self, where: Chat | None = None, who: Identity | None = None) -> Session:
+        """What a chat speaks to, or somebody's share of it."""
+        address = (where or self.dm).address
+        person = (await self.store.person(who)).id if who else ""
+        found = await self.store.bound(Lane(address, person))
+        assert found is not None
+        return found
+
+    async def texts(self, session: Session | None = None) -> list[str]:
+        """What was said in a session, by its path; what only the agent is told is left out."""
+        path = await self.store.path((session or await self.session()).id)
+        return [entry.text for entry in path if entry.text]
+
+    async def count(self) -> int:
+        """How many entries there are in all sessions of Ann's."""
+        ann = await self.store.person(self.ann.identity)
+        total = 0
+        for session in await self.store.sessions(ann, 100):
+            total += len([entry async for entry in self.store.entries(session.id)])
+        return total
+
+    @property
+    def works(self) -> Sequence[Work]:
+        """All that the agent was given."""
+        assert isinstance(self.agent, ScriptedAgent)
+        return self.agent.works

@@ -1,0 +1,215 @@
+"""What was said is taken back, asked again, gone back to, summed up and branched, and nothing is ever deleted."""
+
+from segue.core.compaction import request_to_sum_up
+from segue.core.contracts import Usage, Work
+from segue.core.messages import Summary, plain_text
+from segue.core.resets import Policies, Policy, When
+from segue.core.transcripts import Entry, Role, visible
+from segue.runtime.settings import GatewaySettings
+from segue.store.arrivals import Settings
+from segue.testing import Pause, ScriptedAgent
+from tests.stories.square import Square, both, everywhere, quoting, recalls
+
+
+@everywhere
+async def test_undo_takes_back_the_newest_of_a_move_and_an_exchange_and_says_which(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        await square.says("and kittens")
+        await square.says("/new")
+        assert await square.says("/undo") == "Took back the last move: renew. You are in “Cats”."
+        assert await square.says("/undo") == "Took back the last exchange."
+        assert await square.texts() == ["about cats", "You said: about cats"]
+        await square.says("and tigers")
+        await square.says("and lions")
+        assert await square.says("/undo 2") == "Took back the last 2 exchanges."
+        assert await square.says("/undo") == "Took back the last exchange."
+        assert await square.says("/undo") == "There is nothing to take back."
+        assert await square.texts() == []
+        assert await square.says("/undo nonsense") == "There is nothing to take back."
+
+
+@everywhere
+async def test_a_reset_and_the_message_that_caused_it_are_taken_back_in_one_step(square: Square) -> None:
+    idle = Settings(resets=Policies(Policy(When.IDLE, idle_minutes=60)))
+    async with square.open(GatewaySettings(routing=idle)):
+        await square.says("about cats")
+        await square.says("/title Cats")
+        square.passes(3601)
+        assert await square.says("do they purr?") == "You said: do they purr?"
+        fresh = await square.session()
+        assert fresh.title == ""
+        answer = await square.says("/undo", answers=2)
+        assert answer == "You said: do they purr?"
+        assert (
+            "Took back the reset. You are in “Cats” again, and your message is asked again there." in square.dm.replies
+        )
+        assert await square.texts() == [
+            *("about cats", "You said: about cats"),
+            *("do they purr?", "You said: do they purr?"),
+        ]
+        await square.says("/undo")
+        assert await square.texts() == ["about cats", "You said: about cats"]
+
+
+@both
+async def test_undo_waits_behind_what_runs_and_takes_the_reset_back_then(square: Square) -> None:
+    pause = Pause()
+    square.agent = ScriptedAgent("purr", [pause, "too late"], otherwise=recalls)
+    idle = Settings(resets=Policies(Policy(When.IDLE, idle_minutes=60)))
+    async with square.open(GatewaySettings(routing=idle)):
+        await square.says("about cats")
+        square.passes(3601)
+        square.ann.says("do they purr?", square.dm)
+        await pause.reached()
+        square.ann.says("/undo", square.dm)
+        await square.platform.settles()
+        assert square.dm.replies == ["purr"]
+        pause.over()
+        heard = await square.hears(square.dm, 4)
+    assert heard == [
+        "purr",
+        "too late",
+        "Took back the reset. You are in the session before again, and your message is asked again there.",
+        "You said: do they purr?",
+    ]
+
+
+@everywhere
+async def test_retry_asks_the_last_message_again(square: Square) -> None:
+    square.agent = ScriptedAgent("blue", "green", "red")
+    async with square.open():
+        await square.says("a colour?")
+        await square.says("another?")
+        assert await square.says("/retry") == "red"
+        assert await square.texts() == ["a colour?", "blue", "another?", "red"]
+        assert await square.count() == 7
+    assert [entry.text for entry in square.works[-1].transcript if entry.text] == ["a colour?", "blue"]
+
+
+@quoting
+async def test_rewind_goes_back_to_the_message_that_it_replies_to(square: Square) -> None:
+    async with square.open():
+        for animal in ("ants", "bees", "cats"):
+            await square.says(animal)
+        before = await square.count()
+        assert "Reply with /rewind" in await square.says("/rewind")
+        assert "Went back" in await square.says("/rewind", square.message("You said: bees"))
+        assert await square.texts() == ["ants", "You said: ants", "bees", "You said: bees"]
+        assert "Went back" in await square.says("/rewind", square.message("ants"))
+        assert await square.texts() == ["ants"]
+        gone = await square.says("/rewind", square.message("You said: cats"))
+        assert gone == "That message isn't part of what was said here. Reply to one that is."
+        assert await square.says("/rewind", square.message(gone)) == gone
+        assert await square.count() == before
+
+
+@everywhere
+async def test_a_summary_stands_for_what_was_said_and_nobody_is_sent_it(square: Square) -> None:
+    async with square.open():
+        assert (
+            await square.says("/compress")
+            == "No session is open here. Write something to start one, or /resume an old one."
+        )
+        await square.says("about cats")
+        await square.says("about dogs")
+        assert isinstance(square.agent, ScriptedAgent)
+        square.agent.will("they talked of pets")
+        said = await square.says("/compress the cats")
+        assert said.startswith("A summary stands for 4 messages now. Nothing is deleted")
+        assert await square.says("/compress") == "Nothing was said since the last summary."
+        assert "they talked of pets" not in square.dm.replies
+        await square.says("and birds")
+        assert [plain_text(entry.parts) for entry in square.works[-1].transcript] == ["they talked of pets"]
+        assert await square.says("/undo 2") == "Took back the last 2 exchanges."
+        assert await square.texts() == ["about cats", "You said: about cats"]
+    asked = square.works[2]
+    assert plain_text(asked.asked[0].parts) == request_to_sum_up("the cats")
+
+
+class Forgetful(ScriptedAgent):
+    """An agent with a small window, who reports how large each prompt was."""
+
+    window = 1000
+
+    async def summary(self, work: Work, focus: str) -> str:
+        assert not focus
+        return f"summary of {len(work.transcript)} entries"
+
+
+@both
+async def test_what_would_not_fit_is_summed_up_before_the_turn_by_the_size_last_reported(square: Square) -> None:
+    square.agent = Forgetful(
+        ["one", Usage("m", 100, 10)],
+        ["two", Usage("m", 600, 10), Usage("m", 900, 10)],
+        ["three", Usage("m", 300, 10)],
+        ["four", Usage("m", 400, 10)],
+    )
+    async with square.open():
+        for number in ("1", "2", "3", "4"):
+            await square.says(number)
+        path = await square.store.path((await square.session()).id)
+    assert square.dm.replies == ["one", "two", "three", "four"]
+    sums = [part for entry in path for part in entry.parts if isinstance(part, Summary)]
+    assert len(sums) == 1
+    sent = [[entry.text for entry in work.transcript if entry.text] for work in square.works]
+    assert sent[:2] == [[], ["1", "one"]]
+    assert sent[2] == [sums[0].text]
+    assert sent[3] == [sums[0].text, "3", "three"]
+
+
+@everywhere
+async def test_a_branch_goes_on_by_itself_and_the_tree_shows_it(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        assert await square.says("/branch") == "You go on in “Cats #2”; the original stays as it is."
+        await square.says("about lions")
+        assert await square.texts() == ["about cats", "You said: about cats", "about lions", "You said: about lions"]
+        assert await square.says("/branch Tigers") == "You go on in “Tigers”; the original stays as it is."
+        tree = (await square.says("/tree")).splitlines()
+        assert [line.lstrip("└─ ") for line in tree] == [
+            "“Cats” · 3 entries",
+            "after 3: “Cats #2” · 2 entries",
+            "after 2: “Tigers” (here) · 0 entries",
+        ]
+        await square.says("/resume Cats #1")
+        assert await square.texts() == ["about cats", "You said: about cats"]
+        await square.says("/undo 1")
+        assert "after 1: abandoned, 2 entries, “about cats”" in await square.says("/tree")
+
+
+@both
+async def test_the_model_is_sent_exactly_the_persisted_path_and_entries_only_grow(square: Square) -> None:
+    async with square.open():
+        assert isinstance(square.agent, ScriptedAgent)
+        grown = 0
+
+        async def sent(text: str, *, quoting: str = "") -> list[Entry]:
+            """Say something, and compare what the agent was sent with what was persisted before it."""
+            nonlocal grown
+            if text.startswith("/"):
+                await square.says(text, square.message(quoting) if quoting else None)
+            before = await square.store.path((await square.session()).id)
+            await square.says("and now?")
+            assert list(square.works[-1].transcript) == visible(before)
+            assert [plain_text(draft.parts) for draft in square.works[-1].asked] == ["and now?"]
+            count = await square.count()
+            assert count > grown
+            grown = count
+            return before
+
+        for animal in ("ants", "bees", "cats"):
+            await square.says(animal)
+        await sent("/undo")
+        await sent("/undo 2")
+        retried = await sent("/retry")
+        assert retried[-1].author.role is Role.AGENT
+        await sent("/rewind", quoting="You said: ants")
+        branched = await sent("/branch")
+        assert branched[-1].tip.session != (await square.session()).id
+        square.agent.will("what they said, in short")
+        summed = await sent("/compress")
+        assert [entry.text for entry in visible(summed)] == ["what they said, in short"]
+        await sent("/undo")
