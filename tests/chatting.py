@@ -1,0 +1,101 @@
+"""One platform in memory, a person on it, and gateways on one database: for tests of what agents ask for."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from copy import copy
+from typing import Any
+
+from msgspec.structs import replace
+
+from segue import open_store
+from segue.agents.functions import FunctionAgent
+from segue.core.contracts import Agent, Tools, Work
+from segue.core.lanes import Kind, Person
+from segue.core.messages import ToolCall, ToolResult
+from segue.core.values import SessionId
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.store.store import Store
+from segue.testing.agents import ScriptedAgent, Step, Uses
+from segue.testing.chats import Chat, Someone
+from segue.testing.personas import Persona, WhatsApp
+
+Script = Callable[[Work], Iterable[Step]]
+
+
+class Chatting:
+    """A person who talks in one chat."""
+
+    def __init__(self, where: str, persona: type[Persona] = WhatsApp, kind: Kind = Kind.DM) -> None:
+        self.where = where
+        self.kind = kind
+        self.platform: Persona = persona()
+        self.adapter = self.platform.adapter()
+        self._settle()
+
+    def _settle(self) -> None:
+        self.ann = self.platform.person("Ann")
+        self.chat: Chat = self.platform.dm(self.ann) if self.kind is Kind.DM else self.platform.group()
+
+    def beside(self) -> "Chatting":
+        """Another person who talks in another chat on the same platform."""
+        other = copy(self)
+        other._settle()
+        return other
+
+    @asynccontextmanager
+    async def running(self, agent: Agent, settings: GatewaySettings | None = None) -> AsyncIterator[Store]:
+        """A gateway that runs until the block ends."""
+        account = AccountSettings(public=True, streams=Streams.WHOLE)
+        accounts = {(self.platform.name, self.platform.account): account}
+        settings = replace(settings or GatewaySettings(), accounts=accounts, poll=0.05, grace=0.0)
+        async with (
+            await open_store(self.where) as store,
+            Gateway(store, agent, [self.adapter], settings) as gateway,
+            self.platform.reaching(gateway.webhooks()),
+        ):
+            yield store
+
+    def says(self, text: str) -> None:
+        """The person says something."""
+        self.ann.says(text, self.chat)
+
+    async def person(self, store: Store, someone: Someone | None = None) -> Person:
+        """Who somebody is to the gateway."""
+        return await store.person((someone or self.ann).identity)
+
+    async def session(self, store: Store) -> SessionId:
+        """The session that the chat speaks to."""
+        session = await store.bound(await store.lane(self.chat.place, await self.person(store)))
+        assert session is not None
+        return session.id
+
+
+def uses(name: str, id: str = "call", **arguments: Any) -> Uses:
+    """A call of one of the gateway's tools."""
+    return Uses(id, name, arguments=arguments)
+
+
+async def results(store: Store, session: SessionId) -> list[ToolResult]:
+    """What the tools that a session called came back with, in order."""
+    return [part for entry in await store.path(session) for part in entry.parts if isinstance(part, ToolResult)]
+
+
+def by_script(script: Script) -> Agent:
+    """An agent that does what the script says, and tells the gateway of every call."""
+    return ScriptedAgent(otherwise=script)
+
+
+def by_function(script: Script) -> Agent:
+    """A Python function that does the same, tells nobody, and never looks at what an earlier attempt did."""
+
+    async def reply(work: Work, tools: Tools) -> AsyncIterator[str]:
+        for n, step in enumerate(script(work)):
+            if isinstance(step, Uses):
+                await tools.call(ToolCall(f"{work.session} {n}", step.name, step.arguments))
+            elif isinstance(step, str):
+                yield step
+            elif isinstance(step, Exception):
+                raise step
+
+    return FunctionAgent(reply)
