@@ -71,7 +71,7 @@ def install() -> list[str]:
 def _make_npm(home: Path) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copy(_LOCK.parent / name, home)
-    command = [_scripts() / "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    command: list[str | Path] = [_scripts() / "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     path = f"{_scripts()}{os.pathsep}{os.environ.get('PATH', '')}"
     subprocess.run(command, cwd=home, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
 
@@ -79,7 +79,7 @@ def _make_npm(home: Path) -> None:
 def _make_synapse(home: Path) -> None:
 
     venv.create(home, with_pip=True, symlinks=True)
-    command = [home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
+    command: list[str | Path] = [home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
     command += ["--require-hashes", "--only-binary", ":all:", "-r", _PINS]
     subprocess.run(command, check=True, capture_output=True, text=True)
 

@@ -41,8 +41,8 @@ SPECS: tuple[Spec, ...] = (
     Spec("who", "", "Show who you are and who is here.", ("whoami",)),
     Spec("why", "", "Show how this message found its session."),
     Spec("home", "", "Make this place the home of its platform.", ("sethome",)),
-    Spec("schedule", "WHEN TASK", "Do something later or again and again."),
-    Spec("schedules", "", "List scheduled work."),
+    Spec("schedule", "WHEN TASK [--to DESTINATION]", "Have something done later, or again and again."),
+    Spec("schedules", "[cancel N]", "List scheduled work, or cancel some."),
     Spec("help", "[COMMAND]", "Show what you can type.", ("commands", "start")),
 )
 BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name, *spec.aliases)}
@@ -70,5 +70,7 @@ def parse(text: str, agent: str = "") -> Command | Unknown | None:
     found = _LINE.match(text.strip())
     if found is None or (found["to"] and found["to"].casefold() != agent.casefold()):
         return None
-    spec = BY_NAME.get(found["word"].casefold())
-    return Command(spec.name, (found["rest"] or "").strip()) if spec else Unknown(found["word"])
+    word, rest = found["word"].casefold(), (found["rest"] or "").strip()
+    # A start link says /start with the code that it was made for.
+    spec = BY_NAME.get("link" if word == "start" and rest else word)
+    return Command(spec.name, rest) if spec else Unknown(found["word"])

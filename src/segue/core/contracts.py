@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mappi
 from enum import StrEnum
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
+from segue.core.commands import Spec
 from segue.core.envelopes import Voices
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery, File, Part, Sending, ToolCall, ToolResult
@@ -254,6 +255,24 @@ class SendsFiles(Protocol):
 
     largest_file: int
     """Bytes of the largest file that the platform takes."""
+
+
+@runtime_checkable
+class ShowsCommands(Protocol):
+    """An adapter whose platform has a menu of what can be typed; it pulls, and is asked each time that it connects."""
+
+    async def show_commands(self, commands: Sequence[Spec]) -> None:
+        """Fill the menu."""
+        ...
+
+
+@runtime_checkable
+class HasStartLinks(Protocol):
+    """An adapter whose platform has links that open a chat with the agent: what follows /start comes with them."""
+
+    async def start_link(self, code: str) -> str:
+        """A link that makes whoever follows it send `/start CODE`, which is `/link CODE`."""
+        ...
 
 
 @runtime_checkable

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from segue.core.contracts import Accept, Accepted, Adapter, Connection, Cursor, Letter, Pulls
+from segue.core.commands import Spec
+from segue.core.contracts import Accept, Accepted, Adapter, Connection, Cursor, Letter, Pulls, ShowsCommands
 from segue.core.messages import Arrival
 from segue.core.values import Value
 from segue.errors import Disconnected, Fenced, Invalid
@@ -44,19 +45,33 @@ class Line(Value, frozen=True):
     """What broke it, and what is done about it."""
 
     @property
+    def says(self) -> str:
+        """How it stands, and why."""
+        return f"{self.reach}: {self.why}" if self.why else self.reach.value
+
+    @property
     def text(self) -> str:
         """It as one line."""
-        return f"{self.platform}.{self.account} {self.reach}{': ' if self.why else ''}{self.why}"
+        return f"{self.platform}.{self.account} {self.says}"
 
 
 class Intake:
     """Takes in the arrivals of an account that its adapter fetches."""
 
-    def __init__(self, store: Patient, adapter: Adapter, replica: Replica, accept: Accept, poll: float) -> None:
+    def __init__(
+        self,
+        store: Patient,
+        adapter: Adapter,
+        replica: Replica,
+        accept: Accept,
+        poll: float,
+        commands: Sequence[Spec] = (),
+    ) -> None:
         self._store = store
         self._adapter = adapter
         self._replica = replica
         self._accept = accept
+        self._commands = commands
         self.wake = Wake(poll)
         pulls = isinstance(adapter, Pulls)
         self.line = Line(adapter.platform, adapter.account, Reach.CONNECTING if pulls else Reach.CALLED)
@@ -81,6 +96,8 @@ class Intake:
             started = loop.time()
             steady = loop.call_later(_STEADY, self._connected)
             try:
+                if isinstance(self._adapter, ShowsCommands):
+                    await self._adapter.show_commands(self._commands)
                 await self._adapter.arrivals(self._take, cursor)
             except Fenced as error:
                 log.warning("%s", error)

@@ -1,0 +1,296 @@
+"""crabline's Telegram on loopback, and what it can't do put in on the way.
+
+`Telegram` is the server itself: a process that can be stopped and started again on its port. `Between` stands between
+it and a bot: it keeps what the bot sent, with the ids that it got, turns a plain message into a reply, an edit or
+something garbled, tells updates again, and refuses calls the way Telegram does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import itertools
+import json
+import os
+import re
+import socket
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httpx2
+from starlette.requests import Request
+from starlette.responses import Response
+
+from segue.core.lanes import Address
+from segue.runtime.listening import Listener, serving
+from segue.runtime.server import Mounted
+from segue.testing.asgi import Application
+from segue.testing.harness import Seen
+from segue.testing.waits import Changes
+from tests.servers import node
+
+TOKEN = "424242:crabline-telegram-token"
+ADMIN = "admin-of-the-test"
+BOT = "segue_test_bot"
+_TAG = re.compile(r"<[^<>]*>")
+Doctor = Callable[[dict[str, Any]], Any]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+        return port
+
+
+class Telegram:
+    """crabline, serving Telegram's Bot API."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = free_port()
+        self._process: asyncio.subprocess.Process | None = None
+        self.url = f"http://127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        ready = self._folder / "ready.json"
+        ready.unlink(missing_ok=True)
+        command = [*node("crabline"), "serve", "telegram", "--port", str(self._port), "--bot-username", BOT]
+        command += ["--ready-file", str(ready), "--recorder", str(self._folder / "calls.jsonl")]
+        self._process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=self._folder,
+            env={**os.environ, "CRABLINE_ADMIN_TOKEN": ADMIN, "CRABLINE_BOT_TOKEN": TOKEN},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        async with asyncio.timeout(30):
+            while not await _answers(self.url):
+                if self._process.returncode is not None:
+                    raise RuntimeError("crabline ended as soon as it began")
+                await asyncio.sleep(0.02)
+
+    async def stop(self) -> None:
+        """End it at once, as a machine that loses its power does."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _answers(url: str) -> bool:
+    try:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            return (await client.post(f"{url}/bot{TOKEN}/getMe")).status_code == 200
+    except httpx2.TransportError:
+        return False
+
+
+class Between:
+    """Passes calls on to crabline, and people's messages to it."""
+
+    def __init__(self, telegram: Telegram) -> None:
+        self.telegram = telegram
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        """What the bot called, in order."""
+        self.refuse: Callable[[str, dict[str, Any]], Response | None] = lambda _method, _body: None
+        """Answers a call instead of crabline."""
+        self.files: dict[str, bytes] = {}
+        self.forums: set[str] = set()
+        self.changes = Changes()
+        self._sent: dict[tuple[str, str], dict[str, str]] = {}
+        self._doctored: dict[int, Doctor] = {}
+        self.told: list[Any] = []
+        self._again: list[Any] = []
+        self._chats = itertools.count(1)
+        self._updates = itertools.count(1000)
+        self._last: dict[str, int] = defaultdict(int)
+        """The newest message of each chat: ids go on through a restart of crabline, as Telegram's do."""
+        self._open = True
+        self._client = httpx2.AsyncClient(trust_env=False, timeout=60)
+
+    def end(self) -> None:
+        """Let go of whoever polls."""
+        self._open = False
+        self.changes.tell()
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        await (await self._answer(request))(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        method = request.url.path.rpartition("/")[2]
+        if request.url.path.startswith("/file/"):
+            content = self.files.get(method)
+            return Response("no", 404) if content is None else Response(content)
+        raw = await request.body()
+        body = {} if "multipart" in request.headers.get("Content-Type", "") else dict(parse_qsl(raw.decode()))
+        self.calls.append((method, body))
+        self.changes.tell()
+        if refused := self.refuse(method, body):
+            return refused
+        if method == "getFile":
+            name = body["file_id"]
+            known = {"file_id": name, "file_unique_id": name, "file_path": name}
+            return _answered({"ok": True, "result": known} if name in self.files else _error(400, "wrong file_id"))
+        headers = {name: value for name, value in request.headers.items() if name == "content-type"}
+        call = asyncio.create_task(
+            self._client.post(self.telegram.url + request.url.path, content=raw, headers=headers)
+        )
+        if method == "getUpdates" and await self._interrupted(call):
+            again, self._again = self._again, []
+            return _answered({"ok": True, "result": again})
+        try:
+            return self._seen(method, body, await call)
+        except httpx2.TransportError:
+            return Response("down", 502)
+
+    async def _interrupted(self, poll: asyncio.Task[Any]) -> bool:
+        """Whether there is something to tell that crabline doesn't know, before its own answer is there."""
+        while not poll.done() and not self._again and self._open:
+            change = asyncio.create_task(self.changes.next())
+            await asyncio.wait([poll, change], return_when=asyncio.FIRST_COMPLETED)
+            change.cancel()
+        if poll.done() and not self._again:
+            return False
+        poll.cancel()
+        await asyncio.wait([poll])
+        return True
+
+    def _seen(self, method: str, body: dict[str, str], passed: httpx2.Response) -> Response:
+        answer = passed.json()
+        if passed.status_code == 200 and method == "getUpdates":
+            answer["result"] = [self._doctor(update) for update in answer["result"]]
+            self.told += answer["result"]
+        if passed.status_code == 200 and isinstance(made := answer["result"], dict) and "chat_id" in body:
+            newest = made.get("message_id") or made["message_thread_id"]
+            self._last[body["chat_id"]] = max(self._last[body["chat_id"]], newest)
+        if passed.status_code == 200 and method in {"sendMessage", "editMessageText"}:
+            text = body["text"]
+            shown = html.unescape(_TAG.sub("", text)) if body.get("parse_mode") else text
+            self._keep(body, str(answer["result"]["message_id"]), shown)
+        return _answered(answer, passed.status_code)
+
+    def _keep(self, body: dict[str, str], id: str, text: str) -> None:
+        """A message is where it was sent, and an edit doesn't say where that is."""
+        chat = body["chat_id"]
+        known = [messages for (where, _), messages in self._sent.items() if where == chat and id in messages]
+        for messages in known or [self._sent.setdefault((chat, body.get("message_thread_id", "")), {})]:
+            messages[id] = text
+        self.changes.tell()
+
+    def _doctor(self, update: dict[str, Any]) -> Any:
+        doctor = self._doctored.get(update["update_id"])
+        return doctor(update) if doctor else update
+
+    def doctoring(self, app: Application) -> Application:
+        """A webhook as crabline calls it, with what it can't do put in on the way."""
+
+        async def called(scope: Any, receive: Any, send: Any) -> None:
+            body = self._doctor(await Request(scope, receive).json())
+            if body not in self.told:
+                self.told.append(body)
+            sent = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
+
+            async def receive_doctored() -> Any:
+                return sent.pop() if sent else {"type": "http.disconnect"}
+
+            await app(scope, receive_doctored, send)
+
+        return called
+
+    def read(self, at: Address) -> list[Seen]:
+        """All that the bot has said somewhere."""
+        return [Seen(id, text) for id, text in self._sent.get((at.chat, at.thread), {}).items()]
+
+    async def shows(self, at: Address, text: str) -> Seen:
+        """Wait until the bot has said this."""
+        return await self.changes.until(
+            lambda: next((seen for seen in self.read(at) if seen.text == text), None),
+            lambda: f"{text!r} was never said; there are {self.read(at)!r}",
+        )
+
+    async def says(self, chat: str, text: str, who: int = 501, thread: str = "", doctor: Doctor | None = None) -> str:
+        """A person writes."""
+        update = next(self._updates)
+        self._last[chat] += 1
+        message = str(self._last[chat])
+        if doctor is not None or thread:
+            self._doctored[update] = lambda said: (doctor or (lambda same: same))(_in_topic(said, thread))
+        body: dict[str, Any] = {"chatId": chat, "text": text, "fromId": who, "fromName": f"Person {who}"}
+        body |= {"updateId": update, "messageId": int(message)}
+        if thread:
+            body["messageThreadId"] = int(thread)
+        if chat in self.forums:
+            body |= {"chatType": "supergroup", "isForum": True}
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        answer = await self._client.post(f"{self.telegram.url}/crabline/telegram/inbound", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return message
+
+    async def forum(self) -> str:
+        """A new supergroup with topics, of which the bot knows."""
+        chat = f"-100{next(self._chats):08}"
+        self.forums.add(chat)
+        known = {"id": int(chat), "type": "supergroup", "is_forum": True, "title": "Forum"}
+        body = {"update_id": next(self._updates), "message": {"message_id": 0, "date": 1, "chat": known}}
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        answer = await self._client.post(f"{self.telegram.url}/crabline/telegram/inbound", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return chat
+
+    def tell_again(self) -> None:
+        """All that was told is told once more."""
+        self._again += self.told
+        self.changes.tell()
+
+    def tell(self, update: Any) -> None:
+        """Something that crabline has never heard of."""
+        self._again.append(update)
+        self.changes.tell()
+
+    @property
+    def next_update(self) -> int:
+        return next(self._updates)
+
+
+def _in_topic(update: dict[str, Any], thread: str) -> dict[str, Any]:
+    """crabline leaves out the flag that says that the thread is a topic."""
+    if thread:
+        update["message"]["is_topic_message"] = True
+    return update
+
+
+def _answered(answer: Any, status: int = 200) -> Response:
+    status = answer.get("error_code", status) if isinstance(answer, dict) else status
+    return Response(json.dumps(answer), status, media_type="application/json")
+
+
+def _error(status: int, description: str, **more: Any) -> dict[str, Any]:
+    return {"ok": False, "error_code": status, "description": description, **more}
+
+
+def refusal(status: int, description: str, **more: Any) -> Response:
+    """How Telegram refuses."""
+    return _answered(_error(status, description, **more))
+
+
+@asynccontextmanager
+async def telegram(folder: Path) -> AsyncIterator[tuple[Between, str]]:
+    """Telegram as a bot sees it: what stands between, and its address."""
+    server = Telegram(folder)
+    await server.start()
+    between, listener = Between(server), Listener("127.0.0.1", 0)
+    try:
+        async with serving(Mounted(between), listener, 0.1):
+            yield between, listener.url
+            between.end()
+    finally:
+        await between.close()
+        await server.stop()
