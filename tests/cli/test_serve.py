@@ -65,8 +65,8 @@ async def run(home: Path, *arguments: str) -> AsyncIterator[Segue]:
 
 
 @asynccontextmanager
-async def serve(home: Path) -> AsyncIterator[Segue]:
-    async with run(home, "serve", "--port", "0") as here:
+async def serve(home: Path, *agent: str) -> AsyncIterator[Segue]:
+    async with run(home, "serve", *agent, "--port", "0") as here:
         found = re.fullmatch(r"Segue listens on (http://127\.0\.0\.1:\d+)\n", await here.line())
         assert found is not None, await here.end()
         here.url = found[1]
@@ -119,6 +119,34 @@ async def test_what_was_said_before_a_restart_is_remembered_after_it(tmp_path: P
                 here.signal(signal.SIGINT)
                 assert (await here.end())[0] == 0
     assert "blue tin" in there.calls[1]["text"]
+
+
+async def test_an_agent_of_ones_own_answers_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text("async def reply(text: str) -> str:\n    return f'you said {text}'\n")
+    async with platform() as there:
+        write(tmp_path, there)
+        async with serve(tmp_path, "bot:reply") as here:
+            await here.say("m1", "tea")
+            [call] = await heard(there, 1)
+    assert call["text"] == "you said tea"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("bot", '"bot" names nothing in a module.'),
+        ("nobody:reply", "there is no module nobody here."),
+        ("bot:nothing", "bot has no nothing."),
+        ("bot:number", "int can't answer."),
+        ("bot:plain", "plain isn't async."),
+    ],
+)
+async def test_an_agent_that_is_not_there_is_one_line(tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "bot.py").write_text("number = 1\n\ndef plain(text: str) -> str:\n    return text\n")
+    async with run(tmp_path, "serve", name) as here:
+        code, _, said = await here.end()
+    assert (code, len(said.splitlines())) == (2, 1)
+    assert said.startswith(f"Error: agent: {told}")
 
 
 async def test_a_second_signal_stops_it_at_once(tmp_path: Path) -> None:
