@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from segue.errors import Invalid
+from segue.runtime.connections import Line, Reach
 from segue.runtime.listening import Listener, serving
 from segue.runtime.metrics import Metrics
 from segue.runtime.server import Mounted, make_app
@@ -21,6 +22,7 @@ class House:
     def __init__(self) -> None:
         self.ready = True
         self.trouble: list[str] = []
+        self.connections: list[Line] = []
         self.metrics = Metrics()
 
     def problems(self) -> list[str]:
@@ -48,10 +50,16 @@ async def test_health_is_red_with_the_reasons() -> None:
     house = House()
     async with client(house) as ask:
         well = await ask.get("/healthz")
-        assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": []})
+        assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": [], "accounts": {}})
         house.trouble = ["The disk is full. Make room."]
+        house.connections = [
+            Line("matrix", "main", Reach.BROKEN, "nobody answers"),
+            Line("telegram", "main", Reach.CONNECTED),
+        ]
         ill = await ask.get("/healthz")
     assert (ill.status_code, ill.json()["problems"]) == (503, ["The disk is full. Make room."])
+    stand = {"matrix.main": "isn't connected: nobody answers", "telegram.main": "is connected"}
+    assert ill.json()["accounts"] == stand
 
 
 async def test_readiness_is_told() -> None:

@@ -17,6 +17,7 @@ from segue.cli.showing import json_option, moment, print_json, print_rows, print
 from segue.config import Config, data_folder, default, find, load, mistakes
 from segue.core.values import Value
 from segue.errors import Invalid, StoreError
+from segue.runtime.connections import Reach
 from segue.runtime.listening import is_served
 from segue.store.checks import Checked, Pile, Tally, check
 
@@ -64,7 +65,7 @@ async def _look() -> list[Finding]:
     findings += _folder(folder)
     if config is not None:
         findings += await _database(config)
-    return [*findings, await _gateway(folder)]
+    return [*findings, *await _gateway(folder)]
 
 
 def _config() -> tuple[Config | None, list[Finding]]:
@@ -144,14 +145,22 @@ def _pile(about: str, pile: Pile, says: str, fix: str) -> Finding:
     return Finding(about, State.WRONG, f"{pile.count} {says} {moment(pile.at)}{why}.", fix)
 
 
-async def _gateway(folder: Path) -> Finding:
+async def _gateway(folder: Path) -> list[Finding]:
     if not is_served(folder / SOCKET):
-        return Finding("gateway", State.NOTE, f"none runs in {folder}.", "`segue serve` runs one.")
+        return [Finding("gateway", State.NOTE, f"none runs in {folder}.", "`segue serve` runs one.")]
     try:
         health = await ask(folder, "GET", "/healthz")
     except NoGateway as error:
-        return Finding("gateway", State.WRONG, "it doesn't answer.", str(error))
+        return [Finding("gateway", State.WRONG, "it doesn't answer.", str(error))]
+    told = health.json()
+    accounts = [_account(name, str(says)) for name, says in sorted(told.get("accounts", {}).items())]
     if health.status_code != 200:
-        problems = " ".join(health.json().get("problems", [])) or f"it answers {health.status_code}."
-        return Finding("gateway", State.WRONG, problems, "See its log.")
-    return Finding("gateway", State.FINE, f"it runs, and answers at {folder / SOCKET}")
+        problems = " ".join(told.get("problems", [])) or f"it answers {health.status_code}."
+        return [Finding("gateway", State.WRONG, problems, "See its log."), *accounts]
+    return [Finding("gateway", State.FINE, f"it runs, and answers at {folder / SOCKET}"), *accounts]
+
+
+def _account(name: str, says: str) -> Finding:
+    if says.startswith(Reach.BROKEN):
+        return Finding(name, State.WRONG, f"{says}.", "It is tried again by itself.")
+    return Finding(name, State.FINE, says)

@@ -138,8 +138,28 @@ function Say({ say, away }) {
   </form>`;
 }
 
+// Accounts that can't be reached now, looked up while the page is seen.
+function useTrouble() {
+  const [trouble, setTrouble] = useState("");
+  useEffect(() => {
+    const look = async () => {
+      if (document.hidden) return;
+      try {
+        const { accounts = {} } = await (await fetch("/healthz", { cache: "no-store" })).json();
+        setTrouble(Object.keys(accounts).filter((name) => accounts[name].startsWith("isn't connected")).join(", "));
+      } catch { setTrouble(""); } // The gateway itself is away, which the page shows already.
+    };
+    look();
+    const timer = setInterval(look, 10000);
+    document.addEventListener("visibilitychange", look);
+    return () => { clearInterval(timer); document.removeEventListener("visibilitychange", look); };
+  }, []);
+  return trouble;
+}
+
 function Page() {
   const { now, say, send, tell } = useGateway();
+  const trouble = useTrouble();
   const [open, setOpen] = useState(false);
   const menu = useRef(null);
   const away = now.state !== "here";
@@ -152,6 +172,7 @@ function Page() {
     <main class="chat" onClick=${() => open && setOpen(false)}>
       <header><button ref=${menu} class="menu" aria-label="Sessions" aria-expanded=${open} onClick=${(e) => { e.stopPropagation(); setOpen(!open); }}>☰</button>
         <h1>${now.session?.title || "Segue"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span></header>
+      ${trouble && html`<p class="trouble" role="status">Not connected now: ${trouble}</p>`}
       <${Talk} now=${now} />
       <${Say} say=${say} away=${away} />
     </main>

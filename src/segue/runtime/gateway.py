@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from segue.agents.given import Given, as_agent
 from segue.core.commands import Spec
-from segue.core.contracts import Accept, Accepted, Adapter, Clock, Files, Ids, Letter, Probe, TakesWebhooks
+from segue.core.contracts import Accept, Accepted, Adapter, Clock, Files, Ids, Letter, Probe, Pulls, TakesWebhooks
 from segue.core.messages import Arrival
 from segue.core.turns import TurnKind
 from segue.core.values import SessionId
@@ -96,7 +96,7 @@ class Gateway:
             Toolbox((*children.offers, *self._messages.offers, *Reading(self._patient).offers)),
             probe,
         )
-        self._commands = Commands(self.settings, self._ids, self._adapters)
+        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems)
         self._handoffs = Handoffs(self._patient, self._adapters, self._replica, self.settings, clock, probe)
         self._access = Access(self.settings, self._ids)
         self._inbox = Inbox(
@@ -123,6 +123,7 @@ class Gateway:
         self._intakes = [
             Intake(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
             for adapter in adapters
+            if isinstance(adapter, Pulls | TakesWebhooks)
         ]
         self.metrics.watch(
             running=lambda: self._turns.running,

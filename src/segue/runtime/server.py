@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from segue.runtime.connections import Line
 from segue.runtime.hosts import LOCAL, Hosts
 from segue.runtime.metrics import Metrics
 
@@ -31,6 +32,11 @@ class Served(Protocol):
 
     def webhooks(self) -> Sequence[tuple[str, Callable[..., Awaitable[None]]]]:
         """Each adapter's own application, and the path that it is called at."""
+        ...
+
+    @property
+    def connections(self) -> Sequence[Line]:
+        """How each account stands with its platform."""
         ...
 
     def problems(self) -> list[str]:
@@ -54,7 +60,9 @@ def make_app(gateway: Served, hosts: Iterable[str] = (), windows: Sequence[BaseR
 
     async def healthz(_request: Request) -> Response:
         problems = gateway.problems()
-        return JSONResponse({"healthy": not problems, "problems": problems}, 503 if problems else 200)
+        accounts = {f"{line.platform}.{line.account}": line.says for line in gateway.connections}
+        told = {"healthy": not problems, "problems": problems, "accounts": accounts}
+        return JSONResponse(told, 503 if problems else 200)
 
     async def readyz(_request: Request) -> Response:
         return JSONResponse({"ready": gateway.ready}, 200 if gateway.ready else 503)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
+from segue.core.access import Standing
 from segue.core.contracts import Transaction
 from segue.core.exports import Form
 from segue.core.transcripts import Role, Session
@@ -27,7 +29,8 @@ _FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "js
 class Looking:
     """Tells what is there."""
 
-    def __init__(self) -> None:
+    def __init__(self, problems: Callable[[], Sequence[str]]) -> None:
+        self._problems = problems
         self.table: Table = {
             "export": self._export,
             "search": self._search,
@@ -59,8 +62,13 @@ class Looking:
         queue = f"{counted(len(waiting), 'turn runs or waits', 'turns run or are waiting')}."
         return Answer(
             f"You are in {name(session)}, begun {moment(session.began)}: {counted(said, 'message', 'messages')}. "
-            f"{places} {queue if waiting else 'Nothing is waiting.'}"
+            f"{places} {queue if waiting else 'Nothing is waiting.'}{self._trouble(request)}"
         )
+
+    def _trouble(self, request: Request) -> str:
+        """What keeps the gateway from its work, which is the host's affair alone."""
+        problems = self._problems() if request.standing is Standing.HOST else ()
+        return "".join(f"\n\n{problem}" for problem in problems)
 
     def _usage(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)

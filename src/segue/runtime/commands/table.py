@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from segue.core import commands
 from segue.core.contracts import Adapter, Ids, Transaction
@@ -23,7 +23,13 @@ from segue.runtime.settings import GatewaySettings
 class Commands:
     """Runs commands by their table."""
 
-    def __init__(self, settings: GatewaySettings, ids: Ids, adapters: Mapping[tuple[str, str], Adapter]) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        ids: Ids,
+        adapters: Mapping[tuple[str, str], Adapter],
+        problems: Callable[[], Sequence[str]],
+    ) -> None:
         self._linking = Linking(settings, ids)
         limits = settings.routing.limits
         self.agreeing = Agreeing(limits, Homes(settings.accounts), ids)
@@ -33,7 +39,7 @@ class Commands:
             **self.agreeing.table,
             **Handing(Destinations(adapters, settings), self.agreeing, settings.handoff, ids).table,
             **Homing(ids).table,
-            **Looking().table,
+            **Looking(problems).table,
             **Moving(self.agreeing, ids).table,
             **Telling(limits, ids).table,
         }
