@@ -12,7 +12,7 @@ from segue.core.contracts import Row, Transaction, Usage
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Parts, Summary, Text, decode_parts, encode_parts
 from segue.core.moves import Actor, Limits
-from segue.core.transcripts import GATEWAY, Draft, Tip, TipMove
+from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Fenced, Refusal, Refused
@@ -380,9 +380,13 @@ def _conclude(session: SessionId, turn: int, owed: Owed, at: Moment) -> Transact
 
 def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Moment) -> Transaction[None]:
     """Ask a parent to take in what its child has found; one that is closed hears nothing, the transcript is kept."""
-    if (yield q.standing(session=owed.parent))[0][1] is not None:
+    [(_, closed, ending, *_)] = yield q.standing(session=owed.parent)
+    if closed is not None:
         return
-    lane, route = yield from routes.now(owed.parent, (session, turn), owed.home)
+    lane, route = None, ""
+    if ending != Ending.ONE_SHOT:
+        # What a session says that owes a result itself is for its own parent, not for people.
+        lane, route = yield from routes.now(owed.parent, (session, turn), owed.home)
     named = f"“{label}” ({session})" if label else session
     yield from ask(
         Ask(
