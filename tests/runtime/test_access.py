@@ -59,7 +59,8 @@ class Door:
             if isinstance(verdict, Refuse):
                 answer = verdict.notice or ""
             elif isinstance(command, Command) and command.name == "link":
-                answer = yield from self.linking.link(came, met, verdict.standing, command.rest, at)
+                linked = yield from self.linking.link(came, met, lane, verdict.standing, command.rest, at)
+                answer = linked.text
             said.append((verdict, answer))
             return Handled("refused") if isinstance(verdict, Refuse) or command else None
 

@@ -38,12 +38,16 @@ class Client:
         await self._send({"say": text, "id": id})
         return id
 
+    async def hand_off(self, session: str, destination: str, *, yes: bool) -> None:
+        """Hand a session off; what comes of it is shown in frames."""
+        await self._send({"handoff": destination, "session": session, "yes": yes})
+
     async def resume(self, session: str) -> None:
         """Turn to another session."""
         await self._send({"resume": session})
 
     async def ask(self, what: str) -> None:
-        """Ask for a list: `commands`, or `list` for the sessions."""
+        """Ask for a list: `commands`, or `list` for the sessions; or for a way out with `invite`."""
         await self._socket.send(json.dumps({what: True}))
 
     async def frames(self) -> AsyncIterator[dict[str, Any]]:
@@ -54,7 +58,7 @@ class Client:
         except ConnectionClosed:
             return
 
-    async def _send(self, frame: dict[str, str]) -> None:
+    async def _send(self, frame: dict[str, str | bool]) -> None:
         try:
             await self._socket.send(json.dumps(frame))
         except ConnectionClosed as error:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from segue.cli.client import Client, NoGateway
+from segue.cli.moved import HANDING, Moved
 from segue.cli.terminal import QUIT
 
 Frames = AsyncIterator[dict[str, Any]]
@@ -41,16 +42,38 @@ def given(text: str) -> asyncio.StreamReader:
 
 async def plain(client: Client, lines: asyncio.StreamReader) -> None:
     """Say each line, print each answer."""
-    frames = client.frames()
+    moved = Moved()
+    frames = _watched(client.frames(), moved)
     await _open(frames)
     while line := (await lines.readline()).decode(errors="replace"):
         text = line.strip()
         if text in QUIT:
             return
         if text:
-            for answer in await _answers(frames, await client.say(text), text):
+            answers = await _answers(frames, await client.say(text), text)
+            for answer in answers:
                 sys.stdout.write(answer + "\n")
+            if text.startswith("/handoff ") and any(answer.startswith(HANDING) for answer in answers):
+                sys.stdout.write(await _ended(frames, moved) + "\n")
             sys.stdout.flush()
+            if moved.done:
+                return
+
+
+async def _watched(frames: Frames, moved: Moved) -> Frames:
+    """The frames, and what they tell of a handoff."""
+    async for frame in frames:
+        if "handoff" in frame:
+            moved.see(frame["handoff"])
+        yield frame
+
+
+async def _ended(frames: Frames, moved: Moved) -> str:
+    """What became of the handoff that was asked for."""
+    while not moved.ended:
+        if await anext(frames, None) is None:
+            raise _gone()
+    return moved.farewell
 
 
 async def _open(frames: Frames) -> None:

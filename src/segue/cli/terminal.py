@@ -20,6 +20,8 @@ from rich.markdown import Markdown
 from rich.text import Text as Styled
 
 from segue.cli.client import Client
+from segue.cli.codes import qr
+from segue.cli.moved import Moved
 
 QUIT = ("/quit", "/exit")
 _QUITS = {"name": "quit", "does": "Leave; the conversation stays."}
@@ -76,6 +78,7 @@ class Terminal:
             refresh_interval=0.5,
         )
         self._stops: set[asyncio.Task[str]] = set()
+        self._moved = Moved()
 
     async def run(self) -> None:
         """Talk until somebody leaves or the gateway goes."""
@@ -87,6 +90,8 @@ class Terminal:
             await asyncio.wait([showing, typing], return_when=asyncio.FIRST_COMPLETED)
         for task in (showing, typing):
             task.cancel()
+        if self._moved.done:
+            self._console.print(Styled(self._moved.farewell, "green"))
         results = await asyncio.gather(showing, typing, return_exceptions=True)
         for error in results:
             if isinstance(error, Exception):
@@ -103,6 +108,8 @@ class Terminal:
             if text:
                 self._typed.append(text)
                 await self._client.say(text)
+                if text == "/handoff":
+                    await self._client.ask("invite")
 
     async def _show(self) -> None:
         async for frame in self._client.frames():
@@ -110,17 +117,28 @@ class Terminal:
             self._frame(frame)
             if "transcript" in frame or self._title != before:
                 await self._client.ask("list")
+            if self._moved.done:
+                return
             if self._prompt.app.is_running:
                 self._prompt.app.invalidate()
         self._console.print(Styled("The gateway has gone. Start it again with `segue serve`.", "yellow"))
 
-    def _frame(self, frame: dict[str, Any]) -> None:
+    def _know(self, frame: dict[str, Any]) -> None:
+        """What stands around the conversation: its title, what can be typed, where it goes."""
         if "session" in frame:
             self._title = (frame["session"] or {}).get("title", "")
         if "commands" in frame:
             self._suggestions.commands = frame["commands"]
         if "sessions" in frame:
             self._suggestions.titles = [session["title"] for session in frame["sessions"] if session["title"]]
+        if "handoff" in frame:
+            for line in self._moved.see(frame["handoff"]):
+                self._console.print(Styled(line, "green"))
+        if "invitation" in frame:
+            self._invite(frame["invitation"])
+
+    def _frame(self, frame: dict[str, Any]) -> None:
+        self._know(frame)
         if "growing" in frame:
             self._growing = frame["growing"]
         if "waiting" in frame:
@@ -135,6 +153,18 @@ class Terminal:
             self._growing = ""
         for entry in entries:
             self._entry(entry)
+
+    def _invite(self, invitation: dict[str, Any]) -> None:
+        """Show how to take the conversation along: a code to scan where the platform has such links, else to type."""
+        for place, link in invitation["links"].items():
+            # Not through the console, which would take the blocks for text to be styled.
+            self._console.file.write(f"{qr(link)}\n")
+            self._console.print(Styled(f"Scan it, or open {link}: the conversation comes to {place}.", "dim"))
+        if invitation["typed"]:
+            places = ", ".join(invitation["typed"])
+            code = invitation["code"]
+            self._console.print(Styled(f"Or send /link {code} to me in a private chat on {places}.", "dim"))
+        self._console.print(Styled("Whoever uses that becomes you, within ten minutes: show it to nobody.", "dim"))
 
     def _entry(self, entry: dict[str, Any]) -> None:
         if entry["role"] == "person":
@@ -154,6 +184,8 @@ class Terminal:
         return FormattedText([("ansibrightblack", growing), ("bold", "> ")])
 
     def _status(self) -> FormattedText:
+        if self._moved.under_way:
+            return FormattedText([("", f" {self._moved.under_way} · Ctrl-C cancels it")])
         busy = f"{self._waiting} waiting" if self._waiting > 1 else "answering" if self._waiting else "ready"
         hint = f" · {self._hint}" if self._hint else ""
         return FormattedText([("", f" {self._title or 'untitled session'} · terminal · {busy}{hint} · /help, /quit")])
@@ -162,8 +194,8 @@ class Terminal:
         """Ctrl-C ends the running turn; with nothing running and nothing typed it leaves."""
         if event.current_buffer.text:
             event.current_buffer.reset()
-        elif self._waiting:
-            stop = asyncio.create_task(self._client.say("/stop"))
+        elif self._waiting or self._moved.under_way:
+            stop = asyncio.create_task(self._client.say("/handoff cancel" if self._moved.under_way else "/stop"))
             self._stops.add(stop)
             stop.add_done_callback(self._stops.discard)
         else:

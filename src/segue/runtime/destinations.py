@@ -13,7 +13,7 @@ from segue.adapters.local import ACCOUNT, TERMINAL, WEB, Local
 from segue.core.access import Standing
 from segue.core.contracts import Adapter, OpensThreads, Transaction
 from segue.core.destinations import Wanted, matching, shown
-from segue.core.lanes import Address, Audience, Kind, Place, Rules, Sharing
+from segue.core.lanes import Address, Audience, Kind, Lane, Place, Rules, Sharing, lane_of
 from segue.core.moves import Consent
 from segue.core.values import PersonId, Value
 from segue.errors import Invalid
@@ -39,6 +39,8 @@ class Choice(Value, frozen=True):
     place: Place
     consent: Consent = Consent.GIVEN
     """Whether more people could read there than the host said yes to."""
+    lane: Lane | None = None
+    """The lane there, if it is known before anything is opened: no thread can be."""
 
     @property
     def readers(self) -> str:
@@ -116,18 +118,19 @@ class Destinations:
             return (yield from self._own(platform, account, chat, person))
         home = yield from self._homes.of(platform, account)
         if home is not None and (not chat or chat == home.address.chat):
-            yield from self._reachable(person, home, adapter)
-            return [Choice(name, home)]
+            return [Choice(name, home, lane=(yield from self._flat(person, home, adapter)))]
         if not chat:
             fix = "Type /home in a chat there, or write home = { chat = ... } in segue.toml."
             raise Invalid("destination", f"{name} has no home", fix)
         known = yield from handoffs.chats(platform, account, chat)
         if not known:
             raise Invalid("destination", f"nobody has spoken in {chat!r} on {name} yet", "Write something there first.")
-        for place in known:
-            yield from self._reachable(person, place, adapter)
         ask = {Audience.ONE: Consent.GIVEN, Audience.MANY: Consent.ASKED}
-        return [Choice(f"{name}:{chat}", place, ask[place.audience]) for place in known]
+        found = []
+        for place in known:
+            lane = yield from self._flat(person, place, adapter)
+            found.append(Choice(f"{name}:{chat}", place, ask[place.audience], lane))
+        return found
 
     def _own(self, platform: str, account: str, chat: str, person: PersonId) -> Transaction[Sequence[Choice]]:
         name = shown(platform, account)
@@ -137,7 +140,8 @@ class Destinations:
         own = [place for place in chats if not place.address.thread and chat in ("", place.address.chat)]
         if not own:
             raise Invalid("destination", f"you have no private chat with me on {name}", "Write to me there first.")
-        return [Choice(name if not chat else f"{name}:{chat}", own[0])]
+        lane = yield from self._flat(person, own[0], self._adapters[platform, account])
+        return [Choice(name if not chat else f"{name}:{chat}", own[0], lane=lane)]
 
     def _watched(self, adapter: Local, chat: str, standing: Standing, origin: Address) -> Sequence[Choice]:
         if standing is not Standing.HOST:
@@ -150,14 +154,20 @@ class Destinations:
             raise Invalid("destination", f"nobody looks at a {_WHAT[adapter.platform]} now", fix)
         one = len(open_now) == 1
         return [
-            Choice(adapter.platform if one else f"{adapter.platform}:{seen}", Place(_local(adapter, seen)))
+            Choice(
+                adapter.platform if one else f"{adapter.platform}:{seen}",
+                Place(_local(adapter, seen)),
+                lane=Lane(_local(adapter, seen)),
+            )
             for seen in open_now
         ]
 
-    def _reachable(self, person: PersonId, place: Place, adapter: Adapter) -> Transaction[None]:
-        """Say at once what opening would find out: where there are no threads, a group means one's own lane there."""
-        if not isinstance(adapter, OpensThreads) or place.address.thread:
-            yield from must_be_known(person, place, self._rules)
+    def _flat(self, person: PersonId, place: Place, adapter: Adapter) -> Transaction[Lane | None]:
+        """The lane in a place where no thread can be opened: in a group that is one's own, if one is known there."""
+        if isinstance(adapter, OpensThreads) and not place.address.thread:
+            return None
+        yield from must_be_known(person, place, self._rules)
+        return lane_of(place, person, self._rules)
 
 
 _WHAT = {TERMINAL: "terminal", WEB: "page"}

@@ -10,18 +10,19 @@ from typing import assert_never
 from segue.core.access import MAY, Action, Standing
 from segue.core.codes import RANDOMNESS, make_code
 from segue.core.contracts import Ids, Transaction
-from segue.core.lanes import Address, Kind, account_key
+from segue.core.lanes import Address, Kind, Lane, Place, account_key
 from segue.core.messages import Arrival
-from segue.core.values import Moment
-from segue.errors import Refusal
+from segue.core.values import Moment, SessionId, Value
+from segue.errors import Refusal, Refused
 from segue.runtime.settings import AccountSettings, GatewaySettings
-from segue.store import access, deliveries, persons
+from segue.store import access, actors, deliveries, handoffs, persons
 from segue.store.access import Code, CodeKind, Scope
 from segue.store.persons import Met
 
 GIVEN = "Send me /link {code} from your other account within ten minutes. Whoever does becomes you: show it to nobody."
 IN_PRIVATE = "Ask me in a private chat: whoever read the code here could become you."
 LINKED = "You are one person in both places now."
+COMING = "Welcome. The conversation is on its way here."
 ALREADY = "You are one person in both places already."
 PAIRED = "{name} may talk to me in private now."
 WELCOME = "You may talk to me now."
@@ -36,6 +37,13 @@ class Trust(StrEnum):
     """Everybody is let in there, which says nothing about them anywhere else."""
 
 
+class Linked(Value, frozen=True):
+    """What became of `/link`, and the session that it began to hand off, if it did."""
+
+    text: str
+    session: str = ""
+
+
 class Linking:
     """Gives codes, and does what they are good for."""
 
@@ -44,15 +52,19 @@ class Linking:
         self._ids = ids
         self._randomness = randomness
 
-    def link(self, arrival: Arrival, met: Met, standing: Standing, typed: str, at: Moment) -> Transaction[str]:
+    def link(
+        self, arrival: Arrival, met: Met, lane: Lane, standing: Standing, typed: str, at: Moment
+    ) -> Transaction[Linked]:
         """What to answer to `/link`; nothing to a stranger who has guessed too often."""
         if not typed:
-            return (yield from self._give(arrival, met, at))
+            return Linked((yield from self._give(arrival, met, at)))
         found = yield from access.find_code(typed, met.person.id, self._secret(), at)
+        if isinstance(found, Code) and found.kind is CodeKind.HANDOFF:
+            return (yield from self._bring(found, arrival, met, lane, standing, at))
         answer = (yield from self._use(found, arrival, met, standing, at)) if isinstance(found, Code) else found
         if answer is Refusal.TOO_MANY_TRIES and standing is Standing.STRANGER:
-            return ""
-        return answer.value if isinstance(answer, Refusal) else answer
+            return Linked("")
+        return Linked(answer.value if isinstance(answer, Refusal) else answer)
 
     def _give(self, arrival: Arrival, met: Met, at: Moment) -> Transaction[str]:
         if arrival.place.kind is not Kind.DM:
@@ -72,7 +84,7 @@ class Linking:
                 paired = yield from access.pair(code, met.person.id, at)
                 yield from deliveries.notify(Address.parse(code.body), WELCOME, f"paired/{code.digest}", (), at)
                 return PAIRED.format(name=paired.name or "They")
-            case CodeKind.LINK:
+            case CodeKind.LINK | CodeKind.HANDOFF:
                 return (yield from self._join(code, arrival, met, standing, at))
             case _:
                 assert_never(code.kind)
@@ -87,10 +99,32 @@ class Linking:
             return (yield from access.wrong_code(met.person.id, at))
         yield from access.use_code(code, at)
         yield from persons.link(code.person, met.person.id, "link", code.person, self._ids(), at)
-        if standing is Standing.STRANGER and code.body == Trust.KNOWN:
+        if standing is Standing.STRANGER and code.body != Trust.PUBLIC:
             # To who asked for the code: if the two are parted again, the other is a stranger again.
             yield from access.grant(_account(arrival), code.person, Scope.DM, "link", code.person, at)
         return LINKED
+
+    def _bring(
+        self, code: Code, arrival: Arrival, met: Met, lane: Lane, standing: Standing, at: Moment
+    ) -> Transaction[Linked]:
+        """Let them in, make them one person, and hand the conversation off to this private chat."""
+        if arrival.place.kind is not Kind.DM:
+            return Linked(IN_PRIVATE)
+        joined = yield from self._join(code, arrival, met, standing, at)
+        if isinstance(joined, Refusal):
+            return Linked(joined.value)
+        if joined == ALREADY:
+            yield from access.use_code(code, at)
+        session, _, origin = code.body.partition(" ")
+        place = Place(lane.address, Kind.DM, arrival.place.name)
+        person = yield from actors.now(code.person)
+        try:
+            yield from handoffs.request(
+                self._ids(), SessionId(session), Lane.parse(origin), place, person, self._settings.handoff, at
+            )
+        except Refused as refused:
+            return Linked(f"{joined} {refused}")
+        return Linked(COMING, session)
 
     def _trust(self, arrival: Arrival) -> Trust:
         address = arrival.place.address

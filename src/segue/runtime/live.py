@@ -1,10 +1,13 @@
 """A window on a lane: a terminal or a page, with the whole transcript of its session, live, whoever speaks where.
 
 The wire is JSON objects, one a frame. From the window: `{"say": TEXT, "id": ID}`, `{"list": true}`,
-`{"search": WORDS}`, `{"resume": SESSION}`, `{"commands": true}`. To the window:
+`{"search": WORDS}`, `{"resume": SESSION}`, `{"commands": true}`, `{"invite": true}` for a way to take the conversation
+along, answered by `{"invitation": {"code", "links", "typed"}}`, and `{"handoff": DESTINATION, "session": SESSION,
+"yes": BOOLEAN}`, answered by `{"refused": TEXT, "mistake": BOOLEAN}` if that can't be. To the window:
 `{"session": {"id", "title"}, "transcript": [...]}` when it opens and whenever what was said isn't what it showed,
 `{"session": {...}, "entries": [...]}` as they come, `{"waiting": [...]}` after each of these with what has been said
-and not answered, `{"growing": TEXT}` while a reply is written, `{"notice": TEXT}` for what is in no transcript, and
+and not answered, `{"handoff": {"id", "state", "step", "to", "error"}}` while the conversation goes elsewhere,
+`{"growing": TEXT}` while a reply is written, `{"notice": TEXT}` for what is in no transcript, and
 `{"accepted": ID}` once a message is durable, before it is shown among those that wait or were answered.
 A window that lost its connection opens anew and is shown all of it again, so nothing is lost or doubled.
 """
@@ -21,13 +24,15 @@ from segue.core.commands import Spec
 from segue.core.contracts import Accepted, Letter
 from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Aside, Delivery, Speaker, Text, plain_text
-from segue.core.moves import Resume
+from segue.core.moves import Consent, Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.turns import TurnKind
 from segue.core.values import SessionId, Value
-from segue.errors import Refused
-from segue.runtime.watches import Arrived, Changed, Growing, Sight, Watches
-from segue.store import transcripts, turns
+from segue.errors import Invalid, Refused
+from segue.runtime.inviting import Invitation
+from segue.runtime.watches import Arrived, Changed, Growing, Moved, Sight, Watches
+from segue.store import handoffs, transcripts, turns
+from segue.store.handoffs import Handoff
 from segue.store.store import Store
 
 _SHORT = 80
@@ -57,6 +62,16 @@ class Host(Protocol):
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable."""
+        ...
+
+    async def invite(self, lane: Lane, person: Person) -> Invitation | None:
+        """A way to take a lane's conversation along to another platform."""
+        ...
+
+    async def hand_off(
+        self, session: SessionId, destination: str, person: Person, consent: Consent, window: Lane
+    ) -> Handoff:
+        """Hand a session off; raises `Refused` or `Invalid` if that can't be."""
         ...
 
 
@@ -91,6 +106,11 @@ class Window:
         self._growing = 0
         """The turn whose answer was last shown growing."""
         self._look_away: Callable[[], None] = _nothing
+        self._look_after: Callable[[], None] = _nothing
+        self._following: str | None = None
+        """The handoff of another lane that is shown here."""
+        self._handoff: dict[str, str] = {}
+        """What was last shown of a handoff from here."""
 
     async def show(self) -> None:
         """Show what happens until cancelled."""
@@ -111,6 +131,7 @@ class Window:
             leave()
             close()
             self._look_away()
+            self._look_after()
 
     async def say(self, id: str, text: str, at: float) -> None:
         """The person says something."""
@@ -121,6 +142,28 @@ class Window:
         if accepted is Accepted.DEAD:
             await self._send({"notice": "That can't be understood, so it isn't answered. Use other characters."})
         await self._tell()
+
+    async def invite(self) -> None:
+        """Show how the conversation can be taken along, if it can."""
+        store = self._gateway.store
+        person = await store.person(self._identity)
+        found = await self._gateway.invite(await store.lane(self._place, person), person)
+        if found is not None:
+            await self._send({"invitation": {"code": found.code, "links": found.links, "typed": found.typed}})
+
+    async def hand_off(self, session: str, destination: str, consent: Consent) -> None:
+        """Hand a session off, wherever it is spoken to, and show how far that is."""
+        store = self._gateway.store
+        person = await store.person(self._identity)
+        lane = await store.lane(self._place, person)
+        try:
+            asked = await self._gateway.hand_off(SessionId(session), destination, person, consent, lane)
+        except (Refused, Invalid) as error:
+            await self._send({"refused": str(error), "mistake": isinstance(error, Invalid)})
+            return
+        self._following = asked.id
+        self._look_after = self._gateway.watches.watch(asked.session, self._see)
+        self._see(Moved())
 
     async def list_commands(self) -> None:
         """Show what can be typed."""
@@ -194,12 +237,34 @@ class Window:
                     await self._send({"growing": sight.text})
             case Arrived() | Changed():
                 await self._refresh(lane)
+            case Moved():
+                await self._show_handoff(lane)
             case Delivery():
                 await self._refresh(lane)
                 # An answer in a session that this lane left before it was there stands nowhere else here.
                 left = sight.session != self._session and sight.entry > self._told[sight.session]
                 if left or not sight.entry:
                     await self._send({"notice": sight.text})
+
+    async def _show_handoff(self, lane: Lane) -> None:
+        """How far the conversation is on its way to another place; once it is there, this lane has let it go."""
+        driver = self._gateway.store.driver
+        followed = self._following
+        found = await (driver.read(handoffs.read, followed) if followed else driver.read(handoffs.last_from, lane))
+        if found is None:
+            return
+        shown = {
+            "id": found.id,
+            "state": str(found.state),
+            "step": str(handoffs.progress(found)),
+            "to": found.place,
+            "error": found.error or "",
+        }
+        if shown != self._handoff:
+            self._handoff = shown
+            await self._send({"handoff": shown})
+        if found.settled is not None:
+            await self._refresh(lane)
 
     async def _refresh(self, lane: Lane) -> None:
         """Show what is new; all of it if what was shown isn't what was said any more."""

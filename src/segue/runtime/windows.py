@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from segue.adapters.local import TERMINAL, WEB, Local
+from segue.core.moves import Consent
 from segue.errors import Invalid, StoreError
 from segue.runtime.door import COOKIE, Door
 from segue.runtime.live import Host, Seat, Window
@@ -122,6 +123,10 @@ class Windows:
         match frame:
             case {"say": str(said), "id": str(id)}:
                 await window.say(id, said, time.time())
+            case {"handoff": str(destination), "session": str(session), "yes": bool(yes)}:
+                await window.hand_off(session, destination, Consent.GIVEN if yes else Consent.ASKED)
+            case {"invite": True}:
+                await window.invite()
             case {"commands": True}:
                 await window.list_commands()
             case {"list": True}:

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from segue.core.codes import digest
 from segue.core.contracts import Transaction
-from segue.core.lanes import Identity, Kind, Lane, Person
-from segue.core.values import Moment, PersonId, Value
+from segue.core.lanes import Identity, Kind, Lane, Person, account_key
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal
 from segue.store import actors, persons
 from segue.store.rows import person_of
@@ -67,9 +67,11 @@ class CodeKind(StrEnum):
     """The host types it: the stranger who was given it may speak in private."""
     LINK = "link"
     """Whoever types it is the person who was given it."""
+    HANDOFF = "handoff"
+    """The same, and the conversation in which it was given comes to where it is typed."""
 
 
-LIFETIME = {CodeKind.PAIRING: 3600.0, CodeKind.LINK: 600.0}
+LIFETIME = {CodeKind.PAIRING: 3600.0, CodeKind.LINK: 600.0, CodeKind.HANDOFF: 600.0}
 """Seconds for which a code works."""
 
 
@@ -152,6 +154,15 @@ def give_link(person: PersonId, account: str, body: str, code: str, secret: str,
     """Give a person a code to join another identity with; the one that they were given here before works no more."""
     key = yield from _hold_codes(secret)
     yield from _keep(Code(digest(key, code), CodeKind.LINK, account, person, body), at)
+
+
+def give_handoff(
+    person: PersonId, lane: Lane, session: SessionId, code: str, secret: str, at: Moment
+) -> Transaction[None]:
+    """Give a person a code that brings a conversation to where they type it."""
+    key = yield from _hold_codes(secret)
+    account = account_key(lane.address.platform, lane.address.account)
+    yield from _keep(Code(digest(key, code), CodeKind.HANDOFF, account, person, f"{session} {lane.key}"), at)
 
 
 def find_code(typed: str, by: PersonId, secret: str, at: Moment) -> Transaction[Code | Refusal]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from segue.core.contracts import Row, Transaction
-from segue.core.destinations import shown
+from segue.core.destinations import OWN, shown
 from segue.core.handoffs import Patience, Progress, State, Step, after, deadline
 from segue.core.lanes import Address, Kind, Lane, Place, Rules
 from segue.core.messages import Text
@@ -29,9 +29,12 @@ from segue.store.statements import q
 from segue.store.transactions import Moved
 from segue.store.turns import Ask, Claim, Finish, Finished, Outcome, keys_between
 
-SILENT = "the agent said nothing"
-"""Why a handoff failed whose opening turn has no answer."""
-STOPPED = "it was stopped"
+_WHY = {
+    Outcome.ANSWERED: "the agent said nothing",
+    Outcome.FAILED: "the agent failed",
+    Outcome.STOPPED: "it was stopped",
+}
+"""Why a handoff came to nothing whose opening turn ended so."""
 LATE = "nothing happened for too long"
 _AT_ONCE = 64
 
@@ -227,7 +230,7 @@ def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transac
     if done.outcome is not Outcome.ANSWERED or not done.replies:
         found = yield from _held(rows[0][0])
         yield from turns.check(held)
-        why = STOPPED if done.outcome is Outcome.STOPPED else done.error or SILENT
+        why = _WHY[done.outcome]
         state = State.CANCELLED if done.outcome is Outcome.STOPPED else State.FAILED
         yield from _undo(found, state, why, at)
         yield from _say_why(found, state, why, at)
@@ -262,8 +265,10 @@ def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
         yield from moves.bind(origin, None, Why.HANDOFF, found.by, found.move, at)
     yield q.settle_handoff(handoff=found.id, state=after(found.state, Step.COMPLETE), error=None, at=at)
     yield q.go_on(session=found.session, turn=0)
-    text = f"This conversation goes on in {found.place}. /resume brings it back here."
-    yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/done", (), at)
+    if found.origin.address.platform not in OWN:
+        # A terminal and a page are shown each step of it.
+        text = f"This conversation goes on in {found.place}. /resume brings it back here."
+        yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/done", (), at)
 
 
 def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:

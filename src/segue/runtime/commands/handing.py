@@ -6,19 +6,20 @@ from collections.abc import Sequence
 
 import msgspec
 
+from segue.core.access import Standing
 from segue.core.contracts import Ids, Transaction
 from segue.core.destinations import parse
 from segue.core.handoffs import Patience
 from segue.core.lanes import Lane, Place
-from segue.core.moves import Consent
+from segue.core.moves import Actor, Consent, Limits, Resume
 from segue.core.transcripts import Role, Session
-from segue.core.values import Moment, PersonId
-from segue.errors import Refusal, Refused
+from segue.core.values import Moment, PersonId, SessionId
+from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.commands.agreeing import Agreeing
 from segue.runtime.commands.asking import Answer, Request, Table, bound, counted, name
 from segue.runtime.destinations import Choice, Destinations
 from segue.runtime.replica import HANDOFF
-from segue.store import handoffs, questions, sessions, transcripts
+from segue.store import handoffs, moves, questions, sessions, transcripts
 
 READERS = "handoff"
 """The kind of question whether more people may read a session where it is handed off to."""
@@ -56,14 +57,38 @@ class Handing:
             return (yield from self._ask(request, session, found[0]))
         return (yield from self._begin(request, session, found[0]))
 
-    def request(
-        self, session: Session, origin: Lane, place: Place, person: PersonId, at: Moment
+    def order(
+        self, session: SessionId, typed: str, person: PersonId, consent: Consent, window: Lane, at: Moment
     ) -> Transaction[handoffs.Handoff]:
-        """Ask for a handoff to a place that its person may hand off to."""
-        return (yield from handoffs.request(self._ids(), session.id, origin, place, person, self._patience, at))
+        """What a script of the host's asks for: a handoff of a session from where it was spoken to last.
+
+        One that is spoken to from nowhere leaves from the script's own window.
+        """
+        own = yield from sessions.own(session, person)
+        speaking = yield from sessions.lanes(own.id)
+        others = [lane for lane in speaking if lane != window]
+        origin = others[0] if others else window
+        found = yield from self._destinations.find(parse(typed), person, Standing.HOST, origin.address)
+        if len(found) > 1:
+            names = ", ".join(choice.name for choice in found)
+            raise Invalid("destination", f"more than one place goes by {typed!r}", f"Name one of {names}.")
+        choice = found[0]
+        if Consent.GIVEN not in (choice.consent, consent):
+            raise Invalid("destination", f"in {choice.name} {choice.readers}", "Say so with --yes if they may.")
+        if origin not in speaking:
+            yield from moves.make(Resume(window, own.id), Actor(person), Limits(), self._ids(), at)
+        return (yield from self._request(own, origin, choice, person, at))
+
+    def _request(
+        self, session: Session, origin: Lane, choice: Choice, person: PersonId, at: Moment
+    ) -> Transaction[handoffs.Handoff]:
+        there = (yield from sessions.bound(choice.lane)) if choice.lane else None
+        if there is not None and there.id == session.id:
+            raise Refused(Refusal.SAME_LANE)
+        return (yield from handoffs.request(self._ids(), session.id, origin, choice.place, person, self._patience, at))
 
     def _begin(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
-        yield from self.request(session, request.lane, choice.place, request.met.person.id, request.at)
+        yield from self._request(session, request.lane, choice, request.met.person.id, request.at)
         text = f"Handing {name(session)} off to {choice.name}: {choice.readers}. /handoff cancel stops it."
         return Answer(text, hint=HANDOFF + session.id)
 

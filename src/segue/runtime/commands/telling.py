@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.core.contracts import Ids, Transaction
 from segue.core.messages import Text
 from segue.core.moves import Actor, Limits, Why
+from segue.core.transcripts import Entry, Role
 from segue.core.turns import TurnKind
 from segue.core.values import Moment
 from segue.errors import Refusal, Refused
@@ -62,13 +63,19 @@ class Telling:
 
 
 def _last_said(request: Request) -> Transaction[Moment]:
-    """When something was last said in the lane's session, answered or not."""
+    """When somebody last said something in the lane's session, answered or not."""
     session = yield from sessions.bound(request.lane)
     if session is None:
         return 0.0
-    said = yield from transcripts.entry(session.tip)
+    # What the agent says unasked, such as the opening of a handoff, begins no exchange.
+    path = yield from transcripts.path(session.tip, lambda newest: any(map(_by_person, newest)))
+    said = [entry.at for entry in path if _by_person(entry)]
     waiting = yield from turns.waiting(session.id, _WAITING)
-    return max(said.at if said else 0.0, waiting[-1].accepted if waiting else 0.0)
+    return max(said[-1] if said else 0.0, waiting[-1].accepted if waiting else 0.0)
+
+
+def _by_person(entry: Entry) -> bool:
+    return entry.author.role is Role.PERSON
 
 
 def _queued(request: Request, kind: TurnKind, words: str = "") -> Transaction[Answer]:

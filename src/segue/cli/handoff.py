@@ -1,0 +1,76 @@
+"""`segue handoff`: move a session to another place, from a script."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+
+import click
+
+from segue.cli.client import Client, NoGateway, connected
+from segue.cli.opening import config_here, named, opened
+from segue.cli.showing import json_option, print_json, printable
+from segue.core.handoffs import State
+from segue.core.values import SessionId, Value
+from segue.errors import SegueError
+
+
+class Outcome(Value, frozen=True):
+    """What became of a handoff."""
+
+    id: str
+    session: SessionId
+    state: str
+    to: str
+    error: str = ""
+
+
+class Mistaken(click.ClickException):
+    """Something to put right in the command."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.argument("session")
+@click.argument("destination")
+@click.option("--yes", is_flag=True, help="More people may read the session there.")
+@json_option
+def command(session: str, destination: str, *, yes: bool, as_json: bool) -> None:
+    """Move SESSION, by id or title, to DESTINATION, and wait until its agent has spoken there.
+
+    DESTINATION is PLATFORM, ACCOUNT or PLATFORM.ACCOUNT, or one with :CHAT. Exit codes: 0 it is there, 1 it stayed
+    where it was, 2 there is no such session or place.
+    """
+    outcome = asyncio.run(_hand_off(session, destination, yes=yes, quiet=as_json))
+    if as_json:
+        print_json(outcome)
+    elif outcome.state == State.DONE:
+        click.echo(f"The conversation goes on in {printable(outcome.to)}.")
+    else:
+        click.echo(f"The conversation stayed where it was: {printable(outcome.error)}.", err=True)
+    if outcome.state != State.DONE:
+        raise SystemExit(1)
+
+
+async def _hand_off(session: str, destination: str, *, yes: bool, quiet: bool) -> Outcome:
+    config = config_here()
+    async with opened(config) as (store, host):
+        id = (await named(store, host, session)).id
+    async with connected(config.data, f"{getpass.getuser()}:{id}:handoff") as client:
+        await client.hand_off(id, destination, yes=yes)
+        return await _follow(client, id, quiet=quiet)
+
+
+async def _follow(client: Client, session: SessionId, *, quiet: bool) -> Outcome:
+    async for frame in client.frames():
+        if "refused" in frame:
+            raise (Mistaken if frame["mistake"] else SegueError)(frame["refused"])
+        if "handoff" not in frame:
+            continue
+        shown = frame["handoff"]
+        if shown["state"] in (State.DONE, State.FAILED, State.CANCELLED):
+            return Outcome(shown["id"], session, shown["state"], shown["to"], shown["error"])
+        if not quiet:
+            click.echo(f"{shown['to']}: {shown['step']}", err=True)
+    raise NoGateway("The gateway has gone; when it runs again, the handoff goes on or is taken back: `segue serve`.")

@@ -1,0 +1,317 @@
+"""A conversation moves to another place, live: it is there when its first message is, and else it never left."""
+
+import pytest
+
+from segue.core.handoffs import Patience, State
+from segue.core.lanes import Identity, Kind, Lane
+from segue.testing.agents import Doom, Pause
+from segue.testing.faults import Call, Fault
+from segue.testing.personas import PERSONAS, Discord, Persona, Slack, Telegram, WhatsApp
+from segue.testing.platform import Threads
+from tests.stories.moving_house import HERE, Street
+
+CATS = HERE.format(last="about cats")
+THERE = "This conversation goes on in {}.two. /resume brings it back here."
+STAYS = "The conversation is still here."
+
+
+@pytest.mark.parametrize("kind", [Kind.DM, Kind.GROUP])
+@pytest.mark.parametrize("persona", PERSONAS, ids=lambda persona: persona.name)
+async def test_a_conversation_goes_on_in_the_new_place(database: str, persona: type[Persona], kind: Kind) -> None:
+    street = Street(Slack("one"), persona("two"))
+    street.home = street.destination.dm(street.there) if kind is Kind.DM else street.destination.group("lobby")
+    async with street.opened(database):
+        await street.talks()
+        session = await street.session()
+        assert "Handing “Cats” off to" in await street.says("/handoff two")
+        chat = street.home
+        if persona.threads is not Threads.NONE and (persona, kind) != (Discord, Kind.DM):
+            chat = await street.home.sees_thread()
+            assert chat.title == "Cats"
+        await chat.reads(CATS)
+        await street.dm.reads(THERE.format(persona.name))
+        [lane] = await street.store.lanes_of(session.id)
+        assert await street.says("and dogs?", street.there, chat) == "You said: and dogs?"
+        # The lane of what was opened is the lane of the first reply there.
+        assert await street.store.lanes_of(session.id) == [lane]
+        path = await street.store.path(session.id)
+        assert [entry.text for entry in path if entry.text] == [
+            "about cats",
+            "You said: about cats",
+            CATS,
+            "and dogs?",
+            "You said: and dogs?",
+        ]
+        assert await street.bound(street.dm) is None
+        assert (await street.last()).state is State.DONE
+
+
+async def test_whoever_takes_it_back_takes_both_sides_back(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        assert await street.says("before", street.there, street.home) == "You said: before"
+        former = await street.bound(street.home)
+        await street.talks()
+        session = await street.session()
+        await street.says("/handoff whatsapp")
+        await street.home.reads(CATS)
+        await street.dm.reads(THERE.format("whatsapp"))
+        assert "handoff" in await street.says("/undo", street.there, street.home)
+        assert (await street.session()).id == session.id
+        assert await street.bound(street.home) == former
+
+
+async def test_where_a_thread_is_refused_the_place_itself_will_do(database: str) -> None:
+    street = Street(Slack("one"), Telegram("two"))
+    street.home = street.destination.group("lobby")
+    street.destination.misbehaves(Fault.REFUSES, Call.OPEN_THREAD)
+    async with street.opened(database):
+        await street.talks()
+        session = await street.session()
+        await street.says("/handoff two")
+        await street.home.reads(CATS)
+        assert street.home.threads == []
+        await street.dm.reads(THERE.format("telegram"))
+        # A flat group means one's own lane there.
+        [lane] = await street.store.lanes_of(session.id)
+        assert lane == Lane(street.home.address, (await street.store.person(street.there.identity)).id)
+        assert await street.says("and dogs?", street.there, street.home) == "You said: and dogs?"
+        assert await street.store.lanes_of(session.id) == [lane]
+
+
+async def test_what_is_said_meanwhile_waits_and_is_answered_where_it_was_said(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.talks()
+        session = await street.session()
+        pause = Pause()
+        street.agent.will("Hello ", pause, "there.")
+        await street.says("/handoff two")
+        await pause.reached()
+        street.ann.says("from the old place", street.dm)
+        await street.origin.settles()
+        street.there.says("from the new place", street.home)
+        await street.destination.settles()
+        pause.over()
+        await street.home.reads("Hello there.")
+        await street.dm.reads("You said: from the old place\n\n(This is from “Cats”.)")
+        await street.home.reads("You said: from the new place")
+        texts = [entry.text for entry in await street.store.path(session.id) if entry.text]
+        assert texts[2:] == [
+            "Hello there.",
+            "from the old place",
+            "You said: from the old place",
+            "from the new place",
+            "You said: from the new place",
+        ]
+
+
+@pytest.mark.parametrize("typed", ["/new", "/resume Cats", "/handoff two", "/branch", "/undo"])
+async def test_nothing_else_moves_a_conversation_on_its_way(database: str, typed: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.talks()
+        pause = Pause()
+        street.agent.will(pause, "Hello there.")
+        await street.says("/handoff two")
+        await pause.reached()
+        street.ann.says(typed, street.dm)
+        await street.origin.settles()
+        pause.over()
+        await street.home.reads("Hello there.")
+        await street.dm.reads(THERE.format("whatsapp"))
+        assert len([chat for chat in (street.dm, street.home) if await street.bound(chat)]) == 1
+
+
+async def test_cancelled_while_the_agent_writes_it_never_left(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.says("before", street.there, street.home)
+        former = await street.bound(street.home)
+        await street.talks()
+        session = await street.session()
+        pause = Pause()
+        street.agent.will("Hello ", pause, "there.")
+        await street.says("/handoff two")
+        await pause.reached()
+        assert STAYS in await street.says("/handoff cancel")
+        await street.agent.idle()
+        assert await street.says("and dogs?") == "You said: and dogs?"
+        assert await street.says("after", street.there, street.home) == "You said: after"
+        assert (await street.session()).id == session.id
+        again = await street.bound(street.home)
+        assert former is not None
+        assert again is not None
+        assert again.id == former.id
+        assert street.home.replies == ["You said: before", "You said: after"]
+        assert (await street.last()).state is State.CANCELLED
+        assert await street.says("/handoff cancel") == "No handoff is on its way from here."
+
+
+async def test_what_slips_out_after_all_is_followed_by_where_the_conversation_is(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    street.destination.misbehaves(Fault.HANGS)
+    async with street.opened(database):
+        await street.talks()
+        session = await street.session()
+        before = session.tip
+        await street.says("/handoff two")
+        await street.destination.called(Call.SEND)
+        assert STAYS in await street.says("/handoff cancel")
+        street.destination.recovers()
+        await street.home.reads("This conversation didn't move here: it goes on in slack.one.")
+        assert street.home.replies[-1].startswith("This conversation didn't move here")
+        assert (await street.last()).state is State.CANCELLED
+        assert (await street.session()).tip == before
+        assert await street.bound(street.home) is None
+
+
+async def test_without_progress_it_fails_and_says_so(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    street.patience = Patience(progress=0.3)
+    async with street.opened(database):
+        await street.talks()
+        before = (await street.session()).tip
+        street.agent.will(Doom.HANGS)
+        await street.says("/handoff two")
+        await street.dm.reads(f"The handoff to whatsapp.two failed: nothing happened for too long. {STAYS}")
+        assert (await street.last()).state is State.FAILED
+        assert (await street.session()).tip == before
+        assert await street.says("and dogs?") == "You said: and dogs?"
+        assert street.home.replies == []
+        await street.agent.idle()
+
+
+async def test_an_agent_that_fails_or_says_nothing_moves_nothing(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.talks()
+        before = (await street.session()).tip
+        street.agent.will("")
+        await street.says("/handoff two")
+        await street.dm.reads(f"The handoff to whatsapp.two failed: the agent said nothing. {STAYS}")
+        for _ in range(3):
+            street.agent.will(RuntimeError("no"))
+        await street.says("/handoff two")
+        await street.dm.reads(f"The handoff to whatsapp.two failed: the agent failed. {STAYS}")
+        assert (await street.session()).tip == before
+        assert await street.says("and dogs?") == "You said: and dogs?"
+        assert street.home.replies == []
+
+
+async def test_a_place_that_takes_no_message_gives_the_conversation_back(database: str) -> None:
+    street = Street(Slack("one"), Telegram("two"))
+    street.home = street.destination.dm(street.there)
+    street.destination.misbehaves(Fault.REFUSES, Call.SEND)
+    async with street.opened(database):
+        await street.talks()
+        before = (await street.session()).tip
+        await street.says("/handoff two")
+        text = await street.dm.reads_some(4)
+        assert text[3].startswith("The handoff to telegram.two failed:")
+        assert text[3].endswith(STAYS)
+        session = await street.session()
+        assert session.tip == before
+        assert [lane.address for lane in await street.store.lanes_of(session.id)] == [street.dm.address]
+
+
+async def test_others_hand_off_to_a_private_chat_of_their_own(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.group("the host's lobby")
+    street.hosts = (Identity("whatsapp", "two", "somebody else"),)
+    async with street.opened(database):
+        await street.talks()
+        assert "/link first" in await street.says("/handoff two")
+        assert await street.says("hello", street.there, street.destination.dm(street.there)) == "You said: hello"
+        one, two = [await street.store.person(who.identity) for who in (street.ann, street.there)]
+        await street.store.link(one, two)
+        assert "only you can read there" in await street.says("/handoff two")
+        await street.destination.dm(street.there).reads(CATS)
+        assert street.home.replies == []
+        await street.dm.reads(THERE.format("whatsapp"))
+
+
+async def test_what_cannot_be_is_refused_at_once_with_the_reason(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.hosts = (street.ann.identity,)
+    async with street.opened(database):
+        assert await street.says("/handoff two") == (
+            "No session is open here. Write something to start one, or /resume an old one."
+        )
+        await street.talks()
+        assert await street.says("/handoff telegram") == (
+            "destination: 'telegram' isn't connected. Connected are slack.one, whatsapp.two."
+        )
+        assert "whatsapp.two has no home" in await street.says("/handoff whatsapp.two")
+        assert "nobody has spoken in 'x:y'" in await street.says("/handoff two:x:y")
+        assert "is no place" in await street.says("/handoff two:")
+        lobby = street.destination.group("lobby")
+        somebody = street.destination.person("Bob")
+        await street.says("hello", somebody, lobby)
+        # There are no threads there and nobody knows Ann, so that no lane is hers.
+        assert "/link first" in await street.says(f"/handoff two:{lobby.id}")
+        await street.says("/home")
+        pause = Pause()
+        street.agent.will(pause, "slow")
+        street.ann.says("take your time", street.dm)
+        await pause.reached()
+        assert "A turn is running or waiting" in await street.says("/handoff slack")
+        pause.over()
+        await street.dm.reads("slow")
+
+
+async def test_a_chat_that_is_no_home_needs_a_yes(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    lobby = street.destination.group("lobby")
+    async with street.opened(database):
+        await street.talks()
+        await street.says("hello", street.destination.person("Bob"), lobby)
+        asked = await street.says(f"/handoff two:{lobby.id}")
+        assert "everyone in lobby can read there: 2 messages of “Cats”; 1 other person has spoken there" in asked
+        assert "Handing" in await street.says("/yes")
+        await lobby.reads(CATS)
+
+
+async def test_which_of_two_is_asked_back_and_what_is_connected_is_offered(database: str) -> None:
+    street = Street(WhatsApp("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.says("/home")
+        await street.talks()
+        asked = await street.says("/handoff whatsapp")
+        assert asked.splitlines() == [
+            "Which one do you mean?",
+            "1. whatsapp.one: only you can read there",
+            "2. whatsapp.two: only you can read there",
+            "/handoff N goes there.",
+        ]
+        assert "already in that place" in await street.says("/handoff 1")
+        assert "2. whatsapp.two: only you can read there" in await street.says("/handoff")
+        assert "Handing" in await street.says("/handoff 2")
+        await street.home.reads(CATS)
+
+
+async def test_it_goes_there_and_back_again(database: str) -> None:
+    street = Street(Slack("one"), Telegram("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.says("/home")
+        await street.talks()
+        session = await street.session()
+        await street.says("/handoff two")
+        thread = await street.home.sees_thread()
+        await thread.reads(CATS)
+        await street.dm.reads(THERE.format("telegram"))
+        assert "Handing" in await street.says("/handoff slack", street.there, thread)
+        back = await street.dm.sees_thread()
+        await back.reads(CATS)
+        await thread.reads("This conversation goes on in slack.one. /resume brings it back here.")
+        [lane] = await street.store.lanes_of(session.id)
+        assert lane == Lane(back.address)
