@@ -77,6 +77,7 @@ def test_a_session_that_nobody_talks_to_is_told_so() -> None:
     told = section(Facts((), Voices.ONE), NoVeil())
     assert "Place: none" in told
     assert "can:" not in told
+    assert "Person" not in told
 
 
 def test_how_people_are_mentioned_is_told() -> None:

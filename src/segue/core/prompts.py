@@ -88,6 +88,8 @@ def _places(facts: Facts, veil: Veil) -> Iterable[str]:
 
 
 def _people(facts: Facts, veil: Veil) -> Iterable[str]:
+    if facts.voices is Voices.ONE and not facts.places and not facts.name:
+        return
     if facts.voices is Voices.ONE:
         name = quoted(veil.text(facts.name, _near(facts))) if facts.name else "somebody without a name"
         who = facts.identity
