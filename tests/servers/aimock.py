@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -67,6 +69,7 @@ async def aimock(folder: Path, fixtures: Sequence[Fixture]) -> AsyncIterator[Aim
         *(*command, "--config", str(folder / "aimock.json"), "--port", "0", "--host", "127.0.0.1"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
     )
     assert process.stdout is not None
     reading: asyncio.Task[bytes] | None = None
@@ -82,7 +85,8 @@ async def aimock(folder: Path, fixtures: Sequence[Fixture]) -> AsyncIterator[Aim
         async with httpx2.AsyncClient(trust_env=False) as client:
             yield Aimock(found[0].decode(), client)
     finally:
-        process.kill()
+        # `node` may be a program that starts the real one: all of it ends.
+        os.killpg(process.pid, signal.SIGKILL)
         if reading is not None:
             await reading
         await process.wait()

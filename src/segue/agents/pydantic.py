@@ -8,7 +8,8 @@ is in the journal by then, and isn't done again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from msgspec.structs import replace
@@ -76,18 +77,19 @@ class PydanticAgent:
         self._sleep = sleep
         self.window = window or _window(agent)
 
-    async def answer(self, work: Work) -> AsyncIterator[Event]:
+    async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
         """The reply as it comes."""
         done: list[Part] = []
         failed = 0
         while True:
             told = len(done)
             try:
-                async for event in self._run(work, done):
-                    if not isinstance(event, Usage):
-                        done.append(event)
-                        failed = 0
-                    yield event
+                async with aclosing(self._run(work, done)) as events:
+                    async for event in events:
+                        if not isinstance(event, Usage):
+                            done.append(event)
+                            failed = 0
+                        yield event
             except (ModelAPIError, UnexpectedModelBehavior) as error:
                 # After a result a response begins: nothing of it was told yet.
                 fresh = len(done) == told or isinstance(done[-1], ToolResult)
@@ -119,7 +121,7 @@ class PydanticAgent:
             raise Invalid("summary", "the model summed up to nothing", "Try again.")
         return done.output
 
-    async def _run(self, work: Work, done: Sequence[Part]) -> AsyncIterator[Event]:
+    async def _run(self, work: Work, done: Sequence[Part]) -> AsyncGenerator[Event, None]:
         """One run of the agent, from what was said and done so far."""
         messages = await history(work, done)
         toolsets = [GatewayTools(work.tools)] if work.tools.offered else []
