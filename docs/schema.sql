@@ -420,28 +420,34 @@ create table keeps (
 
 create table schedules (
   id text primary key,
+  call text not null unique,
   session text not null references sessions (id),
+  lane text references lanes (key),
   owner text not null references persons (id),
   task text not null,
   line text not null,
   zone text not null,
   deliver text not null,
+  route text not null,
   since real not null,
   due real,
   ended real,
-  check (ended is not null or due is not null)
+  check ((ended is null) = (due is not null))
 ) strict;
 create index schedules_due on schedules (due) where ended is null;
+create index schedules_of_owner on schedules (owner) where ended is null;
 
 create table runs (
   schedule text not null references schedules (id),
   due real not null,
   session text references sessions (id),
   turn integer,
-  missed real,
+  missed integer not null,
   at real not null,
+  kept real,
   primary key (schedule, due)
 ) strict;
+create index runs_unkept on runs (schedule, due) where kept is null;
 
 create table grants (
   id integer primary key,

@@ -55,6 +55,7 @@ class Refusal(Enum):
     NOT_ALLOWED = "You may not do that here."
     WRONG_CODE = "That code doesn't work. A code works once and not for long: ask for a new one."
     TOO_MANY_TRIES = "Too many codes that didn't work. Try again in ten minutes."
+    NO_SCHEDULE = "No scheduled work of yours goes by that. /schedules lists it."
     NO_HANDOFF = "No handoff is on its way from here."
     HANDOFF_RUNNING = "This session is being handed off. Wait for it, or cancel it first."
 

@@ -56,7 +56,7 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
         _close_later(agent, stack)
         for adapter in adapters:
             _close_later(adapter, stack)
-        settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts))
+        settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts), data=str(config.data))
         runs = await stack.enter_async_context(
             Gateway(
                 store,

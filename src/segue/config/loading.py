@@ -17,6 +17,7 @@ from segue.config.sections import (
     DeliveriesSection,
     LanesSection,
     ReplicaSection,
+    SchedulesSection,
     ServerSection,
     StoreSection,
     TurnsSection,
@@ -31,7 +32,19 @@ from segue.plugins import MakesAgent
 from segue.runtime.settings import GatewaySettings, Redaction
 from segue.store.arrivals import Settings
 
-SECTIONS = ("agent", "context", "deliveries", "lanes", "owners", "replica", "resets", "server", "store", "turns")
+SECTIONS = (
+    "agent",
+    "context",
+    "deliveries",
+    "lanes",
+    "owners",
+    "replica",
+    "resets",
+    "schedules",
+    "server",
+    "store",
+    "turns",
+)
 _POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -114,6 +127,7 @@ def _gateway(
         poll=replica.poll,
         grace=replica.grace,
         ending=read_ending(said.get("resets", {}), tables),
+        zone=tables.section(said, "schedules", SchedulesSection).zone,
     )
 
 

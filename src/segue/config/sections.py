@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
+from segue.core.resets import Policy
 from segue.core.values import Value
 from segue.errors import Invalid
 from segue.runtime.settings import AccountSettings, Blind, Busy, GatewaySettings, Mentions, Quotes, Streams
@@ -75,6 +76,16 @@ class ReplicaSection(Value, frozen=True):
     lease: Seconds = _DEFAULT.lease
     poll: Seconds = _DEFAULT.poll
     grace: Annotated[float, Meta(ge=0, le=3600)] = _DEFAULT.grace
+
+
+class SchedulesSection(Value, frozen=True):
+    """[schedules]: how times are meant."""
+
+    zone: str = _DEFAULT.zone
+
+    def __post_init__(self) -> None:
+        # The same words for the same mistake as in [resets].
+        Policy(zone=self.zone)
 
 
 class ServerSection(Value, frozen=True):

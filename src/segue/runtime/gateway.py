@@ -28,10 +28,12 @@ from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
 from segue.runtime.replica import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS, Replica
 from segue.runtime.resets import Sweep
+from segue.runtime.schedules import Planner, Schedules
 from segue.runtime.settings import GatewaySettings
 from segue.runtime.tools import Toolbox
 from segue.runtime.tools.children import Children
 from segue.runtime.tools.reading import Reading
+from segue.runtime.tools.scheduling import Scheduling
 from segue.runtime.tools.sending import Messages
 from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
@@ -82,6 +84,9 @@ class Gateway:
         self._messages = Messages(
             self._patient, self._adapters, self.watches, self.settings.routing.limits, self.settings.poll, clock
         )
+        planner = Planner(self._adapters, self.settings)
+        self._schedules = Schedules(self._patient, planner, self.settings, clock)
+        scheduling = Scheduling(self._patient, planner, self._real, clock, self._ids)
         self._turns = Turns(
             self._patient,
             agent,
@@ -93,7 +98,7 @@ class Gateway:
             self.metrics,
             tracing,
             self.watches,
-            Toolbox((*children.offers, *self._messages.offers, *Reading(self._patient).offers)),
+            Toolbox((*children.offers, *self._messages.offers, *Reading(self._patient).offers, *scheduling.offers)),
             probe,
         )
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems)
@@ -220,6 +225,7 @@ class Gateway:
                     group.create_task(self._forget(), name="forget")
                     group.create_task(self._messages.sweep(), name="answers")
                     group.create_task(self._sweep.run(), name="sweep")
+                    group.create_task(self._schedules.run(), name="schedules")
                     group.create_task(self._handoffs.run(), name="handoffs")
                     for outbox in self._outboxes.values():
                         group.create_task(outbox.run(), name="outbox")
@@ -267,6 +273,9 @@ class Gateway:
             self._spawn(self._turns.look(SessionId(topic.removeprefix(LOOK))))
         if topic.startswith(SAID):
             self.watches.tell(SessionId(topic.removeprefix(SAID)), Changed())
+
+    async def _real(self, said: str, session: SessionId) -> str:
+        return await self._turns.prompt.real(said, session)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -117,5 +117,9 @@ class GatewaySettings(Value, frozen=True):
     """Seconds that running turns get to finish when the gateway stops."""
     ending: str = ""
     """What an agent is asked when a session of its is over, unless it has words of its own; empty: nothing."""
+    zone: str = "UTC"
+    """The time zone in which people mean the times of scheduled work, unless they name another."""
+    data: str = ""
+    """The data folder, where scheduled work leaves its files; empty if there is none."""
     sweep: float = 30.0
     """Seconds between looks for sessions that are over."""

@@ -14,9 +14,11 @@ from segue.runtime.commands.homing import Homing
 from segue.runtime.commands.looking import Looking
 from segue.runtime.commands.moving import Moving
 from segue.runtime.commands.telling import Telling
+from segue.runtime.commands.timing import Timing
 from segue.runtime.destinations import Destinations
 from segue.runtime.homes import Homes
 from segue.runtime.linking import Linking
+from segue.runtime.schedules import Planner
 from segue.runtime.settings import GatewaySettings
 
 
@@ -42,6 +44,7 @@ class Commands:
             **Looking(problems).table,
             **Moving(self.agreeing, ids).table,
             **Telling(limits, ids).table,
+            **Timing(Planner(adapters, settings), ids).table,
         }
 
     @property

@@ -95,30 +95,40 @@ create table keeps (
   primary key (session, why)
 ) {strict};
 
+-- Work for later: `call` is its key, by which it is made once; `line` says when it is due again, empty for once; `lane` and
+-- `route` are where it was asked for, or the place to deliver to.
 create table schedules (
   id {key} primary key,
+  call {key} not null unique,
   session {key} not null references sessions (id),
+  lane {key} references lanes (key),
   owner {key} not null references persons (id),
   task text not null,
   line text not null,
   zone text not null,
   deliver text not null,
+  route {key} not null,
   since {real} not null,
   due {real},
   ended {real},
-  check (ended is not null or due is not null)
+  check ((ended is null) = (due is not null))
 ) {strict};
 create index schedules_due on schedules (due) where ended is null;
+create index schedules_of_owner on schedules (owner) where ended is null;
 
+-- Each time that it was due: the turn that did it, how many times before it nobody did, and whether its answer is where
+-- it belongs; `kept` is null while a file of it is to be written.
 create table runs (
   schedule {key} not null references schedules (id),
   due {real} not null,
   session {key} references sessions (id),
   turn {int},
-  missed {real},
+  missed {int} not null,
   at {real} not null,
+  kept {real},
   primary key (schedule, due)
 ) {strict};
+create index runs_unkept on runs (schedule, due) where kept is null;
 
 -- Who may speak where: `place` is dm or group.
 create table grants (

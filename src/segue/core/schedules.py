@@ -1,0 +1,279 @@
+"""When scheduled work is due: what people write about a time, read into one moment or a cron line in a time zone.
+
+Law: a plan is one moment, or a cron line of five fields in a named zone. Where clocks skip a time it is the first
+moment after the gap; where they repeat it, the first of the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from segue.core.prompts import quoted
+from segue.core.resets import strikes
+from segue.core.values import Moment, Value
+from segue.errors import Invalid
+
+ONCE = ""
+"""The line of work that is done once."""
+LONGEST_TASK = 10_000
+MOST_MISSED = 1000
+"""Times that are counted when nobody ran: more aren't worth telling apart."""
+_EXAMPLES = (
+    "Write it like: in 2h, at 17:30, tomorrow at 9, 2026-12-24 18:00, every day at 9, every monday at 9:30, "
+    "or a cron line."
+)
+_MOST_WORDS = 8
+_LATE = 60.0
+"""Seconds after which work counts as late."""
+
+_UNITS = {
+    "m": 60,
+    "min": 60,
+    "minute": 60,
+    "h": 3600,
+    "hour": 3600,
+    "d": 86400,
+    "day": 86400,
+    "w": 604800,
+    "week": 604800,
+}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SETS = {"day": "*", "weekday": "1-5", "weekend": "6,0"}
+
+_CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))? ?(?P<half>am|pm)?"
+_AT = re.compile(rf"(?:(?P<day>today|tomorrow) )?at {_CLOCK}")
+_DATE = re.compile(rf"(?:(?:at|on) )?(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:t| | at ){_CLOCK}")
+_IN = re.compile(r"in (?P<count>\d{1,6}|an?) ?(?P<unit>[a-z]+?)s?")
+_EVERY = re.compile(rf"every (?P<days>[a-z]+?(?:,? (?:and )?[a-z]+?)*) at {_CLOCK}")
+_PERIOD = re.compile(r"every (?:(?P<count>\d{1,2}) ?)?(?P<unit>m|min|minute|h|hour)s?")
+_CRON = re.compile(r"[\d*]\S*(?: [\d*a-z]\S*){4}")
+
+
+class Plan(Value, frozen=True):
+    """When something is due, and by which line it is due again; an empty line is once."""
+
+    due: Moment
+    line: str
+    zone: str
+
+
+def plan(when: str, zone: str, now: Moment) -> Plan:
+    """What somebody wrote about a time; a zone's name at its end is the zone that it is meant in."""
+    found = _read(when.split(), zone, now)
+    if found is None:
+        raise Invalid("when", f'"{when[:60]}" is not a time' if when.strip() else "there is no time in it", _EXAMPLES)
+    return found
+
+
+def divide(text: str, zone: str, now: Moment) -> tuple[Plan, str]:
+    """A time and the task that follows it: the longest beginning that is a time."""
+    words = text.split()
+    mistakes: list[Invalid] = []
+    for count in range(min(_MOST_WORDS, len(words)), 0, -1):
+        try:
+            found = _read(words[:count], zone, now)
+        except Invalid as mistake:
+            mistakes.append(mistake)
+            continue
+        if found is not None:
+            task = " ".join(words[count:]).lstrip(":,- ")
+            if not task:
+                raise Invalid("task", "there is nothing to do at that time", "Write the time, then what is to be done.")
+            return found, task
+    if mistakes:
+        raise mistakes[-1]
+    raise Invalid("when", f'"{text[:60]}" begins with no time', _EXAMPLES)
+
+
+def following(line: str, zone: str, after: Moment) -> Moment | None:
+    """When a line is due next after a moment; None if never again."""
+    if line == ONCE:
+        return None
+    begin = datetime.fromtimestamp(int(after), _zone(zone))
+    for found in _simulated(line, begin):
+        moment = found.timestamp()
+        if moment > after:
+            return moment
+    return None
+
+
+def missed(line: str, zone: str, due: Moment, now: Moment) -> tuple[Moment, int]:
+    """The last time by now that a line was due since a time that nobody heeded, and how many lie before it."""
+    if line == ONCE:
+        return due, 0
+    count, last = 0, due
+    for found in _simulated(line, datetime.fromtimestamp(int(due), _zone(zone))):
+        moment = found.timestamp()
+        if moment > now:
+            return last, count
+        if moment > last:
+            count, last = count + 1, moment
+        if count >= MOST_MISSED:
+            break
+    return _last(line, zone, now) or last, count
+
+
+def shown(line: str, zone: str, due: Moment) -> str:
+    """A plan as people read it."""
+    at = datetime.fromtimestamp(due, _zone(zone)).strftime("%Y-%m-%d %H:%M")
+    return f"{at} ({zone})" if line == ONCE else f"{line} ({zone}), next {at}"
+
+
+def _last(line: str, zone: str, now: Moment) -> Moment | None:
+    """The last time by now that a line was due, looked for further and further back."""
+    for back in (3600, 86400, 31 * 86400, 366 * 86400, 8 * 366 * 86400):
+        found = following(line, zone, now - back)
+        if found is not None and found <= now:
+            while (later := following(line, zone, found)) is not None and later <= now:
+                found = later
+            return found
+    return None
+
+
+def asked(task: str, line: str, zone: str, due: Moment, now: Moment, count: int) -> str:
+    """What an agent is asked when scheduled work is due; the task is data, whoever wrote it."""
+    words = f"Scheduled work is due. Do it now and answer with its result: {quoted(task)}"
+    again = "" if line == ONCE else f" It is due again and again ({line}, {zone})."
+    return f"{words}{again}{late(zone, due, now, count)}"
+
+
+def late(zone: str, due: Moment, now: Moment, count: int) -> str:
+    """What is told of work that wasn't done each time when it was due; empty if it was."""
+    told = ""
+    if now - due > _LATE:
+        at = datetime.fromtimestamp(due, _zone(zone)).strftime("%Y-%m-%d %H:%M")
+        told = f" It was due at {at} ({zone}), when no gateway ran."
+    if count:
+        many = "once" if count == 1 else f"{count} times" if count < MOST_MISSED else f"{count} times or more"
+        told += f" Before that it was missed {many}."
+    return told
+
+
+def _read(words: Sequence[str], zone: str, now: Moment) -> Plan | None:
+    """A time, if these words are one; raises `Invalid` if they are one that can't be."""
+    *before, last = words or [""]
+    if "/" in last and last[0].isalpha():
+        zone, words = last.rstrip(".:,"), before
+    flat = " ".join(words).casefold().rstrip(".:,")
+    for pattern, read in _FORMS:
+        if found := pattern.fullmatch(flat):
+            due, line = read(found, _zone(zone), now)
+            return Plan(due, line, zone)
+    return None
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Invalid("zone", f"{name!r} is not a time zone", "Give a name such as Europe/Lisbon.") from error
+
+
+def _simulated(line: str, begin: datetime) -> CronSim:
+    try:
+        return CronSim(line, begin)
+    except CronSimError as error:
+        fix = "Give minute, hour, day, month and weekday, like 0 9 * * 1-5."
+        raise Invalid("when", f'"{line}" is not a cron line ({str(error).lower()})', fix) from error
+
+
+Read = Callable[[re.Match[str], ZoneInfo, Moment], tuple[Moment, str]]
+
+
+def _in(found: re.Match[str], _zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    size = _UNITS.get(found["unit"])
+    if size is None:
+        raise Invalid("when", f'"{found["unit"]}" is not a length of time', "Write m, h, d or w: in 90m, in 2h.")
+    count = 1 if found["count"].startswith("a") else int(found["count"])
+    if not 0 < count * size <= 3660 * 86400:
+        raise Invalid("when", f"{found[0]} is too far away", "Choose a time within ten years.")
+    return now + count * size, ONCE
+
+
+def _at(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    today = datetime.fromtimestamp(now, zone).date()
+    day = today + timedelta(days=1) if found["day"] == "tomorrow" else today
+    moment = strikes(datetime.combine(day, _time(found), zone))
+    if moment <= now and not found["day"]:
+        moment = strikes(datetime.combine(day + timedelta(days=1), _time(found), zone))
+    return _ahead(moment, now, found[0]), ONCE
+
+
+def _on(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    try:
+        day = date.fromisoformat(found["date"])
+        moment = strikes(datetime.combine(day, _time(found), zone))
+    except (ValueError, OverflowError) as error:
+        raise Invalid("when", f"{found['date']} is not a date", "Write it as YEAR-MONTH-DAY.") from error
+    return _ahead(moment, now, found[0]), ONCE
+
+
+def _every(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    clock = _time(found)
+    named = [word for word in re.split(r",? and |,? ", found["days"]) if word]
+    days = ",".join(_weekday(word) for word in named)
+    return _cron(f"{clock.minute} {clock.hour} * * {days}", zone, now)
+
+
+def _period(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    count, hours = int(found["count"] or 1), found["unit"].startswith("h")
+    whole = 24 if hours else 60
+    if not 0 < count < whole or whole % count:
+        fix = "Take a number that divides a day's 24 hours or an hour's 60 minutes, or write a cron line."
+        raise Invalid("when", f"{found[0]} doesn't come out even", fix)
+    step = "*" if count == 1 else f"*/{count}"
+    return _cron(f"0 {step} * * *" if hours else f"{step} * * * *", zone, now)
+
+
+def _line(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    return _cron(found[0], zone, now)
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Read], ...] = (
+    (_IN, _in),
+    (_AT, _at),
+    (_DATE, _on),
+    (_PERIOD, _period),
+    (_EVERY, _every),
+    (_CRON, _line),
+)
+
+
+def _cron(line: str, zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    due = following(line, zone.key, now)
+    if due is None:
+        raise Invalid("when", f'"{line}" is never due', "See its day and month: no such date comes.")
+    return due, line
+
+
+def _time(found: re.Match[str]) -> time:
+    hour, minute = int(found["hour"]), int(found["minute"] or 0)
+    half = found["half"]
+    if half and 1 <= hour <= 12:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    elif half:
+        hour = 24
+    if hour > 23 or minute > 59:
+        said = f"{found['hour']}:{found['minute'] or '00'}{half or ''}"
+        raise Invalid("when", f"{said} is not a time of day", "Write one from 0:00 to 23:59, or with am or pm.")
+    return time(hour, minute)
+
+
+def _weekday(word: str) -> str:
+    if word in _SETS:
+        return _SETS[word]
+    names = [n for n, name in enumerate(_DAYS, 1) if word in (name, name + "s", name[:3])]
+    if not names:
+        raise Invalid("when", f'"{word}" is not a day', f"Write day, weekday, weekend or one of {', '.join(_DAYS)}.")
+    return str(names[0] % 7)
+
+
+def _ahead(moment: Moment, now: Moment, said: str) -> Moment:
+    if moment <= now:
+        raise Invalid("when", f"{said} has passed", "Choose a time that is still to come.")
+    return moment

@@ -1,0 +1,157 @@
+"""Times as people write them: read right in every zone, and refused in words that name what is wrong."""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.core import schedules
+from segue.core.schedules import MOST_MISSED, ONCE, divide, following, late, missed, plan
+from segue.errors import Invalid
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NOW = datetime(2026, 3, 28, 20, 0, tzinfo=BERLIN).timestamp()
+"""The evening before the clocks there go forward."""
+
+
+def local(text: str, zone: str = "Europe/Berlin") -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("when", "line", "due"),
+    [
+        ("in 2h", ONCE, "2026-03-28T22:00"),
+        ("in 90 minutes", ONCE, "2026-03-28T21:30"),
+        ("in an hour", ONCE, "2026-03-28T21:00"),
+        ("In 8 hours.", ONCE, "2026-03-29T05:00"),
+        ("at 21", ONCE, "2026-03-28T21:00"),
+        ("at 9", ONCE, "2026-03-29T09:00"),
+        ("at 9:30 pm", ONCE, "2026-03-28T21:30"),
+        ("at 12am", ONCE, "2026-03-29T00:00"),
+        ("today at 23:59", ONCE, "2026-03-28T23:59"),
+        ("tomorrow at 2:30", ONCE, "2026-03-29T03:00"),
+        ("2026-12-24 18:00", ONCE, "2026-12-24T18:00"),
+        ("on 2026-12-24 at 18", ONCE, "2026-12-24T18:00"),
+        ("every day at 9", "0 9 * * *", "2026-03-29T09:00"),
+        ("every monday at 9:30", "30 9 * * 1", "2026-03-30T09:30"),
+        ("every monday and friday at 9", "0 9 * * 1,5", "2026-03-30T09:00"),
+        ("every sun at 9", "0 9 * * 0", "2026-03-29T09:00"),
+        ("every weekday at 8am", "0 8 * * 1-5", "2026-03-30T08:00"),
+        ("every hour", "0 * * * *", "2026-03-28T21:00"),
+        ("every 15 minutes", "*/15 * * * *", "2026-03-28T20:15"),
+        ("30 2 * * *", "30 2 * * *", "2026-03-29T03:00"),
+        ("0 9 * * mon-fri", "0 9 * * mon-fri", "2026-03-30T09:00"),
+    ],
+)
+def test_a_time_is_read(when: str, line: str, due: str) -> None:
+    assert plan(when, "Europe/Berlin", NOW) == schedules.Plan(local(due), line, "Europe/Berlin")
+
+
+def test_a_zone_at_the_end_is_the_zone_that_is_meant() -> None:
+    found = plan("every day at 9 America/New_York", "Europe/Berlin", NOW)
+    assert (found.zone, found.due) == ("America/New_York", local("2026-03-29T09:00", "America/New_York"))
+
+
+@pytest.mark.parametrize(
+    ("when", "told"),
+    [
+        ("", "there is no time in it"),
+        ("soon", '"soon" is not a time'),
+        ("in 5 parsecs", '"parsec" is not a length of time'),
+        ("in 999999 weeks", "too far away"),
+        ("in 0 minutes", "too far away"),
+        ("at 25", "25:00 is not a time of day"),
+        ("at 13pm", "13:00pm is not a time of day"),
+        ("at 9:75", "9:75 is not a time of day"),
+        ("today at 9", "today at 9 has passed"),
+        ("2020-01-01 10:00", "2020-01-01 10:00 has passed"),
+        ("2026-02-30 10:00", "2026-02-30 is not a date"),
+        ("every sunnday at 9", '"sunnday" is not a day'),
+        ("every 7 minutes", "doesn't come out even"),
+        ("61 * * * *", '"61 * * * *" is not a cron line (bad minute)'),
+        ("0 0 30 2 *", "is not a cron line"),
+        ("at 9 Mars/Base", "'Mars/Base' is not a time zone"),
+    ],
+)
+def test_a_mistake_is_named(when: str, told: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        plan(when, "Europe/Berlin", NOW)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        ("in 2h call mum", "call mum"),
+        ("every day at 9: tell me the news", "tell me the news"),
+        ("0 9 * * 1-5 stand up", "stand up"),
+        ("at 9 30 eggs", "30 eggs"),
+        ("every monday at 9 Europe/Lisbon write a report", "write a report"),
+        ("tomorrow at 9, wake me at 10", "wake me at 10"),
+    ],
+)
+def test_a_task_follows_its_time(text: str, task: str) -> None:
+    assert divide(text, "UTC", NOW)[1] == task
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("call mum", "begins with no time"),
+        ("in 2h", "there is nothing to do"),
+        ("at 25 call mum", "25:00 is not a time of day"),
+        ("", "begins with no time"),
+    ],
+)
+def test_what_is_missing_is_named(text: str, told: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        divide(text, "UTC", NOW)
+    assert told in str(caught.value)
+
+
+def test_missed_times_are_counted_and_the_last_of_them_is_the_one_to_do() -> None:
+    first = local("2026-03-28T21:00")
+    assert missed("0 * * * *", "Europe/Berlin", first, first + 30) == (first, 0)
+    assert missed("0 * * * *", "Europe/Berlin", first, first + 5 * 3600 + 30) == (first + 5 * 3600, 5)
+    assert missed(ONCE, "Europe/Berlin", first, first + 1e6) == (first, 0)
+    year = first + 366 * 86400
+    assert missed("* * * * *", "Europe/Berlin", first, year + 30) == (year, MOST_MISSED)
+
+
+def test_what_is_late_is_told() -> None:
+    due = local("2026-03-28T21:00")
+    assert late("Europe/Berlin", due, due + 5, 0) == ""
+    assert (
+        late("Europe/Berlin", due, due + 7200, 0)
+        == " It was due at 2026-03-28 21:00 (Europe/Berlin), when no gateway ran."
+    )
+    assert late("Europe/Berlin", due, due + 5, 1) == " Before that it was missed once."
+    assert late("Europe/Berlin", due, due + 5, 7) == " Before that it was missed 7 times."
+
+
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata"]
+
+
+@given(
+    zone=st.sampled_from(ZONES),
+    hour=st.integers(0, 23),
+    minute=st.integers(0, 59),
+    moment=st.floats(1_420_000_000, 1_900_000_000).map(int),
+)
+def test_every_day_means_once_on_every_date_whatever_the_clocks_do(
+    zone: str, hour: int, minute: int, moment: float
+) -> None:
+    here = ZoneInfo(zone)
+    dates = []
+    for _ in range(8):
+        found = following(f"{minute} {hour} * * *", zone, moment)
+        assert found is not None
+        assert found > moment
+        shown = datetime.fromtimestamp(found, here)
+        assert (shown.hour, shown.minute) >= (hour, minute)
+        dates.append(shown.date())
+        moment = found
+    assert dates == [dates[0] + timedelta(days=n) for n in range(8)]

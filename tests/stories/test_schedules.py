@@ -1,0 +1,215 @@
+"""Work for later: asked for by a person or by an agent, done once when it is due, delivered where it belongs."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from segue import open_store
+from segue.core.contracts import Agent, Work
+from segue.core.lanes import Kind, Place
+from segue.core.messages import Notice, ToolResult
+from segue.core.values import SessionId
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.testing import HandClock, ScriptedAgent, WhatsApp
+from segue.testing.agents import Step, Uses, said
+from segue.testing.chats import Someone
+
+NINE = datetime(2026, 6, 1, 9, 0, tzinfo=UTC).timestamp()
+HOUR, DAY = 3600.0, 86400.0
+
+
+def asked_for(work: Work) -> str:
+    """What a turn was asked: a person's words, or the gateway's."""
+    notices = [part.text for draft in work.asked for part in draft.parts if isinstance(part, Notice)]
+    return "".join(notices) or said(work)
+
+
+def echo(work: Work) -> Iterable[Step]:
+    return [f"re: {asked_for(work)}"]
+
+
+class House:
+    """A platform on which Ann, who is the host, and Bob talk to gateways that share a database and a clock."""
+
+    def __init__(self, where: str, folder: Path) -> None:
+        self.where = where
+        self.folder = folder
+        self.platform = WhatsApp()
+        self.clock = HandClock(NINE - HOUR)
+        self.ann, self.bob = self.platform.person("Ann"), self.platform.person("Bob")
+        self.dm, self.bobs = self.platform.dm(self.ann), self.platform.dm(self.bob)
+        self.group = self.platform.group("Team")
+
+    @asynccontextmanager
+    async def gateway(self, agent: Agent, replicas: int = 1) -> AsyncIterator[Gateway]:
+        """Gateways until the block ends."""
+        home = Place(self.group.address, Kind.GROUP, "Team")
+        account = AccountSettings(public=True, streams=Streams.WHOLE, home=home)
+        settings = GatewaySettings(
+            accounts={(self.platform.name, self.platform.account): account},
+            hosts=(self.ann.identity,),
+            poll=0.02,
+            grace=0.1,
+            data=str(self.folder),
+        )
+        async with AsyncExitStack() as stack:
+            gateways = []
+            for _ in range(replicas):
+                store = await stack.enter_async_context(await open_store(self.where, clock=self.clock))
+                made = Gateway(store, agent, [self.platform.adapter()], settings, clock=self.clock)
+                gateways.append(await stack.enter_async_context(made))
+            await stack.enter_async_context(self.platform.reaching(gateways[0].webhooks()))
+            yield gateways[0]
+
+
+@pytest.fixture
+def house(database: str, tmp_path: Path) -> House:
+    return House(database, tmp_path / "data")
+
+
+async def hello(house: House, who: Someone) -> None:
+    chat = house.platform.dm(who)
+    who.says("hello", chat)
+    await chat.reads("re: hello")
+
+
+async def test_a_person_has_something_done_every_day_and_is_answered_once_a_day(house: House) -> None:
+    agent = ScriptedAgent(otherwise=echo)
+    async with house.gateway(agent, replicas=2):
+        await hello(house, house.ann)
+        house.ann.says("/schedule every day at 9 tell me the news", house.dm)
+        line = "0 9 * * * (UTC), next 2026-06-01 09:00: tell me the news"
+        await house.dm.reads(f"Scheduled: {line}. /schedules lists it.")
+        for day in range(3):
+            house.clock.now = NINE + day * DAY
+            await house.dm.reads_some(3 + day)
+        house.ann.says("/schedules", house.dm)
+        next_line = line.replace("06-01", "06-04")
+        await house.dm.reads(f"1. {next_line}\n/schedules cancel N cancels one of them.")
+        house.ann.says("/schedules cancel 1", house.dm)
+        await house.dm.reads("Cancelled: tell me the news")
+        house.clock.now = NINE + 5 * DAY
+        await hello_again(house)
+    done = [text for text in house.dm.replies if "tell me the news" in text and text.startswith("re: ")]
+    words = 'Scheduled work is due. Do it now and answer with its result: "tell me the news"'
+    assert done == [f"re: {words} It is due again and again (0 9 * * *, UTC)."] * 3
+    assert len({work.session for work in agent.works}) == 1, "it is done in the conversation that it is part of"
+
+
+async def hello_again(house: House) -> None:
+    house.ann.says("hello again", house.dm)
+    await house.dm.reads("re: hello again")
+
+
+async def test_an_agent_schedules_lists_and_cancels(house: House) -> None:
+    def script(work: Work) -> Iterable[Step]:
+        match said(work):
+            case "later":
+                yield Uses("1", "schedule", arguments={"task": "call mum", "when": "in 2h"})
+                yield Uses("2", "schedule", arguments={"task": "call dad", "when": "in 3h", "deliver": "local"})
+                yield Uses("3", "schedules_list", arguments={})
+                yield "noted"
+            case "not dad":
+                [listed] = [p for e in work.transcript for p in e.parts if isinstance(p, ToolResult) and p.id == "3"]
+                yield Uses("4", "schedule_cancel", arguments={"id": listed.content["schedules"][1]["id"]})
+                yield Uses("5", "schedule_cancel", arguments={"id": "another's"})
+                yield Uses("6", "schedule", arguments={"task": "x", "when": "soon"})
+                yield "done"
+            case _:
+                yield f"re: {asked_for(work)}"
+
+    agent = ScriptedAgent(otherwise=script)
+    async with house.gateway(agent) as gateway:
+        house.ann.says("later", house.dm)
+        await house.dm.reads("noted")
+        house.ann.says("not dad", house.dm)
+        await house.dm.reads("done")
+        house.clock.passes(2 * HOUR)
+        words = 'Scheduled work is due. Do it now and answer with its result: "call mum"'
+        await house.dm.reads(f"re: {words}")
+        path = await gateway.store.path(agent.works[0].session)
+    results = {part.id: part for entry in path for part in entry.parts if isinstance(part, ToolResult)}
+    assert [s["task"] for s in results["3"].content["schedules"]] == ["call mum", "call dad"]
+    assert results["4"].content["state"] == "cancelled"
+    assert results["5"].failed
+    assert results["6"].failed
+    assert "is not a time" in results["6"].content
+
+
+async def test_it_goes_to_a_file_to_a_home_or_to_a_chat(house: House) -> None:
+    agent = ScriptedAgent(otherwise=echo)
+    async with house.gateway(agent) as gateway:
+        await hello(house, house.ann)
+        await hello(house, house.bob)
+        platform = house.platform.name
+        for to in ("local", platform, f"{platform}:{house.bobs.id}"):
+            house.ann.says(f"/schedule at 9 for {to.partition(':')[0]} --to {to}", house.dm)
+        await house.dm.reads_some(4)
+        house.clock.now = NINE
+        words = "re: Scheduled work is due. Do it now and answer with its result: "
+        await house.group.reads(f'{words}"for {platform}"')
+        await house.bobs.reads(f'{words}"for {platform}"')
+        await agent.idle()
+        await gateway._schedules.once()
+    assert len(house.dm.replies) == 4, "nothing of it comes here"
+    [file] = house.folder.rglob("*.md")
+    assert file.name == "2026-06-01T0900+0000.md"
+    assert file.read_text() == f'# for local\n\n{words}"for local"\n'
+
+
+async def test_others_reach_their_own_places_only(house: House) -> None:
+    async with house.gateway(ScriptedAgent(otherwise=echo)):
+        await hello(house, house.ann)
+        await hello(house, house.bob)
+        platform = house.platform.name
+        for to in ("local", platform, f"{platform}:{house.dm.id}", f"{platform}:nowhere", "mars"):
+            house.bob.says(f"/schedule at 9 look --to {to}", house.bobs)
+        house.bob.says(f"/schedule at 9 look --to {platform}:{house.bobs.id}", house.bobs)
+        replies = await house.bobs.reads_some(7)
+    name = f"{platform}.{house.platform.account}"
+    told = sorted(replies[1:])
+    assert [reply for reply in told if reply.startswith("Scheduled: ")] == [
+        f"Scheduled: 2026-06-01 09:00 (UTC), to {name}:{house.bobs.id}: look. /schedules lists it."
+    ]
+    [one] = [reply for reply in told if house.dm.id in reply and "no chat of yours" in reply]
+    [two] = [reply for reply in told if "nowhere" in reply]
+    assert one.replace(house.dm.id, "nowhere") == two, "what isn't theirs reads like what isn't there"
+
+
+async def test_what_was_missed_is_told_and_done_once(house: House) -> None:
+    agent = ScriptedAgent(otherwise=echo)
+    async with house.gateway(agent):
+        await hello(house, house.ann)
+        house.ann.says("/schedule every hour look", house.dm)
+        await house.dm.reads_some(2)
+    house.clock.now = NINE + 5 * HOUR + 600
+    async with house.gateway(agent, replicas=2):
+        await house.dm.reads_some(4)
+        await agent.idle()
+    late = "It was due at 2026-06-01 14:00 (UTC), when no gateway ran. Before that it was missed 5 times."
+    notice, answer = house.dm.replies[2:]
+    assert notice == f"Scheduled work is done now: look. {late}"
+    assert answer.endswith(late)
+
+
+async def test_it_goes_on_in_the_conversation_that_its_chat_is_in_by_then(house: House) -> None:
+    agent = ScriptedAgent(otherwise=echo)
+    async with house.gateway(agent) as gateway:
+        await hello(house, house.ann)
+        house.ann.says("/schedule at 9 call mum", house.dm)
+        await house.dm.reads_some(2)
+        house.ann.says("/new", house.dm)
+        await house.dm.reads_some(3)
+        house.clock.now = NINE
+        await house.dm.reads_some(4)
+        house.ann.says("done", house.dm)
+        await house.dm.reads("re: done")
+        person = await gateway.store.person(house.ann.identity)
+        sessions = [session.id for session in await gateway.store.sessions(person)]
+    where: list[SessionId] = [work.session for work in agent.works]
+    assert where[1] == where[2] != where[0]
+    assert len(sessions) == 2
