@@ -20,7 +20,7 @@ from segue.core.secret import Secret
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, serving
 from segue.runtime.server import Mounted
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions, Streams
 from segue.testing import PERSONAS, HandClock, Platform, ScriptedAgent, Shelf, Slack, To
 from segue.testing.agents import Step
 from segue.testing.asgi import Application, post
@@ -99,18 +99,20 @@ class Square:
         self.store: Store
 
     @asynccontextmanager
-    async def open(self, settings: GatewaySettings | None = None, **account: Any) -> AsyncIterator[Gateway]:
+    async def open(
+        self, settings: GatewaySettings | None = None, mentions: Mentions = Mentions.OPTIONAL
+    ) -> AsyncIterator[Gateway]:
         """The gateway runs while inside."""
         platform = self.platform
         name = platform.name, platform.account
-        open_to = AccountSettings(**({"public": True, "streams": Streams.WHOLE} | account))
+        open_to = AccountSettings(public=True, streams=Streams.WHOLE, mentions=mentions)
         given = settings or GatewaySettings()
         given = replace(given, hosts=(self.ann.identity,), accounts={name: open_to}, poll=0.05, grace=0.0)
         async with AsyncExitStack() as stack:
             if isinstance(platform, BehindHttp):
                 listener = Listener("127.0.0.1", 0)
                 platform.callback = f"{listener.url}/out"
-                await stack.enter_async_context(serving(Mounted(platform.take), listener))
+                _ = await stack.enter_async_context(serving(Mounted(platform.take), listener))
             adapter = platform.adapter()  # type: ignore[attr-defined]  # every persona has one
             if isinstance(adapter, Http):
                 stack.push_async_callback(adapter.close)

@@ -1,0 +1,150 @@
+"""Who may read, where home is, why a message went where it went, what it cost, and a session as a file."""
+
+from segue.core.contracts import Usage
+from segue.core.exports import from_jsonl
+from segue.core.lanes import Kind, Rules, Sharing
+from segue.runtime.settings import GatewaySettings
+from segue.store.arrivals import Settings
+from segue.testing import ScriptedAgent
+from tests.stories.square import Square, both, everywhere, quoting
+
+TOGETHER = GatewaySettings(routing=Settings(Rules(groups=Sharing.TOGETHER)))
+
+
+async def private(square: Square) -> None:
+    """Ann has a private conversation, and a group knows her and Bob."""
+    await square.says("a secret")
+    await square.says("/title Diary")
+
+
+@everywhere
+async def test_a_private_session_comes_to_a_group_only_after_its_owner_said_yes(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    async with square.open(TOGETHER):
+        await private(square)
+        await square.says("hello all", who=bob, where=lobby)
+        asked = await square.says("/resume Diary", where=lobby)
+        assert asked == (
+            "Everyone in lobby could read “Diary” then: 2 messages; 1 other person has spoken here so far. "
+            "Type /yes within five minutes to allow it, /no to leave it."
+        )
+        assert await square.says("/yes", who=bob, where=lobby) == "Nothing was asked of you here."
+        assert await square.says("/yes") == "Nothing was asked of you here."
+        assert (await square.session(lobby)).title == ""
+        assert await square.says("/no", where=lobby) == "All stays as it is."
+        assert await square.says("/yes", where=lobby) == "Nothing was asked of you here."
+        await square.says("/resume Diary", where=lobby)
+        square.passes(301)
+        assert "more than five minutes ago" in await square.says("/yes", where=lobby)
+        assert (await square.session(lobby)).title == ""
+        await square.says("/resume Diary", where=lobby)
+        assert await square.says("/yes", where=lobby) == "Back in “Diary”."
+        assert (await square.session(lobby)).title == "Diary"
+        assert await square.says("/yes", where=lobby) == "Nothing was asked of you here."
+
+
+@both
+async def test_nobody_but_its_owner_brings_a_session_or_sees_it_listed(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    async with square.open(TOGETHER):
+        await private(square)
+        await square.says("hello all", who=bob, where=lobby)
+        unknown = await square.says("/resume Nothing", who=bob, where=lobby)
+        assert await square.says("/resume Diary", who=bob, where=lobby) == unknown.replace("Nothing", "Diary")
+        await square.says("/resume Diary", where=lobby)
+        await square.says("/yes", where=lobby)
+        await square.says("/sessions new", where=lobby)
+        await square.says("something else", where=lobby)
+        # Anybody there may switch among what was begun there; only its owner brings back what came from elsewhere.
+        listed = await square.says("/sessions", who=bob, where=lobby)
+        assert "secret" not in listed
+        assert "Diary" not in listed
+        assert "Diary" in await square.says("/sessions", where=lobby)
+        assert await square.says("/sessions 1", who=bob, where=lobby) == "Back in an untitled session."
+
+
+@everywhere
+async def test_a_home_is_named_and_says_who_can_read_it(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    name = square.platform.name
+    async with square.open(TOGETHER):
+        assert await square.says("/home") == f"This is the home on {name} now. Only you can read what comes here."
+        await square.says("hello all", who=bob, where=lobby)
+        assert await square.says("/home", who=bob, where=lobby) == "You may not do that here."
+        assert await square.says("/home", where=lobby) == (
+            f"This is the home on {name} now. Everyone in lobby can read what comes here; "
+            "1 other person has spoken here so far."
+        )
+        home = await square.store.home(name, square.platform.account)
+        assert home is not None
+        assert (home.place.address, home.place.kind) == (lobby.address, Kind.GROUP)
+        # Naming a home is the yes to who can read it.
+        await private(square)
+        assert await square.says("/resume Diary", where=lobby) == "Back in “Diary”."
+
+
+@quoting
+async def test_why_tells_the_path_of_a_message(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        asked = square.message("about cats")
+        told = (await square.says("/why")).splitlines()
+        by_reply = (await square.says("/why", square.message("You said: about cats"))).splitlines()
+        assert (await square.says("/why", asked)).splitlines() == told == by_reply
+        session = await square.session()
+        assert "received from Ann" in told[0]
+        assert told[0].endswith("this chat is one conversation")
+        assert f"of session {session.id}" in told[1]
+        assert told[1].endswith(": first (it was the first message there)")
+        assert told[2].endswith("answered")
+        sent = square.message("You said: about cats")
+        assert told[3].endswith(f"sent to {square.dm.address.key} as {sent.id}, 1 attempt")
+        unknown = "That message isn't part of what was said here. Reply to one that is."
+        assert await square.says("/why", square.message("/why")) == unknown
+
+
+@everywhere
+async def test_a_session_is_exported_as_a_file(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        told = await square.says("/export")
+        assert told.startswith("Here is “Cats”.\nCats.md can't be sent here: it is files/")
+        [markdown] = square.files.kept.values()
+        assert b"about cats" in markdown
+        assert "Cats.jsonl" in await square.says("/export jsonl")
+        whole = from_jsonl(list(square.files.kept.values())[-1].decode())
+        assert (whole.title, len(whole.path)) == ("Cats", 3)
+        assert await square.says("/export pdf") == "Type /export, /export markdown or /export jsonl."
+
+
+@everywhere
+async def test_status_and_usage_tell_where_one_is_and_what_it_cost(square: Square) -> None:
+    square.agent = ScriptedAgent(
+        ["meow", Usage("small", 1200, 30, 10, 1000, 100, 0.0125)], ["purr", Usage("small", 2400, 60, 0, 2000, 0, 0.02)]
+    )
+    async with square.open():
+        await square.says("about cats")
+        assert "untitled" in await square.says("/status")
+        await square.says("/title Cats")
+        await square.says("do they purr?")
+        status = await square.says("/status")
+        assert status.startswith("You are in “Cats”, begun ")
+        assert status.endswith(": 4 messages. It is open here. Nothing is waiting.")
+        assert await square.says("/usage") == (
+            "small: 2 turns, 3,600 tokens in (3,000 read from the cache, 100 written to it), "
+            "90 out (10 of it reasoning), $0.0325\nThe last request came to 2,460 tokens."
+        )
+        assert await square.says("/who") == "You are Ann, host here."
+
+
+@both
+async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: Square) -> None:
+    async with square.open() as gateway:
+        lines = (await square.says("/help")).splitlines()
+        assert len(lines) == len(gateway.commands)
+        assert await square.says("/help fork") == (
+            "/branch [NAME]: Go on in a copy of this session and leave the original as it is. Also: /fork."
+        )
+        names = {spec.name for spec in gateway.commands}
+        assert {"rewind", "compress", "tree", "why", "export", "home", "yes", "no"} <= names

@@ -1,0 +1,146 @@
+"""Several conversations in one flat chat, only for those who ask for them."""
+
+import pytest
+
+from segue.core.moves import Limits, Why
+from segue.runtime.settings import GatewaySettings, Mentions, Quotes
+from segue.store.arrivals import Settings
+from segue.testing import Pause, ScriptedAgent
+from tests.stories.square import Square, both, everywhere, quoting, recalls
+
+
+@everywhere
+async def test_sessions_are_begun_listed_switched_and_closed_by_their_numbers(square: Square) -> None:
+    async with square.open():
+        assert await square.says("/sessions") == "Nothing was said here yet."
+        await square.says("about cats")
+        assert await square.says("/sessions new") == "A new session."
+        assert "2." not in await square.says("/sessions")
+        await square.says("about dogs")
+        assert await square.says("/sessions new about birds") == "You said: about birds"
+        assert (await square.says("/sessions")).splitlines() == [
+            "1. an untitled session: You said: about cats",
+            "2. an untitled session: You said: about dogs",
+            "3. an untitled session (here): You said: about birds",
+            "/sessions N opens one of them.",
+        ]
+        assert await square.says("/sessions 1") == "Back in an untitled session."
+        assert await square.texts() == ["about cats", "You said: about cats"]
+        assert await square.says("/sessions 1") == "You are already in that session."
+        assert await square.says("/sessions close 2") == "Closed an untitled session."
+        assert "dogs" not in await square.says("/sessions")
+        assert await square.says("/sessions 9") == "No session of yours goes by that. /resume lists them."
+        assert "Type /sessions" in await square.says("/sessions open")
+
+
+@everywhere
+async def test_line_three_is_line_three_of_the_list_that_was_shown(square: Square) -> None:
+    async with square.open():
+        for animal in ("ants", "bees", "cats"):
+            await square.says(f"/sessions new {animal}")
+            await square.says(f"/title {animal}")
+        assert "3. “ants”" in await square.says("/resume")
+        await square.says("/sessions new something newer")
+        await square.says("/title newer")
+        assert await square.says("/resume 3") == "Back in “ants”."
+        assert "4. “ants” (here)" in await square.says("/resume")
+
+
+@both
+async def test_a_chat_has_as_many_sessions_at_once_as_the_host_lets_it(square: Square) -> None:
+    async with square.open(GatewaySettings(routing=Settings(limits=Limits(live_per_lane=2)))):
+        await square.says("one")
+        await square.says("/sessions new two")
+        refused = "Too many sessions are open here. Close one with /sessions close N first."
+        assert await square.says("/sessions new three") == refused
+        assert await square.texts() == ["two", "You said: two"]
+        await square.says("/sessions")
+        await square.says("/sessions close 1")
+        assert await square.says("/sessions new three") == "You said: three"
+
+
+@everywhere
+async def test_a_chat_in_which_nobody_asked_for_another_session_is_one_stream(square: Square) -> None:
+    one_at_most = Settings(limits=Limits(live_per_lane=1))
+    async with square.open(GatewaySettings(routing=one_at_most, quotes=Quotes.SWITCH)):
+        said = [f"message {n}" for n in range(5)]
+        for text in said:
+            await square.says(text)
+        session = await square.session()
+        path, bindings = await square.texts(), await square.store.history(session.id)
+    # Nothing was delivered but the answers, and they are one session.
+    answers = [f"You said: {text}" for text in said]
+    assert square.dm.replies == answers
+    assert path == [line for pair in zip(said, answers, strict=True) for line in pair]
+    assert [binding.why for binding in bindings] == [Why.FIRST]
+
+
+@pytest.mark.parametrize("quotes", [Quotes.OFF, Quotes.ONCE, Quotes.SWITCH])
+@quoting
+async def test_a_reply_goes_to_the_session_that_wrote_the_message_if_the_host_says_so(
+    square: Square, quotes: Quotes
+) -> None:
+    async with square.open(GatewaySettings(quotes=quotes)):
+        await square.says("about cats")
+        cats = await square.session()
+        await square.says("/new")
+        await square.says("about dogs")
+        dogs = await square.session()
+        assert await square.says("purr?", square.message("You said: about cats"), answers=1)
+        after = await square.says("woof?")
+        assert after == "You said: woof?"
+        in_cats, in_dogs = await square.texts(cats), await square.texts(dogs)
+        # A command doesn't switch, whatever it quotes, and neither does a message that nobody knows.
+        before = await square.session()
+        await square.says("/status", square.message("You said: about dogs"))
+        await square.says("hm", square.message("about dogs"))
+        assert (await square.session()).id == before.id
+        bindings = await square.store.history(before.id)
+    asked = {Quotes.OFF: [], Quotes.ONCE: ["purr?"], Quotes.SWITCH: ["purr?", "woof?"]}[quotes]
+    assert [text for text in in_cats if text in ("purr?", "woof?")] == asked
+    assert [text for text in in_dogs if text in ("purr?", "woof?")] == [
+        text for text in ("purr?", "woof?") if text not in asked
+    ]
+    assert (bindings[0].why is Why.QUOTE) == (quotes is Quotes.SWITCH)
+
+
+@both
+async def test_what_isnt_meant_for_the_agent_switches_nothing(square: Square) -> None:
+    lobby = square.platform.group()
+    async with square.open(GatewaySettings(quotes=Quotes.SWITCH), mentions=Mentions.NEEDED):
+        await square.says("about cats", where=lobby)
+        await square.says("/new", where=lobby)
+        await square.says("about dogs", where=lobby)
+        dogs = await square.session(lobby, square.ann.identity)
+        square.ann.says("nice", lobby, square.message("You said: about cats", lobby))
+        await square.platform.settles()
+        assert (await square.session(lobby, square.ann.identity)).id == dogs.id
+
+
+@both
+async def test_a_reply_to_what_another_was_told_changes_nothing(square: Square) -> None:
+    lobby, bob = square.platform.group(), square.platform.person("Bob")
+    async with square.open(GatewaySettings(quotes=Quotes.SWITCH)):
+        await square.says("about cats", where=lobby)
+        await square.says("about dogs", who=bob, where=lobby)
+        dogs = await square.session(lobby, bob.identity)
+        await square.says("and?", square.message("You said: about cats", lobby), bob, lobby)
+        assert (await square.session(lobby, bob.identity)).id == dogs.id
+        assert (await square.texts(dogs))[-1] == "You said: and?"
+
+
+@everywhere
+async def test_a_reply_that_comes_after_a_resume_goes_where_it_was_asked_and_says_whose_it_is(square: Square) -> None:
+    pause = Pause()
+    square.agent = ScriptedAgent("meow", [pause, "purr"], otherwise=recalls)
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        cats = await square.session()
+        square.ann.says("do they purr?", square.dm)
+        await pause.reached()
+        await square.says("/new")
+        pause.over()
+        assert (await square.hears(square.dm, 4))[-1] == "purr\n\n(This is from “Cats”.)"
+        assert await square.texts(cats) == ["about cats", "meow", "do they purr?", "purr"]
+        assert await square.says("about dogs") == "You said: about dogs"
