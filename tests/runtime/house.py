@@ -25,6 +25,7 @@ from segue.store.store import Store
 from segue.testing.waits import PATIENCE, NeverCame
 
 Frame = dict[str, Any]
+PUBLIC = AccountSettings(public=True)
 
 
 def said(frame: Frame) -> list[Frame]:
@@ -124,10 +125,12 @@ async def _meeting(store: Store) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def house(folder: Path, agent: Agent, *adapters: Adapter) -> AsyncIterator[House]:
+async def house(
+    folder: Path, agent: Agent, *adapters: Adapter, account: AccountSettings = PUBLIC
+) -> AsyncIterator[House]:
     """A gateway with windows, on a database of its own."""
     terminal, web = Local(TERMINAL), Local(WEB)
-    accounts = {(adapter.platform, adapter.account): AccountSettings(public=True) for adapter in adapters}
+    accounts = {(adapter.platform, adapter.account): account for adapter in adapters}
     settings = GatewaySettings(hosts=HOSTS, accounts=accounts, poll=0.05, grace=0.0)
     async with (
         Store(await Sqlite.open(folder / "segue.db")) as store,
