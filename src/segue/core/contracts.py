@@ -271,7 +271,7 @@ class HasStartLinks(Protocol):
     """An adapter whose platform has links that open a chat with the agent: what follows /start comes with them."""
 
     async def start_link(self, code: str) -> str:
-        """A link that makes whoever follows it send `/start CODE`, which is `/link CODE`."""
+        """A link that makes whoever follows it send `/start CODE`, which is `/link CODE`; may raise `SendError`."""
         ...
 
 

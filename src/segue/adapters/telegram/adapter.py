@@ -112,7 +112,11 @@ class Telegram:
 
     async def start_link(self, code: str) -> str:
         """A link that opens a chat with the bot and sends it the code."""
-        return f"https://t.me/{(await self.who()).username}?start={code}"
+        try:
+            me = await self.who()
+        except Disconnected as error:
+            raise SendLater(str(error)) from error
+        return f"https://t.me/{me.username}?start={code}"
 
     async def show_commands(self, commands: Sequence[Spec]) -> None:
         """Fill the menu."""

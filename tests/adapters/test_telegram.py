@@ -1,0 +1,580 @@
+"""The Telegram adapter, with updates and answers as the Bot API's documentation describes them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from telegram.error import RetryAfter
+
+from segue.adapters.limits import Rate
+from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
+from segue.adapters.telegram.adapter import Pace
+from segue.adapters.telegram.incoming import Attachment, Heard, Me, decode, read
+from segue.adapters.telegram.markup import render, utf16, visible
+from segue.adapters.telegram.webhook import HEADER, LARGEST, secret_of
+from segue.core.commands import SPECS, Command, parse
+from segue.core.contracts import Accepted, HasStartLinks, Letter, ShowsCommands
+from segue.core.lanes import Address, Kind
+from segue.core.messages import Arrival, Delivery, File, Notice, Text, plain_text
+from segue.core.secret import Secret
+from segue.errors import Disconnected, Invalid, SendLater, SendNever, SendUnsure, StoreFull
+from segue.testing import Bookmark, Inbox, Shelf, post
+from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
+
+ME = Me(424242, BOT)
+ANN = {"id": 501, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "ann"}
+SELF = {"id": ME.id, "is_bot": True, "first_name": "Segue", "username": BOT}
+DM = {"id": 501, "type": "private", "first_name": "Ann"}
+GROUP = {"id": -1001234567890, "type": "supergroup", "title": "Kitchen"}
+FORUM = {**GROUP, "is_forum": True}
+BRISK = Pace(*[Rate(1000, 0.001)] * 5)
+HERE = Address("telegram", "bot", "", "501")
+THERE = Address("telegram", "bot", "", "-1001234567890")
+
+
+def message(**more: Any) -> dict[str, Any]:
+    said = {"message_id": 7, "date": 1_700_000_000, "chat": DM, "from": ANN, "text": "hello"}
+    return {key: value for key, value in {**said, **more}.items() if value is not None}
+
+
+def update(kind: str = "message", **more: Any) -> dict[str, Any]:
+    return {"update_id": 900, kind: message(**more)}
+
+
+def heard(raw: dict[str, Any]) -> Heard | None:
+    return read(decode(raw), raw, "bot", ME, 5.0)
+
+
+def arrival(raw: dict[str, Any]) -> Arrival:
+    found = heard(raw)
+    assert found is not None
+    return found.arrival
+
+
+def a_delivery(text: str, at: Address = HERE, **more: Any) -> Delivery:
+    return Delivery(id="d", address=at, session="s", entry=1, text=text, key="k", **more)
+
+
+# What comes in
+
+
+def test_a_private_message() -> None:
+    said = arrival(update())
+    assert (said.place.address, said.place.kind) == (HERE, Kind.DM)
+    assert (said.speaker.identity.user, said.speaker.name) == ("501", "Ann Lee")
+    assert (said.message, plain_text(said.parts), said.seen_as) == ("7", "hello", ("update/900",))
+    assert (said.quotes, said.edits, said.mentions_agent) == ("", "", False)
+
+
+def test_an_edit_names_what_it_edits_and_has_keys_of_its_own() -> None:
+    first, edited = arrival(update()), arrival({**update("edited_message", text="hullo"), "update_id": 901})
+    assert (edited.edits, plain_text(edited.parts)) == ("7", "hullo")
+    assert not set(first.keys) & set(edited.keys)
+
+
+def test_a_reply_to_the_agent_quotes_and_mentions_it() -> None:
+    reply = message(message_id=6, **{"from": SELF, "text": "Shall I?"})
+    said = arrival(update(chat=GROUP, reply_to_message=reply, text="yes"))
+    assert (said.quotes, said.mentions_agent, plain_text(said.parts)) == ("6", True, "yes")
+
+
+def test_what_is_picked_out_of_a_message_goes_with_the_answer() -> None:
+    reply = message(message_id=6, **{"from": SELF, "text": "Walk.\nThen cake."})
+    said = arrival(update(reply_to_message=reply, quote={"text": "Then cake.", "position": 6}, text="which?"))
+    assert plain_text(said.parts) == "> Then cake.\n\nwhich?"
+    assert said.quotes == "6"
+
+
+def test_what_somebody_else_said_goes_with_a_question_about_it() -> None:
+    reply = message(message_id=6, **{"from": {**ANN, "id": 502}, "text": "It rains\nall day"})
+    entity = {"type": "mention", "offset": 0, "length": len(BOT) + 1}
+    said = arrival(update(chat=GROUP, reply_to_message=reply, text=f"@{BOT} really?", entities=[entity]))
+    assert plain_text(said.parts) == f"> It rains\n> all day\n\n@{BOT} really?"
+    assert said.mentions_agent
+
+
+def test_a_command_that_answers_a_message_stays_a_command() -> None:
+    reply = message(message_id=6, **{"from": {**ANN, "id": 502}, "text": "It rains"})
+    said = arrival(update(reply_to_message=reply, text="/rewind"))
+    assert parse(plain_text(said.parts)) == Command("rewind")
+    assert said.quotes == "6"
+
+
+@pytest.mark.parametrize(
+    ("text", "entity", "meant"),
+    [
+        (f"🚀 @{BOT} go", {"type": "mention", "offset": 3, "length": len(BOT) + 1}, True),
+        (f"@{BOT.upper()} go", {"type": "mention", "offset": 0, "length": len(BOT) + 1}, True),
+        ("@other_bot go", {"type": "mention", "offset": 0, "length": 10}, False),
+        ("Segue, go", {"type": "text_mention", "offset": 0, "length": 5, "user": SELF}, True),
+        ("Ann, go", {"type": "text_mention", "offset": 0, "length": 3, "user": ANN}, False),
+        ("/new", {"type": "bot_command", "offset": 0, "length": 4}, True),
+        ("just words", {"type": "bold", "offset": 0, "length": 4}, False),
+    ],
+)
+def test_who_is_meant_in_a_group(text: str, entity: dict[str, Any], meant: bool) -> None:  # noqa: FBT001
+    assert arrival(update(chat=GROUP, text=text, entities=[entity])).mentions_agent is meant
+
+
+def test_a_mention_in_a_caption_counts() -> None:
+    entity = {"type": "mention", "offset": 0, "length": len(BOT) + 1}
+    photo = [{"file_id": "small", "width": 1, "height": 1}, {"file_id": "large", "width": 9, "height": 9}]
+    found = heard(update(chat=GROUP, text=None, caption=f"@{BOT} what is it?", caption_entities=[entity], photo=photo))
+    assert found is not None
+    assert found.arrival.mentions_agent
+    assert found.attachments == (Attachment("large", file_name="photo.jpg", mime_type="image/jpeg"),)
+
+
+def test_a_command_with_the_bots_name_is_a_command() -> None:
+    entity = {"type": "bot_command", "offset": 0, "length": 5 + len(BOT)}
+    said = arrival(update(chat=GROUP, text=f"/new@{BOT.title()} walk", entities=[entity]))
+    assert parse(plain_text(said.parts)) == Command("new", "walk")
+    assert said.mentions_agent
+
+
+def test_a_command_for_another_bot_is_not_ours() -> None:
+    assert heard(update(chat=GROUP, text="/new@other_bot")) is None
+
+
+def test_a_topic_is_told_by_its_flag() -> None:
+    began = message(message_id=42, text=None, forum_topic_created={"name": "Plans", "icon_color": 1})
+    said = arrival(update(chat=FORUM, message_thread_id=42, is_topic_message=True, reply_to_message=began))
+    assert said.place.address.thread == "42"
+    assert (said.quotes, said.mentions_agent, said.place.topic) == ("", False, "Plans")
+
+
+def test_the_general_topic_and_plain_replies_have_no_thread() -> None:
+    assert arrival(update(chat=FORUM)).place.address == THERE
+    reply = message(message_id=6, chat=FORUM)
+    assert arrival(update(chat=FORUM, message_thread_id=6, reply_to_message=reply)).place.address == THERE
+    assert arrival(update(chat=GROUP, message_thread_id=6, reply_to_message=reply)).quotes == "6"
+
+
+def test_a_topic_in_a_private_chat_is_a_place_of_its_own() -> None:
+    said = arrival(update(message_thread_id=9, is_topic_message=True))
+    assert (said.place.address.thread, said.place.kind) == ("9", Kind.DM)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"from": SELF},
+        {"from": {**SELF, "id": 7, "username": "other_bot"}},
+        {"sender_chat": {"id": -100, "type": "channel", "title": "News"}, "is_automatic_forward": True},
+        {"chat": {"id": -100, "type": "channel", "title": "News"}},
+        {"text": None, "new_chat_members": [SELF]},
+        {"text": None, "pinned_message": message()},
+        {"text": None, "forum_topic_created": {"name": "Plans", "icon_color": 1}},
+        {"text": None, "migrate_to_chat_id": -100},
+    ],
+)
+def test_bots_channels_and_what_nobody_wrote_are_no_arrivals(more: dict[str, Any]) -> None:
+    assert heard(update(**{"chat": GROUP, **more})) is None
+
+
+def test_whoever_writes_as_a_group_is_that_group() -> None:
+    anonymous = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+    said = arrival({"update_id": 900, "message": message(chat=GROUP, sender_chat=GROUP, **{"from": anonymous})})
+    assert (said.speaker.identity.user, said.speaker.name) == (str(GROUP["id"]), "Kitchen")
+
+
+def test_a_button_says_its_command() -> None:
+    pressed = {"id": "99", "from": ANN, "chat_instance": "x", "data": "/yes", "message": message(**{"from": SELF})}
+    found = heard({"update_id": 900, "callback_query": pressed})
+    assert found is not None
+    assert (plain_text(found.arrival.parts), found.callback) == ("/yes", "99")
+    assert (found.arrival.speaker.identity.user, found.arrival.place.address) == ("501", HERE)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"sticker": {"file_id": "s", "emoji": "👍"}}, "👍"),
+        ({"location": {"latitude": 1.5, "longitude": 2.5}}, "Location: 1.5, 2.5"),
+        ({"contact": {"phone_number": "+49", "first_name": "Ben"}}, "Contact: Ben  +49"),
+    ],
+)
+def test_what_has_no_words_is_put_into_some(more: dict[str, Any], words: str) -> None:
+    assert plain_text(arrival(update(text=None, **more)).parts) == words
+
+
+@pytest.mark.parametrize("kind", ["poll", "story", "game", "dice", "giveaway"])
+def test_what_is_not_understood_is_told(kind: str) -> None:
+    with pytest.raises(Invalid, match=kind):
+        heard({"update_id": 900, "message": message(text=None, **{kind: {"id": "1"}})})
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [None, 7, "x", [], {}, {"update_id": "900"}, {"update_id": 1, "message": []}, update(chat={"id": "501"})],
+)
+async def test_garbage_is_a_letter(garbage: Any, there: tuple[Between, Telegram]) -> None:
+    inbox = Inbox()
+    await there[1].take(garbage, inbox.accept)
+    assert not inbox.arrivals
+    [letter] = inbox.letters
+    assert json.loads(letter.raw) == garbage
+
+
+async def test_a_group_that_became_another_is_the_same_place(there: tuple[Between, Telegram]) -> None:
+    inbox, adapter = Inbox(), there[1]
+    await adapter.take(update(chat=GROUP, text=None, migrate_from_chat_id=-77), inbox.accept)
+    await adapter.take({**update(chat=GROUP), "update_id": 901}, inbox.accept)
+    assert inbox.arrivals[-1].chat_aliases == ("-77",)
+
+
+# Files
+
+
+async def test_a_file_is_fetched_and_kept(there: tuple[Between, Telegram]) -> None:
+    (between, adapter), inbox = there, Inbox()
+    between.files["doc1"] = b"%PDF"
+    document = {"file_id": "doc1", "file_name": "plan.pdf", "mime_type": "application/pdf", "file_size": 4}
+    await adapter.take(update(text=None, caption="look", document=document), inbox.accept)
+    text, file = inbox.arrivals[0].parts
+    assert text == Text("look")
+    assert isinstance(file, File)
+    assert (file.name, file.media, file.size) == ("plan.pdf", "application/pdf", 4)
+
+
+@pytest.mark.parametrize("document", [{"file_id": "gone"}, {"file_id": "doc1", "file_size": 21 * 1024 * 1024}])
+async def test_a_file_that_cannot_be_had_keeps_no_message(
+    there: tuple[Between, Telegram], document: dict[str, Any]
+) -> None:
+    (between, adapter), inbox = there, Inbox()
+    between.files["doc1"] = b"large"
+    await adapter.take(update(text=None, caption="look", document=document), inbox.accept)
+    assert [type(part) for part in inbox.arrivals[0].parts] == [Text, Notice]
+
+
+async def test_a_file_that_may_come_later_is_waited_for_but_not_for_ever(there: tuple[Between, Telegram]) -> None:
+    (between, adapter), inbox = there, Inbox()
+    between.refuse = lambda method, _: refusal(502, "Bad Gateway") if method == "getFile" else None
+    raw = update(text=None, voice={"file_id": "v1", "mime_type": "audio/ogg", "duration": 3})
+    for _ in range(2):
+        with pytest.raises(Disconnected):
+            await adapter.take(raw, inbox.accept)
+    assert not inbox.arrivals
+    await adapter.take(raw, inbox.accept)
+    assert [type(part) for part in inbox.arrivals[0].parts] == [Notice]
+
+
+# What goes out
+
+
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("plain & <b>", "plain &amp; &lt;b&gt;"),
+        ("**bold** *it* ~~gone~~ `co<de`", "<b>bold</b> <i>it</i> <s>gone</s> <code>co&lt;de</code>"),
+        ("# Head\n\ntext", "<b>Head</b>\n\ntext"),
+        ("- a\n- b\n  - c", "• a\n• b\n  • c"),
+        ("3. a\n4. b", "3. a\n4. b"),
+        ("> quoted\n> more", "<blockquote>quoted\nmore</blockquote>"),
+        ("> a\n> > b", "<blockquote>a\n\nb</blockquote>"),
+        ("```py\nif a < b:\n```", '<pre><code class="language-py">if a &lt; b:</code></pre>'),
+        ("```\ncode\n```", "<pre>code</pre>"),
+        ('[here](https://e.example/?a=1&b="2)', '<a href="https://e.example/?a=1&amp;b=%222">here</a>'),
+        ("[here](javascript:alert(1))", "[here](javascript:alert(1))"),
+        ("[here](/relative)", "here"),
+        ("![cat](https://e.example/cat.png)", '<a href="https://e.example/cat.png">cat</a>'),
+        ("one\ntwo\n\nthree", "one\ntwo\n\nthree"),
+        ("|a|bb|\n|-|-|\n|ccc|d|", "<pre>a   | bb\nccc | d</pre>"),
+        ("a\n\n---\n\nb", "a\n\n———\n\nb"),
+        ("snake_case_name and 2 * 3 * 4", "snake_case_name and 2 * 3 * 4"),
+        ("**open", "**open"),
+    ],
+)
+def test_markdown_becomes_what_telegram_reads(markdown: str, html: str) -> None:
+    assert render(markdown) == html
+
+
+def test_what_is_seen_is_what_is_counted() -> None:
+    assert visible(render("**a** & [b](https://e.example) `<i>`")) == "a & b <i>"
+    assert utf16("a🚀") == 3
+
+
+@pytest.fixture
+async def there(tmp_path: Path) -> AsyncIterator[tuple[Between, Telegram]]:
+    async with telegram(tmp_path) as (between, url):
+        adapter = Telegram("bot", Secret(TOKEN), Shelf(), url, pace=BRISK)
+        yield between, adapter
+        await adapter.close()
+
+
+async def test_a_text_that_grows_too_long_by_rendering_is_sent_as_it_is(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    table = "|a|b|\n|-|-|\n" + "|x|y|\n" * 100 + f"|{'z' * 2000}|y|\n"
+    await adapter.send(a_delivery(table))
+    method, body = between.calls[-1]
+    assert method == "sendMessage"
+    assert "parse_mode" not in body
+    assert between.read(HERE)[0].text == table
+
+
+async def test_a_text_of_which_nothing_would_be_seen_is_sent_as_it_is(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    await adapter.send(a_delivery("[note]: https://e.example"))
+    assert between.read(HERE)[0].text == "[note]: https://e.example"
+
+
+async def test_links_are_not_looked_into(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    await adapter.send(a_delivery("https://e.example/?secret"))
+    assert json.loads(between.calls[-1][1]["link_preview_options"]) == {"is_disabled": True}
+
+
+async def test_choices_are_buttons_that_say_them(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    await adapter.send(a_delivery("May they read it?", choices=("/yes", "/no")).placeholder)
+    assert "reply_markup" not in between.calls[-1][1]
+    await adapter.edit(a_delivery("May they read it?", choices=("/yes", "/no", "x" * 65), message="1"))
+    rows = json.loads(between.calls[-1][1]["reply_markup"])["inline_keyboard"]
+    assert [(b["text"], b["callback_data"]) for row in rows for b in row] == [("Yes", "/yes"), ("No", "/no")]
+
+
+async def test_in_a_group_the_answer_names_what_it_answers(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    await adapter.send(a_delivery("yes", THERE, answers=("3", "7.900")))
+    assert json.loads(between.calls[-1][1]["reply_parameters"])["message_id"] == 7
+    await adapter.send(a_delivery("yes", answers=("7",)))
+    assert "reply_parameters" not in between.calls[-1][1]
+    await adapter.send(a_delivery("yes", THERE, answers=("button.99",)))
+    assert "reply_parameters" not in between.calls[-1][1]
+
+
+async def test_files_follow_the_text(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+
+    async def content() -> AsyncIterator[bytes]:
+        yield b"# Plans"
+
+    file = await adapter._files.keep("plans.md", "text/markdown", content())
+    await adapter.edit(a_delivery("Here it is.", message="1", files=(file,)))
+    assert [method for method, _ in between.calls] == ["editMessageText", "sendDocument"]
+
+
+async def test_a_file_that_is_gone_is_told(there: tuple[Between, Telegram]) -> None:
+    with pytest.raises(SendNever, match=r"plans\.md"):
+        await there[1].send(a_delivery("Here", files=(File("plans.md", "text/markdown", "files/gone"),)))
+
+
+ANSWERS = [
+    (429, "Too Many Requests: retry after 17", {"parameters": {"retry_after": 17}}, SendLater),
+    (400, "Bad Request: chat not found", {}, SendNever),
+    (403, "Forbidden: bot was blocked by the user", {}, SendNever),
+    (401, "Unauthorized", {}, SendLater),
+    (500, "Internal Server Error", {}, SendUnsure),
+    (502, "Bad Gateway", {}, SendUnsure),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*retry_after:DeprecationWarning")
+@pytest.mark.parametrize(("status", "says", "more", "becomes"), ANSWERS, ids=[str(a[0]) for a in ANSWERS])
+async def test_what_an_answer_means(
+    there: tuple[Between, Telegram], status: int, says: str, more: dict[str, Any], becomes: type[Exception]
+) -> None:
+    between, adapter = there
+    between.refuse = lambda *_: refusal(status, says, **more)
+    with pytest.raises(becomes) as told:
+        await adapter.send(a_delivery("hello"))
+    assert TOKEN not in str(told.value)
+    if isinstance(told.value, SendLater) and isinstance(told.value.__cause__, RetryAfter):
+        assert told.value.seconds == 17
+
+
+async def test_a_server_that_is_away_took_nothing() -> None:
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), "http://127.0.0.1:1", pace=BRISK)
+    with pytest.raises(SendLater, match="reached"):
+        await adapter.send(a_delivery("hello"))
+    with pytest.raises(SendLater):
+        await adapter.start_link("CDFG-HJ34")
+    with pytest.raises(Disconnected):
+        await adapter.arrivals(Inbox().accept, Bookmark())
+    await adapter.close()
+
+
+async def test_an_edit_that_changes_nothing_is_done(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    says = "Bad Request: message is not modified: specified new message content is exactly the same"
+    between.refuse = lambda *_: refusal(400, says)
+    await adapter.edit(a_delivery("same", message="1"))
+    between.refuse = lambda *_: refusal(400, "Bad Request: message to edit not found")
+    with pytest.raises(SendNever, match="not found"):
+        await adapter.edit(a_delivery("gone", message="1"))
+
+
+async def test_markup_that_telegram_cannot_read_is_sent_as_it_is(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+
+    def picky(_method: str, body: dict[str, Any]) -> Any:
+        return refusal(400, "Bad Request: can't parse entities: unexpected tag") if "parse_mode" in body else None
+
+    between.refuse = picky
+    await adapter.send(a_delivery("**bold**"))
+    assert between.read(HERE)[0].text == "**bold**"
+
+
+async def test_a_group_that_became_another_is_written_to_there(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+
+    def moved(_method: str, body: dict[str, Any]) -> Any:
+        if body.get("chat_id") != "-77":
+            return None
+        says = "Bad Request: group chat was upgraded to a supergroup chat"
+        return refusal(400, says, parameters={"migrate_to_chat_id": int(THERE.chat)})
+
+    between.refuse = moved
+    old = Address("telegram", "bot", "", "-77")
+    await adapter.send(a_delivery("hello", old))
+    await adapter.send(a_delivery("again", old))
+    assert [seen.text for seen in between.read(THERE)] == ["hello", "again"]
+    assert [body["chat_id"] for _, body in between.calls] == ["-77", THERE.chat, THERE.chat]
+
+
+async def test_telegrams_limits_are_kept_before_they_are_hit(there: tuple[Between, Telegram]) -> None:
+    between, _ = there
+    slow = Pace(chat=Rate(1, 100.0))
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._base, pace=slow)
+    await adapter.send(a_delivery("one"))
+    with pytest.raises(SendLater) as told:
+        await adapter.send(a_delivery("two"))
+    assert told.value.seconds is not None
+    assert 90 < told.value.seconds <= 100
+    await adapter.send(a_delivery("elsewhere", THERE))
+    await adapter.edit(a_delivery("one more", message="1"))
+    assert [method for method, _ in between.calls] == ["sendMessage", "sendMessage", "editMessageText"]
+    await adapter.close()
+
+
+async def test_a_topic_that_is_refused_says_what_to_turn_on(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    between.refuse = lambda *_: refusal(400, "Bad Request: the chat is not a forum")
+    with pytest.raises(SendNever, match="its settings"):
+        await adapter.open_thread(THERE, "Plans", "k")
+    with pytest.raises(SendNever, match="BotFather"):
+        await adapter.open_thread(HERE, "Plans", "k")
+
+
+async def test_the_menu_and_the_start_link(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    assert isinstance(adapter, ShowsCommands)
+    assert isinstance(adapter, HasStartLinks)
+    await adapter.show_commands(SPECS)
+    menu = json.loads(between.calls[-1][1]["commands"])
+    assert [entry["command"] for entry in menu] == [spec.name for spec in SPECS]
+    assert await adapter.start_link("CDFG-HJ34") == f"https://t.me/{BOT}?start=CDFG-HJ34"
+
+
+async def test_a_pressed_button_is_let_go_of_once_it_is_durable(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    pressed = {"id": "99", "from": ANN, "data": "/yes", "message": message(**{"from": SELF})}
+
+    async def accept(_: Arrival | Letter) -> Accepted:
+        assert "answerCallbackQuery" not in [method for method, _ in between.calls]
+        return Accepted.NEW
+
+    await adapter.take({"update_id": 900, "callback_query": pressed}, accept)
+    assert between.calls[-1][0] == "answerCallbackQuery"
+
+
+# Polling
+
+
+async def test_the_offset_moves_only_past_what_was_accepted(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    inbox, refused = Inbox(), asyncio.Event()
+    for text in ("one", "two", "three"):
+        await between.says("501", text)
+
+    async def accept(arrived: Arrival | Letter) -> Accepted:
+        if isinstance(arrived, Arrival) and plain_text(arrived.parts) == "two" and not refused.is_set():
+            refused.set()
+            raise StoreFull("no room")
+        return await inbox.accept(arrived)
+
+    with pytest.raises(StoreFull):
+        await adapter.arrivals(accept, Bookmark())
+    polling = asyncio.create_task(adapter.arrivals(accept, Bookmark()))
+    await inbox.gets("three")
+    polling.cancel()
+    await asyncio.wait([polling])
+    assert inbox.texts == ["one", "two", "three"]
+    polls = [body for method, body in between.calls if method == "getUpdates"]
+    assert "offset" not in polls[0]
+    assert "offset" not in polls[1], "what was refused must be told again"
+
+
+# The webhook
+
+
+@pytest.fixture
+async def called() -> AsyncIterator[TelegramByWebhook]:
+    account = TelegramAccount(Secret(TOKEN), "https://segue.example.org/", "http://127.0.0.1:1")
+    adapter = account.adapter("bot", Shelf())
+    assert isinstance(adapter, TelegramByWebhook)
+    adapter._me = ME
+    yield adapter
+    await adapter.close()
+
+
+PROOF = {HEADER: secret_of(Secret(TOKEN), "bot")}
+
+
+async def test_an_update_with_the_secret_is_taken_in(called: TelegramByWebhook) -> None:
+    inbox = Inbox()
+    app = called.webhook(inbox.accept)
+    assert (await post(app, "/", json.dumps(update()).encode(), PROOF)).status == 200
+    assert inbox.texts == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {HEADER: ""}, {HEADER: "guess"}, {HEADER: TOKEN}, {HEADER: secret_of(Secret(TOKEN), "other")}]
+)
+async def test_an_update_without_the_secret_is_refused(called: TelegramByWebhook, headers: dict[str, str]) -> None:
+    inbox = Inbox()
+    answer = await post(called.webhook(inbox.accept), "/", json.dumps(update()).encode(), headers)
+    assert (answer.status, inbox.arrivals, inbox.letters) == (401, [], [])
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[1]", b'{"update_id": 1, "message": 2}', b"[" * 10_000])
+async def test_what_cannot_be_read_is_kept_and_acknowledged(called: TelegramByWebhook, body: bytes) -> None:
+    inbox = Inbox()
+    assert (await post(called.webhook(inbox.accept), "/", body, PROOF)).status == 200
+    assert len(inbox.letters) == 1
+
+
+async def test_what_cannot_be_kept_is_sent_again(called: TelegramByWebhook) -> None:
+    inbox = Inbox()
+    inbox.refusals = 1
+    app = called.webhook(inbox.accept)
+    assert (await post(app, "/", json.dumps(update()).encode(), PROOF)).status == 503
+    assert (await post(app, "/", json.dumps(update()).encode(), PROOF)).status == 200
+
+
+async def test_too_much_is_not_read(called: TelegramByWebhook) -> None:
+    inbox = Inbox()
+    assert (await post(called.webhook(inbox.accept), "/", b" " * (LARGEST + 1), PROOF)).status == 413
+    assert not inbox.letters
+
+
+# The account
+
+
+@pytest.mark.parametrize(
+    ("keys", "field"),
+    [
+        ({"token": Secret("hello")}, "token"),
+        ({"token": Secret(TOKEN), "webhook": "segue.example.org"}, "webhook"),
+        ({"token": Secret(TOKEN), "api": "ftp://example.org"}, "api"),
+        ({"token": Secret(TOKEN), "api": "http://a:b@example.org"}, "api"),
+    ],
+)
+def test_a_mistake_in_the_account_is_named(keys: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as told:
+        TelegramAccount(**keys)
+    assert told.value.field == field
+    assert "hello" not in str(told.value)
