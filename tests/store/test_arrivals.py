@@ -1,10 +1,13 @@
 """Arrivals: each message once, in the right lane and session, as a turn with its route."""
 
+import asyncio
+
 import pytest
 
 from segue.core.lanes import Address, Kind, Lane, Place, Rules, Sharing
-from segue.core.messages import Arrival, Aside, Text
+from segue.core.messages import Arrival, Aside, Text, decode_parts
 from segue.core.moves import Limits, Release, Renew, Spawn, Why
+from segue.core.prompts import RESET
 from segue.core.resets import Due, Policies, Policy, When
 from segue.core.transcripts import AGENT, Role
 from segue.errors import Invalid
@@ -310,6 +313,47 @@ async def test_what_the_agent_said_before_is_what_a_turn_starts_from(world: Worl
     tip = await world.store.say(session, AGENT, "hi")
     queued = await world.hear("ann", "go on", me="r")
     assert queued.run is not None
+    assert queued.run.tip is not None
     [*_, said, told] = await world.store.path(queued.run.tip)
     assert said.tip == tip
     assert told.parts == (Aside('"ann" speaks to you for the first time ever.'),)
+
+
+async def asides(world: World) -> list[str]:
+    rows = await world.raw("select parts from entries where role = 'gateway' order by seq")
+    return [part.text for (parts,) in rows for part in decode_parts(parts) if isinstance(part, Aside)]
+
+
+async def test_somebody_is_new_once_also_when_they_speak_in_two_places_at_once(world: World) -> None:
+    other = await world.beside()
+    await world.person("ann")
+    await asyncio.gather(world.hear("ann", "here", private("one")), other.hear("ann", "there", private("two")))
+    await world.hear("ann", "again", private("three"))
+    assert await asides(world) == ['"ann" speaks to you for the first time ever.']
+
+
+async def test_who_turns_out_to_be_known_is_not_new(world: World) -> None:
+    older, ann = await world.person("older"), await world.person("ann")
+    await world.hear("ann", "hello")
+    await world.store.link(older, ann)
+    await world.hear("older", "hello")
+    assert await asides(world) == ['"ann" speaks to you for the first time ever.']
+
+
+async def test_only_who_asks_something_is_heard(world: World) -> None:
+    await world.person("ann")
+    assert await world.count("heard") == 0
+    await world.hear("ann", "hello")
+    assert await world.count("heard") == 1
+
+
+async def test_an_agent_is_told_once_why_it_starts_over(world: World) -> None:
+    settings = Settings(resets=Policies(Policy(When.IDLE, 60)))
+    first = await world.hear("ann", "hello", me="r", settings=settings)
+    await answered(world, first, "hi")
+    world.clock.passes(3601)
+    again = await world.hear("ann", "hello?", me="r", settings=settings)
+    [told] = await world.store.path(again.session)
+    assert told.parts == (Aside(RESET[Due.IDLE]),)
+    await world.hear("ann", "and?", settings=settings)
+    assert len(await asides(world)) == 2
