@@ -1,0 +1,133 @@
+"""A conversation leaves the terminal and the command line for another place, in real processes."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from starlette.responses import JSONResponse
+
+from tests.adapters.platform import Platform, platform
+from tests.cli.screens import terminal
+from tests.cli.test_talk import piped
+from tests.served import PATIENCE, served
+
+CTRL_C = "\x03"
+SETTINGS = """
+[http.alpha]
+secret = "file:{secret}"
+callback = "{callback}"
+opens_threads = true
+public = true
+home = {{ chat = "lobby", kind = "group" }}
+"""
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
+
+
+@asynccontextmanager
+async def street(home: Path) -> AsyncIterator[Platform]:
+    """A gateway with one more platform, whose home is a group."""
+    async with platform() as there:
+        secret = home / "secret"
+        secret.write_text("s3cret")
+        secret.chmod(0o600)
+        (home / "segue.toml").write_text(SETTINGS.format(secret=secret, callback=there.url))
+        async with served(home):
+            yield there
+
+
+async def segue(home: Path, *arguments: str) -> tuple[int, str, str]:
+    """What a command prints, and how it ends."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "segue", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"SEGUE_HOME": str(home)},
+        cwd=home,
+    )
+    async with asyncio.timeout(PATIENCE):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_the_terminal_shows_the_way_and_leaves_once_it_is_there(tmp_path: Path) -> None:
+    async with street(tmp_path) as there, terminal(tmp_path) as here:
+        here.types("say tea\r")
+        await here.until(lambda screen: "\ntea" in screen)
+        here.types("/title Tea\r")
+        await here.shows("This session is called Tea.")
+        here.types("/handoff\r")
+        await here.shows("1. http.alpha: everyone in lobby can read there")
+        await here.shows("to me in a private chat on http.alpha.")
+        here.types("/handoff 1\r")
+        await here.shows("Handing “Tea” off to http.alpha")
+        assert await here.leaves() == 0
+        assert "To http.alpha: sent" in here.text
+        assert "This conversation goes on in http.alpha." in here.text
+        assert "To come back, run `segue`" in here.text
+        opened, said = there.calls
+        assert (opened["kind"], opened["title"], opened["address"]["chat"]) == ("open_thread", "Tea", "lobby")
+        assert said["address"]["thread"] == "t1"
+        assert (
+            said["text"] == "Here I am. I remember 2 messages: 1 of yours and 1 of mine. The last of it was “say tea”."
+        )
+
+
+async def test_ctrl_c_cancels_it(tmp_path: Path) -> None:
+    async with street(tmp_path) as there, terminal(tmp_path) as here:
+        there.answer = JSONResponse({}, 503)
+        here.types("say tea\r")
+        await here.until(lambda screen: "\ntea" in screen)
+        here.types("/handoff alpha\r")
+        await here.shows("Ctrl-C cancels it")
+        here.types(CTRL_C)
+        await here.shows("was cancelled. The conversation is still here.")
+        here.types("say milk\r")
+        await here.until(lambda screen: "\nmilk" in screen)
+        here.types("/quit\r")
+        assert await here.leaves() == 0
+
+
+async def test_through_a_pipe_it_waits_and_leaves(tmp_path: Path) -> None:
+    async with street(tmp_path) as there:
+        code, out, err = await piped(tmp_path, "say tea\n/handoff alpha\nsay never\n")
+        assert (code, err) == (0, "")
+        assert out.startswith("tea\nHanding an untitled session off to http.alpha")
+        assert "This conversation goes on in http.alpha." in out
+        assert "never" not in out
+        assert [call["kind"] for call in there.calls] == ["open_thread", "message"]
+
+
+async def test_a_script_moves_a_session_and_its_exit_code_says_how_it_went(tmp_path: Path) -> None:
+    async with street(tmp_path) as there:
+        assert (await piped(tmp_path, "say tea\n/title Tea\n"))[0] == 0
+        code, _, err = await segue(tmp_path, "handoff", "Coffee", "alpha")
+        assert (code, "Coffee" in err) == (2, True)
+        code, _, err = await segue(tmp_path, "handoff", "Tea", "telegram")
+        assert (code, "isn't connected" in err) == (2, True)
+        there.answer = JSONResponse({}, 400)
+        code, _, err = await segue(tmp_path, "handoff", "Tea", "alpha")
+        assert code == 1
+        assert "stayed where it was" in err
+        there.answer = JSONResponse({"id": "m1", "thread": "t2"})
+        code, out, err = await segue(tmp_path, "handoff", "Tea", "alpha", "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["state"] == "done"
+        assert json.loads(out)["to"] == "http.alpha"
+        code, _, err = await segue(tmp_path, "handoff", "Tea", "terminal")
+        assert code == 2
+        assert "nobody looks at a terminal now" in err
+
+
+async def test_without_a_gateway_it_says_how_to_start_one(tmp_path: Path) -> None:
+    (tmp_path / "segue.toml").touch()
+    assert (await piped(tmp_path, "say tea\n/title Tea\n"))[0] == 0
+    code, _, err = await segue(tmp_path, "handoff", "Tea", "alpha")
+    assert (code, "segue serve" in err) == (1, True)
+    assert "Run `segue serve`" in (await piped(tmp_path, "/handoff telegram\n"))[1]
