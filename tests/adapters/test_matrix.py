@@ -175,7 +175,9 @@ async def test_a_homeserver_that_was_killed_is_connected_again_and_nothing_is_lo
         await town.close()
 
 
-async def test_an_encrypted_room_is_refused_with_one_line(town: MatrixHarness) -> None:
+async def test_an_encrypted_room_is_refused_with_one_line(
+    town: MatrixHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     ann = town.people["Ann"]
     encryption = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
     secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "s", "sender_key": "k"}
@@ -191,6 +193,7 @@ async def test_an_encrypted_room_is_refused_with_one_line(town: MatrixHarness) -
         await ann.reads(other, town.bot.id, "here we can talk")
         assert gateway.problems() == []
     assert [message.text for message in await ann.sees(room, town.bot.id)] == [ENCRYPTED]
+    assert caplog.text.count(f"{room} is encrypted") == 1, "only the homeserver's memory kept it from saying it again"
     with pytest.raises(SendNever, match="encrypted"):
         await town.adapter().send(a_delivery(Address("matrix", "main", NAME, room), "hello"))
 

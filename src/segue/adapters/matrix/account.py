@@ -57,6 +57,6 @@ class MatrixAccount(Value, frozen=True):
 def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and not parts.username
     except ValueError:
         return False

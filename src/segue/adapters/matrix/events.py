@@ -11,6 +11,7 @@ from segue.core.messages import File, Part, Text
 
 _QUOTED = re.compile(r"\A> <[^\n]*\n(?:>[^\n]*\n)*\n")
 """How older clients repeat what they answer."""
+_UNKNOWN = "application/octet-stream"
 _FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
 AUTOMATED = "org.matrix.msc3955.automated"
 """Marks what a program wrote, so that no two programs answer each other for ever."""
@@ -56,8 +57,8 @@ class Mentioned(msgspec.Struct, frozen=True):
 class About(msgspec.Struct, frozen=True):
     """What is known of a file."""
 
-    mimetype: str = "application/octet-stream"
-    size: int = 0
+    mimetype: str | None = None
+    size: int | None = None
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -65,26 +66,24 @@ class Content(msgspec.Struct, frozen=True):
 
     msgtype: str
     body: str
-    formatted_body: str = ""
-    filename: str = ""
-    url: str = ""
-    info: About = About()
-    file: Any = None
-    """An encrypted file."""
-    relates_to: Relation = msgspec.field(name="m.relates_to", default_factory=Relation)
+    formatted_body: str | None = None
+    filename: str | None = None
+    url: str | None = None
+    info: About | None = None
+    relates_to: Relation | None = msgspec.field(name="m.relates_to", default=None)
     mentions: Mentioned | None = msgspec.field(name="m.mentions", default=None)
     new_content: dict[str, Any] | None = msgspec.field(name="m.new_content", default=None)
-    automated: bool = msgspec.field(name=AUTOMATED, default=False)
+    automated: bool | None = msgspec.field(name=AUTOMATED, default=None)
 
     @property
     def by_a_bot(self) -> bool:
         """Whether a program wrote it."""
-        return self.msgtype == "m.notice" or self.automated
+        return self.msgtype == "m.notice" or self.automated is True
 
     @property
     def text(self) -> str:
         """What the person typed."""
-        body = _QUOTED.sub("", self.body) if self.relates_to.in_reply_to else self.body
+        body = _QUOTED.sub("", self.body) if self.relates_to and self.relates_to.in_reply_to else self.body
         return f"*{body}*" if self.msgtype == "m.emote" else body
 
     @property
@@ -93,14 +92,15 @@ class Content(msgspec.Struct, frozen=True):
         if self.msgtype not in _FILES or not self.url:
             return (Text(self.text),)
         name = self.filename or self.body
-        file = File(name, self.info.mimetype, self.url, self.info.size)
+        about = self.info or About()
+        file = File(name, about.mimetype or _UNKNOWN, self.url, about.size or 0)
         return (file,) if name == self.body else (Text(self.text), file)
 
     def mentions_user(self, user: str, name: str) -> bool:
         """Whether somebody is meant, by the list that newer clients give, else by a link, the id or the name."""
         if self.mentions is not None:
             return user in self.mentions.user_ids
-        if user in self.body or f"https://matrix.to/#/{user}" in self.formatted_body:
+        if user in self.body or f"https://matrix.to/#/{user}" in (self.formatted_body or ""):
             return True
         return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.body, re.IGNORECASE) is not None
 
@@ -129,7 +129,7 @@ class Event(msgspec.Struct, frozen=True):
     def relation(self) -> Relation:
         """How it stands to another; none if that can't be read."""
         try:
-            return msgspec.convert(self.content.get("m.relates_to", {}), Relation)
+            return msgspec.convert(self.content.get("m.relates_to") or {}, Relation)
         except msgspec.ValidationError:
             return Relation()
 

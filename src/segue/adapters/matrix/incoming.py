@@ -6,6 +6,7 @@ and is told by its events' ids.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import OrderedDict
 from enum import Enum
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 
 from segue.adapters.download import NotFetched
-from segue.adapters.matrix.events import Content, Event, decode
+from segue.adapters.matrix.events import Content, Event, Relation, decode
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Room, Rooms
 from segue.core.contracts import Accept, Files, Letter
@@ -135,8 +136,7 @@ class Incoming:
             if event.type == "m.room.message" and not event.is_empty:
                 arrival = await self._arrival(room, event)
         except msgspec.ValidationError as error:
-            text = msgspec.json.encode(raw).decode()
-            await accept(Letter("matrix", self._account, text, str(error)))
+            await accept(Letter("matrix", self._account, json.dumps(raw), str(error)))
             return
         if arrival is not None:
             await accept(arrival)
@@ -144,7 +144,7 @@ class Incoming:
     async def _arrival(self, id: str, event: Event) -> Arrival | None:
         """A message as the gateway knows it; None if it isn't for anybody to answer."""
         content = event.message()
-        relation = content.relates_to
+        relation = content.relates_to or Relation()
         thread = relation.thread
         if relation.replaces:
             edited = await self._look_up(id, relation.replaces)

@@ -1,0 +1,231 @@
+"""What a homeserver may tell, as the specification of Matrix has it, and what it may not, served as recorded."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from segue.adapters.matrix import Matrix, MatrixAccount
+from segue.core.lanes import Address, Identity, Kind
+from segue.core.messages import Text, plain_text
+from segue.core.secret import Secret
+from segue.errors import Disconnected, SendLater, SendNever
+from segue.runtime.files import Folder
+from segue.runtime.listening import Listener, serving
+from segue.testing.contracts.deliveries import a_delivery
+from segue.testing.harness import Bookmark
+from segue.testing.inbox import Inbox
+
+Json = dict[str, Any]
+BOT, ANN, BEN = "@segue:example.org:8448", "@ann:example.org:8448", "@ben:other.example"
+ROOM = "!old/room:example.org:8448"
+AT = Address("matrix", "main", "example.org:8448", ROOM)
+
+
+class Recorded:
+    """A homeserver that tells one batch, and then that it is over."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.known: dict[str, Json] = {}
+        self.answer: Response | None = None
+        self.state = [
+            member(BOT, "Segue"),
+            member(ANN, "Ann"),
+            member(BEN, None),
+            {**event({"topic": ["no text"]}, "m.room.topic"), "state_key": ""},
+            {**event({"name": "Plans"}, "m.room.name"), "state_key": ""},
+            {"type": "m.room.create"},
+        ]
+
+    def app(self) -> Starlette:
+        base = "/_matrix/client/v3"
+        return Starlette(
+            routes=[
+                Route(f"{base}/account/whoami", lambda _: JSONResponse({"user_id": BOT})),
+                Route(f"{base}/sync", self._sync),
+                Route(f"{base}/rooms/{{room:path}}/state", lambda _: JSONResponse(self.state)),
+                Route(f"{base}/rooms/{{room:path}}/event/{{id:path}}", self._event),
+                Route(f"{base}/rooms/{{room:path}}/send/m.room.message/{{key}}", self._send, methods=["PUT"]),
+            ]
+        )
+
+    async def _sync(self, request: Request) -> Response:
+        if self.answer is not None:
+            return self.answer
+        if request.query_params["since"] != "before":
+            return JSONResponse({"errcode": "M_UNKNOWN_TOKEN", "error": "over"}, 401)
+        joined = {ROOM: {"timeline": {"events": self.events, "limited": False}}}
+        return Response(json.dumps({"next_batch": "after", "rooms": {"join": joined}}), media_type="application/json")
+
+    async def _event(self, request: Request) -> Response:
+        found = self.known.get(request.path_params["id"])
+        return JSONResponse(found) if found else JSONResponse({"errcode": "M_NOT_FOUND", "error": "?"}, 404)
+
+    async def _send(self, _: Request) -> Response:
+        return self.answer or JSONResponse({"event_id": "$sent"})
+
+
+def event(content: Any, kind: str = "m.room.message", sender: str = ANN, id: str = "$1") -> Json:
+    return {"type": kind, "sender": sender, "event_id": id, "content": content, "origin_server_ts": 1_800_000_000_500}
+
+
+def member(user: str, name: str | None) -> Json:
+    return {**event({"membership": "join", "displayname": name}, "m.room.member", user), "state_key": user}
+
+
+def text(body: Any, **more: Any) -> Json:
+    return {"msgtype": "m.text", "body": body, **more}
+
+
+class Line:
+    """The adapter, connected to what was recorded."""
+
+    def __init__(self, server: Recorded, adapter: Matrix) -> None:
+        self.server = server
+        self.adapter = adapter
+        self.cursor = Bookmark("before")
+
+    async def hears(self, *events: Any) -> Inbox:
+        self.server.events = list(events)
+        inbox = Inbox()
+        with pytest.raises(Disconnected, match="doesn't know the access token"):
+            await self.adapter.arrivals(inbox.accept, self.cursor)
+        assert self.cursor.value == "after"
+        self.cursor.value = "before"
+        return inbox
+
+
+@pytest.fixture
+async def line(tmp_path: Path) -> AsyncIterator[Line]:
+    server, listener = Recorded(), Listener("127.0.0.1", 0)
+    async with serving(server.app(), listener):
+        adapter = MatrixAccount(listener.url, BOT, Secret("t")).adapter("main", Folder(tmp_path))
+        yield Line(server, adapter)
+        await adapter.close()
+
+
+async def test_ids_with_two_colons_and_a_slash_are_kept_whole(line: Line) -> None:
+    [arrival] = (await line.hears(event(text("hello")))).arrivals
+    assert arrival.place.address == AT
+    assert (arrival.place.kind, arrival.place.name, arrival.place.topic) == (Kind.GROUP, "Plans", "")
+    assert arrival.speaker.identity == Identity("matrix", "main", ANN)
+    assert (arrival.speaker.name, arrival.message, arrival.at) == ("Ann", "$1", 1_800_000_000.5)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        7,
+        "an event",
+        None,
+        {},
+        {"type": "m.room.message"},
+        {**event(text("x")), "sender": None},
+        {**event(text("x")), "event_id": 5},
+        event(None),
+        event({}),
+        event({"msgtype": "m.text"}),
+        event(text(7)),
+        event(text(None)),
+        event({"msgtype": ["m.text"], "body": "x"}),
+        event(text("x", **{"m.relates_to": "y"})),
+        event(text("x", **{"m.mentions": {"user_ids": [5]}})),
+        event(text("x", formatted_body=7)),
+        event({"msgtype": "m.image", "body": "x", "url": 5}),
+        event(text("x\ud800", formatted_body=7)),
+    ],
+)
+async def test_what_cannot_be_understood_is_kept_and_stops_nothing(line: Line, raw: Any) -> None:
+    inbox = await line.hears(raw, event(text("hello"), id="$2"))
+    assert inbox.texts == ["hello"]
+    [letter] = inbox.letters
+    assert json.loads(letter.raw) == raw
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {**event({}), "unsigned": {"redacted_because": {"type": "m.room.redaction"}}},
+        event({"msgtype": "m.notice", "body": "beep"}),
+        event(text("mine"), sender=BOT),
+        event({"m.relates_to": {"rel_type": "m.annotation", "event_id": "$0", "key": "+1"}}, "m.reaction"),
+        event(text("* x", **{"m.relates_to": {"rel_type": "m.replace", "event_id": "$gone"}})),
+        member("@cay:example.org", "Cay"),
+    ],
+)
+async def test_what_is_not_said_to_anybody_is_neither(line: Line, raw: Any) -> None:
+    inbox = await line.hears(raw, event(text("hello"), id="$2"))
+    assert (inbox.texts, inbox.letters) == (["hello"], [])
+
+
+@pytest.mark.parametrize("empty", ["m.relates_to", "m.mentions", "m.new_content", "formatted_body", "info", "url"])
+async def test_null_is_nothing(line: Line, empty: str) -> None:
+    assert (await line.hears(event(text("hello", **{empty: None})))).texts == ["hello"]
+
+
+async def test_what_older_clients_repeat_of_the_quoted_message_is_left_out(line: Line) -> None:
+    body = f"> <{BEN}> what do\n> you think?\n\nI think so"
+    [arrival] = (
+        await line.hears(event(text(body, **{"m.relates_to": {"m.in_reply_to": {"event_id": "$0"}}})))
+    ).arrivals
+    assert (plain_text(arrival.parts), arrival.quotes) == ("I think so", "$0")
+    [arrival] = (await line.hears(event(text(body)))).arrivals
+    assert plain_text(arrival.parts) == body, "what somebody cites by hand is theirs"
+
+
+async def test_a_reply_inside_a_thread_is_a_quote_and_its_fallback_is_none(line: Line) -> None:
+    thread = {"rel_type": "m.thread", "event_id": "$root", "m.in_reply_to": {"event_id": "$last"}}
+    real, fallback = (
+        event(text(name, **{"m.relates_to": {**thread, "is_falling_back": falls}}), id=f"${name}")
+        for name, falls in (("real", False), ("fallback", True))
+    )
+    first, second = (await line.hears(real, fallback)).arrivals
+    assert (first.quotes, second.quotes) == ("$last", "")
+    assert first.place.address.thread == second.place.address.thread == "$root"
+
+
+async def test_an_edit_is_of_the_thread_that_it_does_not_name(line: Line) -> None:
+    thread = {"m.relates_to": {"rel_type": "m.thread", "event_id": "$root"}}
+    line.server.known["$0"] = event(text("first", **thread), id="$0")
+    new = {"m.new_content": text("second"), "m.relates_to": {"rel_type": "m.replace", "event_id": "$0"}}
+    [arrival] = (await line.hears(event(text("* second", **new)))).arrivals
+    assert (arrival.edits, arrival.place.address.thread, arrival.parts) == ("$0", "$root", (Text("second"),))
+    forged = await line.hears(event(text("* second", **new), sender=BEN))
+    assert forged.arrivals == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Response(status_code=502),
+        HTMLResponse("<html>a captive portal</html>"),
+        JSONResponse({"errcode": "M_LIMIT_EXCEEDED", "error": "slower", "retry_after_ms": 1500}, 429),
+        JSONResponse({"errcode": "M_FORBIDDEN", "error": "no"}, 403),
+    ],
+)
+async def test_a_homeserver_that_is_unwell_is_told_and_its_place_kept(line: Line, answer: Response) -> None:
+    line.server.answer = answer
+    with pytest.raises(Disconnected):
+        await line.adapter.arrivals(Inbox().accept, line.cursor)
+    assert line.cursor.value == "before"
+
+
+async def test_what_the_homeserver_answers_says_what_becomes_of_a_message(line: Line) -> None:
+    limited = {"errcode": "M_LIMIT_EXCEEDED", "error": "slower", "retry_after_ms": 1500}
+    line.server.answer = JSONResponse({"errcode": "M_FORBIDDEN", "error": "You aren't in that room"}, 403)
+    with pytest.raises(SendNever, match="You aren't in that room"):
+        await line.adapter.send(a_delivery(AT, "hello"))
+    line.server.answer = JSONResponse({"errcode": "M_UNKNOWN_TOKEN", "error": "?"}, 401)
+    with pytest.raises(SendLater, match="segue add matrix"):
+        await line.adapter.send(a_delivery(AT, "hello"))
+    line.server.answer = JSONResponse(limited, 429)
+    with pytest.raises(SendLater) as told:
+        await line.adapter.send(a_delivery(AT, "hello"))
+    assert told.value.seconds == 1.5
