@@ -1,0 +1,66 @@
+"""The page of all commands, from their own table: `python -m tests.docs.commands > docs/commands.md`."""
+
+import sys
+
+from segue.core.access import MAY, Action, Standing
+from segue.core.commands import SPECS, Spec
+
+HEADER = """\
+# Commands
+
+What you can type in any chat, in the terminal and on the page. `/help` shows the same there, and `/help COMMAND`
+its other names. A line that begins with two slashes is no command. Case doesn't matter.
+
+Commands work while the agent answers: what only looks, and what moves you to another session, happens at once; what
+changes the transcript (`/undo`, `/retry`, `/rewind`, `/compress`) takes its place in the queue. None of them
+deletes anything.
+
+| type | what it does | also | who may |
+| --- | --- | --- | --- |
+"""
+FOOTER = """
+*Anybody here* is everybody who may talk to the agent in that place; *owners* are whoever began the session, and the
+host; *the host* is the one person who runs this Segue. What reaches only your own sessions (`/resume`, `/search`)
+is for everybody.
+
+`/rewind` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they belong to the thread.
+
+`/undo` alone takes back whichever is newer: the last move of this place (`/new`, `/resume`, `/branch` ...) or the
+last exchange, and says which. A reset that came by itself goes together with the message that caused it, which is
+asked again in the session before.
+
+A move that would let more people read a session, such as `/resume` of a private one in a group, asks first: `/yes`
+within five minutes, by you alone. A place that the host named with `/home` needs no question.
+
+## Settings
+
+    [lanes]
+    quotes = "off"            # or "once", "switch": a reply to the agent goes to the session that wrote that message
+    max_live_per_lane = 1000  # sessions that may be open at once among those begun in one place
+
+This page is written by `python -m tests.docs.commands > docs/commands.md`, never by hand.
+"""
+
+
+def who(spec: Spec) -> str:
+    """Who may type it, in the words of the page."""
+    may = MAY[Action(spec.name)]
+    if Standing.STRANGER in may:
+        return "everybody"
+    if Standing.PARTICIPANT in may:
+        return "anybody here"
+    return "owners" if Standing.OWNER in may else "the host"
+
+
+def page() -> str:
+    """The page as it is to be."""
+    rows = [
+        f"| `{f'/{spec.name} {spec.usage}'.rstrip()}` | {spec.does} "
+        f"| {', '.join(f'`/{alias}`' for alias in spec.aliases)} | {who(spec)} |\n"
+        for spec in SPECS
+    ]
+    return HEADER + "".join(rows) + FOOTER
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
