@@ -19,7 +19,7 @@ from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.core.values import Value
 from segue.runtime.settings import Streams
-from tests.drills import hostile_lanes, hostile_names, kills, labels, zombies
+from tests.drills import hostile_lanes, hostile_names, kills, labels, schedules, zombies
 from tests.postgres import ensure, folder
 
 
@@ -53,6 +53,11 @@ def _zombies(where: str, seed: int) -> str:
     return "" if found.report.clean and found.refused else repr(found)
 
 
+def _schedules(where: str, seed: int) -> str:
+    found = asyncio.run(schedules.run(where, 10, seed))
+    return "" if found.clean else repr(found)
+
+
 def _lanes(_where: str, seed: int) -> str:
     return "\n".join(map(ascii, hostile_lanes.run(seed, 100_000)))
 
@@ -67,6 +72,8 @@ DRILLS = {
     "labels": Drill(200, "deaths at every label on SQLite", 2, _labels),
     "labels-postgres": Drill(200, "deaths at every label on PostgreSQL", 2, _labels),
     "zombies-postgres": Drill(1_000, "freezes of four turns each", 10, _zombies),
+    "schedules": Drill(1_000, "kills when work is due on SQLite", 10, _schedules),
+    "schedules-postgres": Drill(1_000, "kills when work is due on PostgreSQL", 10, _schedules),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
 }

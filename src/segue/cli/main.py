@@ -20,6 +20,7 @@ _COMMANDS = {
     "link": "Print a new sign-in link of the page.",
     "sessions": "List, read, search, export, import and name your sessions.",
     "handoff": "Move a session to another place.",
+    "schedules": "List and cancel your scheduled work.",
     "lanes": "List where people talk, and the session that each place speaks to.",
     "trace": "Follow a message: received, queued, answered, sent.",
     "doctor": "Say what is wrong here, and the fix.",

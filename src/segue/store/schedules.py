@@ -81,9 +81,9 @@ class Unkept(Value, frozen=True):
 
 def make(order: Order, id: str, call: str, at: Moment) -> Transaction[Schedule]:
     """Schedule work; asked again under the same key, it is the same work."""
-    known = yield q.schedule_of_call(call=call)
-    if known:
-        return _schedule(known[0])
+    made = yield from known(call)
+    if made is not None:
+        return made
     owner = yield from actors.hold(order.owner)
     have = yield from owned(owner)
     if len(have) >= MOST:
@@ -104,6 +104,12 @@ def make(order: Order, id: str, call: str, at: Moment) -> Transaction[Schedule]:
     )
     [row] = yield q.schedule_of_call(call=call)
     return _schedule(row)
+
+
+def known(call: str) -> Transaction[Schedule | None]:
+    """The work that a call made when it was first run."""
+    rows = yield q.schedule_of_call(call=call)
+    return _schedule(rows[0]) if rows else None
 
 
 def owned(person: PersonId) -> Transaction[list[Schedule]]:

@@ -8,10 +8,6 @@ on conflict (call) do nothing returning id;
 -- The work that a call made when it was first run.
 select id, session, lane, owner, task, line, zone, deliver, route, since, due, ended from schedules where call = :call;
 
--- name: schedule
--- One piece of scheduled work.
-select id, session, lane, owner, task, line, zone, deliver, route, since, due, ended from schedules where id = :id;
-
 -- name: schedules_of
 -- What is still to come of a person's scheduled work, the next first.
 select id, session, lane, owner, task, line, zone, deliver, route, since, due, ended from schedules
