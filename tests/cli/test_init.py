@@ -1,11 +1,15 @@
 import os
 import socket
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from segue.agents.models import ModelKeys
 from segue.config import load
+from segue.core.secret import Secret
 from tests.cli.conftest import Home
 
 KEY = "sk-very-secret"
@@ -22,12 +26,29 @@ def bare(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{free.getsockname()[1]}")
 
 
+class Tags(BaseHTTPRequestHandler):
+    """What Ollama answers when it is asked for its models."""
+
+    def do_GET(self) -> None:
+        body = b'{"models": [{"name": "llama3.2:3b"}, {"name": "a\\"b"}, {"name": "qwen3:8b"}]}'
+        self.send_response(200 if self.path == "/api/tags" else 404)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the library's name
+        """Say nothing."""
+
+
 @pytest.fixture
 def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
+    with HTTPServer(("127.0.0.1", 0), Tags) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        port = server.server_port
         monkeypatch.setenv("OLLAMA_HOST", f"http://127.0.0.1:{port}")
         yield port
+        server.shutdown()
+        serving.join()
 
 
 def test_a_bare_machine_gets_a_file_that_loads(home: Home) -> None:
@@ -53,7 +74,51 @@ def test_what_is_there_is_found_and_no_secret_is_written(
     written = (home.path / "segue.toml").read_text()
     assert all(one["what"] in written for one in found)
     assert KEY not in written
-    assert load(home.path / "segue.toml", {}).accounts == ()
+    assert "which Segue can't speak yet" in found[-1]["offers"]
+    agent = load(home.path / "segue.toml", dict(os.environ)).agent
+    assert agent == ModelKeys("openai:gpt-5", api_key=Secret(KEY))
+
+
+def test_models_on_this_machine_are_used_where_there_is_no_key(home: Home, ollama: int) -> None:
+    done = home.segue("init")
+    assert f"Found Ollama at 127.0.0.1:{ollama}: models on this machine: llama3.2:3b, qwen3:8b" in done.stdout
+    assert "ollama:llama3.2:3b answers" in done.stdout
+    agent = load(home.path / "segue.toml", {}).agent
+    assert agent == ModelKeys("ollama:llama3.2:3b", f"http://127.0.0.1:{ollama}/v1")
+
+
+def test_what_is_no_ollama_is_not_taken_for_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{silent.getsockname()[1]}")
+        assert home.json("init")["found"] == []
+    monkeypatch.setenv("OLLAMA_HOST", "http://[broken")
+    assert home.segue("init", "--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "model"),
+    [
+        ("ANTHROPIC_API_KEY", "anthropic:"),
+        ("OPENAI_API_KEY", "openai:"),
+        ("GEMINI_API_KEY", "google:"),
+        ("GOOGLE_API_KEY", "google:"),
+    ],
+)
+def test_a_key_in_the_environment_becomes_a_model(
+    home: Home, monkeypatch: pytest.MonkeyPatch, variable: str, model: str
+) -> None:
+    monkeypatch.setenv(variable, KEY)
+    assert home.segue("init").exit_code == 0
+    agent = load(home.path / "segue.toml", {variable: KEY}).agent
+    assert isinstance(agent, ModelKeys)
+    assert agent.model.startswith(model)
+    assert agent.api_key == Secret(KEY)
+
+
+def test_a_provider_that_speaks_like_another_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
+    assert 'models of DeepSeek; write model = "openai:NAME" with its base_url' in home.segue("init").stdout
+    assert "[agent]" not in (home.path / "segue.toml").read_text()
 
 
 def test_a_file_that_is_there_stays_unless_forced(home: Home) -> None:

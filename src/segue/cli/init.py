@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
-import socket
 from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,14 +18,19 @@ from segue.config.file import NAME
 from segue.core.values import Value
 from segue.errors import Invalid, SegueError
 
-_KEYS = {
-    "ANTHROPIC_API_KEY": "models of Anthropic",
+_MODELS = {
+    "ANTHROPIC_API_KEY": ("models of Anthropic", "anthropic:claude-sonnet-4-6"),
+    "OPENAI_API_KEY": ("models of OpenAI", "openai:gpt-5"),
+    "GEMINI_API_KEY": ("models of Google", "google:gemini-2.5-flash"),
+    "GOOGLE_API_KEY": ("models of Google", "google:gemini-2.5-flash"),
+}
+"""The variables that have a provider's key, with a model of its to begin with."""
+_COMPATIBLE = {
     "DEEPSEEK_API_KEY": "models of DeepSeek",
-    "GEMINI_API_KEY": "models of Google",
     "MISTRAL_API_KEY": "models of Mistral",
-    "OPENAI_API_KEY": "models of OpenAI",
     "OPENROUTER_API_KEY": "models by OpenRouter",
 }
+"""The same for providers that speak like OpenAI's API at an address of their own."""
 _PROGRAMS = {
     "claude-code-acp": "Claude Code",
     "codex-acp": "Codex",
@@ -34,10 +41,12 @@ _PROGRAMS = {
 }
 """Programs that speak the Agent Client Protocol."""
 _OLLAMA = "127.0.0.1:11434"
-_HEAD = """\
-# Segue's settings. Only what differs from the defaults is written here; `segue doctor` checks it.
-# The built-in agent answers: it needs no model and no network.
-"""
+_NAME = re.compile(r"[\w./:-]{1,200}")
+"""A model's name as it can be written between quotes."""
+_HEAD = "# Segue's settings. Only what differs from the defaults is written here; `segue doctor` checks it.\n"
+_BUILTIN = "# The built-in agent answers: it needs no model and no network.\n"
+_ALSO = "# Found here too:\n"
+_LARGEST_ANSWER = 1024 * 1024
 
 
 class Found(Value, frozen=True):
@@ -45,6 +54,12 @@ class Found(Value, frozen=True):
 
     what: str
     offers: str
+    model: str = ""
+    """What to write for `model`, if Segue can talk to it."""
+    key: str = ""
+    """Where its key is."""
+    base_url: str = ""
+    """Its address, if that isn't the usual one."""
 
 
 @click.command()
@@ -65,21 +80,30 @@ def command(*, force: bool, as_json: bool) -> None:
     click.echo(f"Wrote {file}")
     for one in found:
         click.echo(f"Found {one.what}: {one.offers}")
+    if used := next((one.model for one in found if one.model), ""):
+        click.echo(f"{used} answers; change `model` in the file for another. It needs `segue[model]`.")
     click.echo("Talk with `segue`, or keep a gateway running with `segue serve`.")
 
 
 def text_of(found: list[Found]) -> str:
-    """The file: nothing that was found can be used yet, so all of it is comments."""
-    if not found:
-        return _HEAD
-    lines = "".join(f"#   {one.what}: {one.offers}\n" for one in found)
-    return f"{_HEAD}# Found here, and of use once Segue has agents of these kinds:\n{lines}"
+    """The file: the first model that was found answers, the rest is comments."""
+    used = next((one for one in found if one.model), None)
+    lines = "".join(f"#   {one.what}: {one.offers}\n" for one in found if one is not used)
+    also = f"{_ALSO}{lines}" if lines else ""
+    if used is None:
+        return f"{_HEAD}{_BUILTIN}{also}"
+    keys = {"kind": "model", "model": used.model, "api_key": used.key, "base_url": used.base_url}
+    table = "".join(f'{key} = "{value}"\n' for key, value in keys.items() if value)
+    return f"{_HEAD}{also}\n[agent]\n{table}"
 
 
 def _keys(environ: Mapping[str, str]) -> Iterator[Found]:
-    for name, offers in _KEYS.items():
+    for name, (offers, model) in _MODELS.items():
         if environ.get(name, "").strip():
-            yield Found(f'"env:{name}"', offers)
+            yield Found(f'"env:{name}"', offers, model, f"env:{name}")
+    for name, offers in _COMPATIBLE.items():
+        if environ.get(name, "").strip():
+            yield Found(f'"env:{name}"', f'{offers}; write model = "openai:NAME" with its base_url')
 
 
 def _ollama(environ: Mapping[str, str]) -> Iterator[Found]:
@@ -87,18 +111,38 @@ def _ollama(environ: Mapping[str, str]) -> Iterator[Found]:
     try:
         parts = urlsplit(said if "://" in said else f"http://{said}")
         host, port = parts.hostname or "127.0.0.1", parts.port or 11434
-        # Only this machine is asked: whoever runs `init` didn't ask us to call another.
-        if host in ("127.0.0.1", "localhost", "0.0.0.0"):  # noqa: S104 -- a name for this machine here
-            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-            yield Found(f"Ollama at 127.0.0.1:{port}", "models on this machine")
-    except (OSError, ValueError):
+    except ValueError:
         return
+    # Only this machine is asked: whoever runs `init` didn't ask us to call another.
+    if host not in ("127.0.0.1", "localhost", "0.0.0.0"):  # noqa: S104 -- a name for this machine here
+        return
+    try:
+        names = _ollama_models(port)
+    except (OSError, HTTPException, ValueError, LookupError, TypeError):
+        return
+    where = f"Ollama at 127.0.0.1:{port}"
+    address = "" if port == 11434 else f"http://127.0.0.1:{port}/v1"
+    yield Found(where, f"models on this machine: {', '.join(names)}", f"ollama:{names[0]}", base_url=address)
+
+
+def _ollama_models(port: int) -> list[str]:
+    """The models that it has; raises if what answers there isn't an Ollama with any."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=1.0)
+    try:
+        connection.request("GET", "/api/tags")
+        answer = json.loads(connection.getresponse().read(_LARGEST_ANSWER))
+    finally:
+        connection.close()
+    names = [name for model in answer["models"] if _NAME.fullmatch(name := str(model["name"]))]
+    if not names:
+        raise LookupError("it has none")
+    return names
 
 
 def _programs(environ: Mapping[str, str]) -> Iterator[Found]:
     for name, agent in _PROGRAMS.items():
         if path := shutil.which(name, path=environ.get("PATH", "")):
-            yield Found(path, f"{agent}, by the Agent Client Protocol")
+            yield Found(path, f"{agent}, by the Agent Client Protocol, which Segue can't speak yet")
 
 
 def _write(file: Path, text: str, how: str) -> None:

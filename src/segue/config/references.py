@@ -38,6 +38,12 @@ class References:
         self.fetched.append(secret)
         return secret
 
+    def path(self, written: object) -> Path:
+        """A file that the host names, from the folder of segue.toml."""
+        if not isinstance(written, str) or not written.strip():
+            raise Invalid("", "it is blank" if written == "" else "it is not a path", "Name a file, in quotes.")
+        return self._folder / Path(written).expanduser()
+
     def _env(self, name: str) -> str:
         value = self._environ.get(name)
         if value is None:

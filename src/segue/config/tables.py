@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
 
@@ -25,6 +26,7 @@ _WANTED = {
     float: "a number",
     str: "text in quotes",
     Secret: "a reference",
+    Path: "a path in quotes",
 }
 _SHOWN = 40
 
@@ -65,8 +67,9 @@ class Tables:
             index = found[1] if (found := _INDEX.search(str(error))) else ""
             raise _mistaken(field, kind, value, path, index) from error
 
-    def _fetch(self, _kind: type, value: object) -> Secret:
-        return self._references.fetch(value)
+    def _fetch(self, kind: type, value: object) -> Secret | Path:
+        """What msgspec has no way to read: a secret by its reference, a file by its path from where segue.toml is."""
+        return self._references.path(value) if kind is Path else self._references.fetch(value)
 
 
 def keys_of(kind: type) -> dict[str, FieldInfo]:
@@ -151,7 +154,7 @@ def _example(kind: Any, default: object = msgspec.NODEFAULT) -> str:
     base, _ = _parts(_given(kind))
     if isinstance(default, int | float) and base is not bool:
         return f"{default:g}"
-    examples = {bool: "true or false", int: "1", float: "1.5", str: '"..."', Secret: '"env:NAME"'}
+    examples = {bool: "true or false", int: "1", float: "1.5", str: '"..."', Secret: '"env:NAME"', Path: '"..."'}
     if isinstance(base, type) and issubclass(base, Enum):
         return " or ".join(f'"{member.value}"' for member in base)
     return examples.get(base, '["...", "..."]')
