@@ -11,6 +11,7 @@ import pytest
 
 from segue import open_store
 from segue.adapters.matrix import MatrixAccount, homeserver
+from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.incoming import ENCRYPTED
 from segue.adapters.matrix.pace import Pace
 from segue.core.contracts import Adapter, Agent, Point, Probe
@@ -328,6 +329,21 @@ async def test_nobody_at_home_is_for_later(tmp_path: Path) -> None:
     with pytest.raises(SendLater, match="nobody answers"):
         await adapter.send(a_delivery(Address("matrix", "main", NAME, "!r"), "hello"))
     await adapter.close()
+
+
+async def test_a_password_gives_a_token_and_the_bot_can_speak_first(town: MatrixHarness) -> None:
+    ann, server = town.people["Ann"], Homeserver(town.server.url, town.bot.id)
+    with pytest.raises(SendNever, match="M_FORBIDDEN"):
+        await server.log_in(Secret("wrong"))
+    token = await server.log_in(Secret("p"))
+    assert (await server.whoami())["user_id"] == town.bot.id
+    room = await server.begin_chat(ann.id)
+    await server.close()
+    await ann.join(room)
+    adapter = msgspec.structs.replace(town.keys, token=token).adapter("main", Folder(town.folder))
+    await adapter.send(a_delivery(Address("matrix", "main", NAME, room), "Hello, I am here."))
+    await adapter.close()
+    assert [message.text for message in await ann.sees(room, town.bot.id)] == ["Hello, I am here."]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ _NOTHING: Json = {"not_types": ["*"]}
 class Homeserver:
     """Calls one homeserver for one user; raises nothing but `SendError`s."""
 
-    def __init__(self, url: str, user: str, token: Secret) -> None:
+    def __init__(self, url: str, user: str, token: Secret = Secret("")) -> None:  # noqa: B008 -- frozen
         self.url = url
         self.user = user
         self._token = token
@@ -50,6 +50,24 @@ class Homeserver:
     async def whoami(self) -> Json:
         """Whose token it is."""
         return await self._call(Method.GET, Path.v3.account.whoami)
+
+    async def log_in(self, password: Secret) -> Secret:
+        """An access token for a password; it is used from now on."""
+        body = {
+            "type": "m.login.password",
+            "identifier": {"type": "m.id.user", "user": self.user},
+            "password": password.reveal(),
+            "initial_device_display_name": "Segue",
+        }
+        answer = await self._call(Method.POST, Path.v3.login, body)
+        self._token = Secret(str(answer["access_token"]))
+        self._api.token = self._token.reveal()
+        return self._token
+
+    async def begin_chat(self, person: str) -> str:
+        """A new private room with somebody, which isn't encrypted; returns its id."""
+        body = {"preset": "trusted_private_chat", "is_direct": True, "invite": [person]}
+        return str((await self._call(Method.POST, Path.v3.createRoom, body))["room_id"])
 
     async def sync(self, since: str, wait: int) -> Json:
         """What happened since then; waits up to so many milliseconds for something to happen."""
