@@ -27,6 +27,8 @@ class Matrix:
     platform = "matrix"
     sending = Sending.KEYED
     connection = Connection.ONE
+    largest_file = 50 * 1024 * 1024
+    """What homeservers take unless their owners say otherwise."""
     # A quarter of what an event may hold: it carries the text as HTML too, and JSON escapes some of it.
     longest = Longest(16 * 1024, Measure.BYTES)
 

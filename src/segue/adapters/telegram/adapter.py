@@ -73,6 +73,8 @@ class Telegram:
     platform = "telegram"
     sending = Sending.EDIT
     connection = Connection.ONE
+    largest_file = 50 * 1000 * 1000
+    """What a bot may send."""
     longest = Longest(4096, Measure.UTF16)
 
     def __init__(
