@@ -1,0 +1,210 @@
+"""An Agent of pydantic-ai as it is, with the library's own models for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import BaseModel
+from pydantic_ai import Agent as Pydantic
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelRetry
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+from pydantic_ai.models.test import TestModel as FixedModel
+
+from segue.agents.given import as_agent
+from segue.agents.histories import CUT_OFF, history, verbatim
+from segue.agents.pydantic import PydanticAgent
+from segue.core.contracts import Agent, Compresses, Tool, Work
+from segue.core.messages import Reasoning, Text, ToolCall, ToolResult
+from segue.core.transcripts import AGENT, Draft
+from segue.core.values import SessionId
+from segue.testing.contracts import AgentContract, RecallContract, ToolContract
+from segue.testing.contracts.agents import events_of, person, said, text_of, work
+
+
+def prompts(messages: list[ModelMessage]) -> list[str]:
+    """What a model was asked, the oldest first."""
+    requests = [message for message in messages if isinstance(message, ModelRequest)]
+    return [str(part.content) for m in requests for part in m.parts if isinstance(part, UserPromptPart)]
+
+
+async def remembers(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+    yield "You said: "
+    yield " / ".join(prompts(messages)[:-1]) or "nothing"
+
+
+async def errands(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    done = any(isinstance(part, ToolReturnPart) for message in messages for part in message.parts)
+    if "tool" in prompts(messages)[-1] and not done:
+        yield {0: DeltaToolCall("kettle", '{"cups": 2}', tool_call_id="c1")}
+    else:
+        yield "Done."
+
+
+def kettle(cups: int) -> str:
+    """Boil water."""
+    return f"{cups} cups are hot"
+
+
+class TestFixed(AgentContract):
+    @pytest.fixture
+    def agent(self) -> Agent:
+        return as_agent(Pydantic(FixedModel()))
+
+
+class TestRecall(RecallContract):
+    @pytest.fixture
+    def agent(self) -> Agent:
+        return as_agent(Pydantic(FunctionModel(stream_function=remembers)))
+
+
+class TestTools(ToolContract):
+    @pytest.fixture
+    def agent(self) -> Agent:
+        return as_agent(Pydantic(FunctionModel(stream_function=errands), tools=[kettle]))
+
+
+async def test_its_own_tools_and_those_of_the_gateway_are_both_there() -> None:
+    offered: list[str] = []
+
+    async def looks(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        offered.extend(tool.name for tool in info.function_tools)
+        yield "I see."
+
+    class Sessions:
+        offered = (Tool("sessions_list", "Lists sessions.", {"type": "object", "properties": {}}),)
+
+        async def call(self, call: ToolCall) -> ToolResult:
+            return ToolResult(call.id, [])
+
+    agent = as_agent(Pydantic(FunctionModel(stream_function=looks), tools=[kettle]))
+    await events_of(agent, Work(SessionId("s"), 1, "", (), (person("hello"),), tools=Sessions()))
+    assert sorted(offered) == ["kettle", "sessions_list"]
+
+
+async def test_a_tool_of_the_gateway_that_fails_is_a_failed_result() -> None:
+    class Broken:
+        offered = (Tool("kettle", "Boils water.", {"type": "object", "properties": {}}),)
+
+        async def call(self, call: ToolCall) -> ToolResult:
+            return ToolResult(call.id, "There is no water.", failed=True)
+
+    agent = as_agent(Pydantic(FunctionModel(stream_function=errands)))
+    events = await events_of(agent, Work(SessionId("s"), 1, "", (), (person("use a tool"),), tools=Broken()))
+    assert ToolResult("c1", "There is no water.", failed=True) in events
+    assert text_of(events) == "Done."
+
+
+async def test_its_instructions_and_system_prompt_hold_in_every_turn() -> None:
+    heard: list[str] = []
+
+    async def listens(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        heard.append(f"{info.instructions} | {messages[0].parts[0]}")
+        yield "Yes."
+
+    agent = as_agent(
+        Pydantic(FunctionModel(stream_function=listens), system_prompt="You are a cook.", instructions="Be brief.")
+    )
+    await events_of(agent, work("hello", transcript=said([], person("hi"), Draft(AGENT, (Text("Hi."),)))))
+    assert "Be brief." in heard[0]
+    assert "You talk to Ann." in heard[0]
+    assert "You are a cook." in heard[0]
+
+
+async def test_a_tool_whose_deps_are_the_work_gets_the_turn() -> None:
+    brought: Pydantic[Work, str] = Pydantic(FunctionModel(stream_function=errands), deps_type=Work)
+    seen: list[SessionId] = []
+
+    @brought.tool(name="kettle")
+    async def boil(ctx: RunContext[Work], cups: int) -> str:
+        seen.append(ctx.deps.session)
+        return f"{cups}"
+
+    await events_of(as_agent(brought), work("use a tool", session="s7"))
+    assert seen == ["s7"]
+
+
+async def test_an_answer_that_is_no_text_is_told_as_json() -> None:
+    class Cake(BaseModel):
+        name: str
+        eggs: int
+
+    events = await events_of(as_agent(Pydantic(FixedModel(), output_type=Cake)), work("bake"))
+    assert text_of(events) == '{"name":"a","eggs":0}'
+
+
+async def test_a_tool_that_wants_another_try_is_a_failed_result() -> None:
+    tries: list[int] = []
+
+    brought = Pydantic(FunctionModel(stream_function=errands))
+
+    @brought.tool_plain(name="kettle")
+    def fussy(cups: int) -> str:
+        tries.append(cups)
+        if len(tries) == 1:
+            raise ModelRetry("Say it again.")
+        return "hot"
+
+    events = await events_of(as_agent(brought), work("use a tool"))
+    assert next(event for event in events if isinstance(event, ToolResult)).failed
+
+
+async def test_what_a_provider_gave_comes_back_in_its_place() -> None:
+    call = {"part_kind": "tool-call", "tool_name": "kettle", "tool_call_id": "c1", "provider_name": "google"}
+    thought = Reasoning(
+        "google", {"part_kind": "thinking", "content": "Hm.", "signature": "s", "provider_name": "google"}
+    )
+    parts = (
+        thought,
+        Text("One moment."),
+        Reasoning("google", {"part_kind": "text", "id": "msg_1", "provider_name": "google"}),
+        Reasoning("google", {**call, "provider_details": {"thought_signature": "abc"}}),
+        Reasoning("somebody", ["in a form of their own"]),
+        ToolCall("c1", "kettle", {"cups": 2}),
+        ToolResult("c1", "hot"),
+        ToolCall("c2", "kettle", {"cups": 1}),
+    )
+    messages = await history(work("And?", transcript=said([], person("Tea!"), Draft(AGENT, parts))))
+    first, second = [message for message in messages if isinstance(message, ModelResponse)]
+    thinking, text, kettle_call = first.parts
+    assert verbatim(thinking) == thought
+    assert isinstance(text, TextPart)
+    assert (text.content, text.id) == ("One moment.", "msg_1")
+    assert getattr(kettle_call, "provider_details", None) == {"thought_signature": "abc"}
+    assert getattr(kettle_call, "args", None) == {"cups": 2}
+    assert first.provider_name == "google"
+    assert len(second.parts) == 1
+    results = [part for m in messages for part in m.parts if isinstance(part, ToolReturnPart)]
+    assert [(part.content, part.outcome) for part in results] == [("hot", "success"), (CUT_OFF, "interrupted")]
+
+
+async def test_what_is_too_long_to_be_summed_up_at_once_is_summed_up_in_pieces() -> None:
+    asked: list[int] = []
+
+    async def small(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append(len(messages))
+        if len(messages) > 4:
+            raise ModelContextWindowExceededError("small", "too long")
+        return ModelResponse([TextPart(f"summary of {len(messages)}")])
+
+    agent = as_agent(Pydantic(FunctionModel(small), tools=[kettle]))
+    assert isinstance(agent, Compresses)
+    talk = [draft for n in range(4) for draft in (person(f"question {n}"), Draft(AGENT, (Text(f"answer {n}"),)))]
+    before = Work(SessionId("s"), 9, "", tuple(said([], *talk)), ())
+    assert (await agent.summary(before, "")).startswith("summary of")
+    assert max(asked) > 4
+    assert asked[-1] <= 4
+
+
+async def test_an_error_of_its_own_code_is_not_tried_again() -> None:
+    tries: list[int] = []
+
+    async def breaks(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        tries.append(1)
+        yield str(1 / (len(tries) - 1))
+
+    with pytest.raises(ZeroDivisionError):
+        await events_of(PydanticAgent(Pydantic(FunctionModel(stream_function=breaks)), retries=3), work("hello"))
+    assert len(tries) == 1
