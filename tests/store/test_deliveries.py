@@ -3,6 +3,7 @@
 import pytest
 
 from segue.core.lanes import Address
+from segue.core.messages import File
 from segue.errors import Fenced, Invalid
 from segue.store import deliveries, replicas, turns
 from segue.store.deliveries import Attempt, Outgoing
@@ -219,3 +220,11 @@ async def test_the_same_notice_is_said_once(world: World) -> None:
         await world.store.driver.write(deliveries.notify, HERE, text, "key", ("m1",), world.clock())
     [out] = await take(world)
     assert (out.delivery.text, out.delivery.answers, out.delivery.session) == ("hello", ("m1",), "")
+
+
+async def test_choices_and_files_go_along(world: World) -> None:
+    file = File("cats.md", "text/markdown", "files/ab/cd", 3)
+    said = "Shall I?", "notice", ("m1",), world.clock(), ("/yes", "/no"), (file,)
+    await world.store.driver.write(deliveries.notify, HERE, *said)
+    [out] = await take(world)
+    assert (out.delivery.choices, out.delivery.files, out.delivery.answers) == (("/yes", "/no"), (file,), ("m1",))
