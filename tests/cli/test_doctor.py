@@ -135,3 +135,20 @@ async def test_a_running_gateway_is_told(tmp_path: Path) -> None:
     assert code == 0, out
     assert f"it runs, and answers at {tmp_path / 'gateway.sock'}" in out
     assert "1 alive" in out
+
+
+async def test_an_account_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
+    matrix = '[matrix.main]\nhomeserver = "http://127.0.0.1:1"\nuser = "@segue:example.org"\ntoken = "file:token.txt"'
+    (tmp_path / "segue.toml").write_text(f"{matrix}\npublic = true\n")
+    (tmp_path / "token.txt").write_text("t")
+    async with serve(tmp_path) as here:
+        assert here.process.stderr is not None
+        async for line in here.process.stderr:
+            if b"matrix.main lost its connection" in line:
+                break
+        async with run(tmp_path, "doctor") as doctor:
+            code, out, _ = await doctor.end()
+        here.signal(signal.SIGTERM)
+        assert (await here.end())[0] == 0
+    assert code == 1, out
+    assert "isn't connected: nobody answers at http://127.0.0.1:1. It is tried again by itself." in out
