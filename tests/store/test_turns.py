@@ -96,9 +96,18 @@ async def test_the_reply_goes_where_it_was_asked_whatever_moved_since(world: Wor
     assert turn.route == queued.lane.address.key
     await finish(world, run_of(queued), "late")
     assert await world.raw("select address, session, text from deliveries") == [
-        (queued.lane.address.key, queued.session, "late")
+        (queued.lane.address.key, queued.session, "late\n\n(This is from the session before.)")
     ]
     assert await world.said(queued.session) == ["late"]
+
+
+async def test_a_long_reply_of_a_session_that_was_left_is_followed_by_a_line_that_says_so(world: World) -> None:
+    queued = await world.hear("ann", "hello", me="r")
+    await world.store.set_title(queued.session, "Cats", queued.met.person)
+    await world.renew(queued.lane, queued.met.person, "elsewhere now")
+    await finish(world, run_of(queued), "long " * 400)
+    texts = await world.raw("select text from deliveries order by id")
+    assert texts == [("long " * 400,), ("(This is from “Cats”.)",)]
 
 
 async def test_a_finish_that_names_a_later_turn_passes_over_none(world: World) -> None:
