@@ -156,6 +156,15 @@ def test_a_time_zone_may_be_said_once_for_all_policies(tmp_path: Path) -> None:
     assert resets.kinds == {"dm": Policy(When.DAILY, zone="Asia/Tokyo")}
 
 
+def test_what_is_asked_at_an_end_and_how_times_are_meant(tmp_path: Path) -> None:
+    told = '[resets]\nwhen = "idle"\nnotice = true\nending = "Save."\n[schedules]\nzone = "Asia/Tokyo"'
+    gateway = read(tmp_path, told).gateway
+    assert gateway.routing.resets.default == Policy(When.IDLE, notice=True)
+    assert (gateway.ending, gateway.zone) == ("Save.", "Asia/Tokyo")
+    plain = read(tmp_path, "").gateway
+    assert (plain.ending, plain.zone, plain.routing.resets.resets) == ("", "UTC", False)
+
+
 @pytest.mark.parametrize(
     ("first", "line"),
     [
@@ -296,6 +305,9 @@ BROKEN = {
     "an unknown time zone": ('[resets]\nwhen = "daily"\nzone = "Lisboa"', "resets.zone", "Europe/Lisbon"),
     "an hour that isn't": ('[resets]\nwhen = "daily"\nhour = 24', "resets.hour", "from 0 to 23"),
     "no idle time": ('[resets.dm]\nwhen = "idle"\nidle_minutes = 0', "resets.dm.idle_minutes", "above 0"),
+    "a notice of nothing": ("[resets]\nnotice = true", "resets.notice", 'Add when = "idle" or "daily"'),
+    "no words for an ending": ("[resets]\nending = 5", "resets.ending", 'ending = "..."'),
+    "a zone that isn't": ('[schedules]\nzone = "Lisboa"', "schedules.zone", "Europe/Lisbon"),
     "an hour without a day": ('[resets]\nwhen = "idle"\nhour = 4', "resets.hour", 'Add when = "daily" or "both"'),
     "a time without a reason": (
         "[resets]\nidle_minutes = 5",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.core.lanes import Address, Kind, Lane
-from segue.core.resets import Due, Policies, Policy, When, boundary, due
+from segue.core.resets import Due, Policies, Policy, When, boundary, due, ends, notice
 from segue.errors import Invalid
 
 HOUR = 3600
@@ -256,3 +256,47 @@ ELSEWHERE = Lane(Address("signal", "+1", chat="g"))
 )
 def test_platform_beats_kind_beats_default(policies: Policies, lane: Lane, kind: Kind, policy: Policy) -> None:
     assert policies.of(lane, kind) == policy
+
+
+# When it will be over
+
+
+@given(
+    when=st.sampled_from([When.IDLE, When.DAILY, When.BOTH]),
+    minutes=st.integers(1, 5000),
+    hour=st.integers(0, 23),
+    zone=st.sampled_from(ZONES),
+    used=st.integers(0, 2_000_000_000),
+)
+def test_a_session_is_over_from_the_moment_that_was_foretold_and_not_before(
+    when: When, minutes: int, hour: int, zone: str, used: int
+) -> None:
+    policy = Policy(when, minutes, hour, zone)
+    moment = ends(policy, used)
+    assert moment is not None
+    assert moment > used
+    assert due(policy, used, moment - 1) is None
+    assert due(policy, used, moment) is not None
+
+
+def test_what_never_ends_is_foretold_too() -> None:
+    assert ends(Policy(), 0.0) is None
+    assert not Policies().resets
+    assert not Policies(Policy(), {"dm": Policy()}).resets
+    assert Policies(Policy(), {}, {"slack": IDLE}).resets
+
+
+@pytest.mark.parametrize(
+    ("minutes", "over", "why"),
+    [
+        (1440, Due.IDLE, "nobody had written here for a day"),
+        (2880, Due.IDLE, "nobody had written here for 2 days"),
+        (60, Due.IDLE, "nobody had written here for an hour"),
+        (90, Due.IDLE, "nobody had written here for 90 minutes"),
+        (0.5, Due.IDLE, "nobody had written here for 0.5 minutes"),
+        (1440, Due.DAILY, "a new day began"),
+    ],
+)
+def test_people_are_told_why_and_how_to_go_back(minutes: float, over: Due, why: str) -> None:
+    told = notice(Policy(When.BOTH, minutes), over)
+    assert told == f"This is a new session: {why}. The old one is kept: /undo goes back to it."

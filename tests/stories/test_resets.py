@@ -14,6 +14,7 @@ from segue import Entry, Role, open_store
 from segue.core.contracts import Agent, Point
 from segue.core.messages import Aside
 from segue.core.resets import Policies, Policy, When
+from segue.errors import Invalid
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, GatewaySettings
 from segue.store.arrivals import Settings
@@ -121,6 +122,54 @@ async def test_a_message_need_not_wait_until_the_agent_has_saved(database: str) 
         pause.over()
         await agent.idle()
     assert agent.works[2].session != agent.works[1].session
+
+
+async def test_undo_goes_back_to_the_session_that_ended_and_asks_again_there(database: str) -> None:
+    platform, clock = WhatsApp(), HandClock()
+    ann, agent = platform.person("Ann"), Rememberer("hello", "(saved)", "who are you?", "you are Ann", "(saved again)")
+    dm = platform.dm(ann)
+    async with running(database, platform, agent, clock, Policy(When.IDLE)):
+        ann.says("I am Ann", dm)
+        await dm.reads("hello")
+        clock.passes(24 * HOUR)
+        await agent.asked(2)
+        await agent.idle()
+        ann.says("do you know me?", dm)
+        await dm.reads("who are you?")
+        ann.says("/undo", dm)
+        await dm.reads("you are Ann")
+        clock.passes(23 * HOUR)
+        assert len(agent.works) == 4, "it was just brought back"
+        clock.passes(HOUR)
+        await agent.asked(5)
+        await agent.idle()
+    sessions = [work.session for work in agent.works]
+    assert sessions[0] == sessions[1] == sessions[3] == sessions[4] != sessions[2]
+    assert [text for text in told(agent) if text != SAVE] == ["I am Ann", "do you know me?", "do you know me?"]
+
+
+async def test_background_work_keeps_a_session(database: str) -> None:
+    platform, clock = WhatsApp(), HandClock()
+    ann, agent = platform.person("Ann"), Rememberer(otherwise=lambda work: [f"re: {said(work)}"])
+    dm = platform.dm(ann)
+    async with running(database, platform, agent, clock, Policy(When.IDLE, idle_minutes=60)):
+        ann.says("build it", dm)
+        await dm.reads("re: build it")
+        background = agent.works[0].background
+        await background.keep("the build", 10 * HOUR)
+        clock.passes(9 * HOUR)
+        ann.says("is it done?", dm)
+        await dm.reads("re: is it done?")
+        await background.done("the build")
+        clock.passes(2 * HOUR)
+        await agent.asked(3)
+        ann.says("thanks", dm)
+        await dm.reads("re: thanks")
+        with pytest.raises(Invalid, match="at most"):
+            await background.keep("for ever", 1e9)
+    sessions = [work.session for work in agent.works]
+    assert sessions[0] == sessions[1] == sessions[2] != sessions[3]
+    assert told(agent)[2] == SAVE
 
 
 @pytest.mark.parametrize(

@@ -213,3 +213,30 @@ async def test_it_goes_on_in_the_conversation_that_its_chat_is_in_by_then(house:
     where: list[SessionId] = [work.session for work in agent.works]
     assert where[1] == where[2] != where[0]
     assert len(sessions) == 2
+
+
+async def test_a_turn_that_is_tried_again_schedules_nothing_twice(house: House) -> None:
+    def script(work: Work) -> Iterable[Step]:
+        if asked_for(work) != "later":
+            return [f"re: {asked_for(work)}"]
+        tries = len(agent.works)
+        # A model that is asked again gives its calls new ids.
+        asks = Uses(f"try {tries}", "schedule", arguments={"task": "call mum", "when": "today at 9"})
+        return [asks, RuntimeError("cut off") if tries == 1 else "noted"]
+
+    agent = ScriptedAgent(otherwise=script)
+    async with house.gateway(agent) as gateway:
+        house.ann.says("later", house.dm)
+        await agent.asked(1)
+        await agent.idle()
+        # By the time of the second try it is too late to ask for that.
+        house.clock.now = NINE + 1
+        await house.dm.reads("noted")
+        await agent.asked(3)
+        await house.dm.reads_some(2)
+        person = await gateway.store.person(house.ann.identity)
+        assert len(await gateway.store.sessions(person)) == 1
+    results = [p for e in agent.works[-1].transcript for p in e.parts if isinstance(p, ToolResult)]
+    assert {result.content["task"] for result in results} == {"call mum"}
+    assert len({result.content["id"] for result in results}) == 1
+    assert sum("call mum" in reply for reply in house.dm.replies) == 1
