@@ -19,7 +19,7 @@ from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.core.values import Value
 from segue.runtime.settings import Streams
-from tests.drills import hostile_lanes, hostile_names, kills, labels, schedules, zombies
+from tests.drills import children, hostile_lanes, hostile_names, kills, labels, schedules, zombies
 from tests.postgres import ensure, folder
 
 
@@ -48,6 +48,14 @@ def _labels(where: str, seed: int) -> str:
     return ""
 
 
+def _children(where: str, seed: int) -> str:
+    for point in children.LABELS:
+        report = asyncio.run(children.run(where, point, 4, seed))
+        if not report.clean:
+            return f"{point}: {report!r}"
+    return ""
+
+
 def _zombies(where: str, seed: int) -> str:
     found = asyncio.run(zombies.run(where, 10, seed))
     return "" if found.report.clean and found.refused else repr(found)
@@ -71,6 +79,8 @@ DRILLS = {
     "kills-postgres": Drill(10_000, "kills on PostgreSQL", 100, _kills),
     "labels": Drill(200, "deaths at every label on SQLite", 2, _labels),
     "labels-postgres": Drill(200, "deaths at every label on PostgreSQL", 2, _labels),
+    "children": Drill(200, "deaths at every label over children on SQLite", 4, _children),
+    "children-postgres": Drill(200, "deaths at every label over children on PostgreSQL", 4, _children),
     "zombies-postgres": Drill(1_000, "freezes of four turns each", 10, _zombies),
     "schedules": Drill(1_000, "kills when work is due on SQLite", 10, _schedules),
     "schedules-postgres": Drill(1_000, "kills when work is due on PostgreSQL", 10, _schedules),

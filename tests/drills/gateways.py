@@ -6,6 +6,7 @@ import enum
 import json
 import multiprocessing
 import os
+import random
 import signal
 from collections.abc import AsyncIterator
 from multiprocessing.process import BaseProcess
@@ -18,6 +19,7 @@ from segue.adapters.http import HttpAccount
 from segue.core.contracts import Accepted, Driver, Event, Letter, Point, Probe, Work
 from segue.core.envelopes import words as words_of
 from segue.core.messages import Arrival, Sending, Text, ToolCall, ToolResult, plain_text
+from segue.core.moves import Limits
 from segue.core.resets import Policies, Policy, When
 from segue.core.secret import Secret
 from segue.core.transcripts import Draft, Entry
@@ -43,6 +45,13 @@ class Bug(enum.Enum):
     NONE = "none"
     ACKNOWLEDGES_FIRST = "the platform hears 2xx before the message is durable"
     FORGETS_KEYS = "a redelivery is taken for a new message"
+
+
+class Mind(enum.Enum):
+    """Which agent answers."""
+
+    REPEATS = "says again what it was asked"
+    DELEGATES = "has children do it"
 
 
 class Plan(Value, frozen=True):
@@ -74,6 +83,7 @@ class Plan(Value, frozen=True):
     """What the agent is asked when a session ends."""
     full: str = ""
     """A file; while it exists, the disk is full."""
+    mind: Mind = Mind.REPEATS
     dies_at: Point | None = None
     """A label at which the process kills itself."""
     dies_after: int = 1
@@ -108,6 +118,47 @@ class Repeats:
         yield Text("You said: ")
         await asyncio.sleep(self._pace)
         yield Text(words)
+
+
+class Delegates:
+    """An agent that gives each message to a child as a task, and asks another child about it and waits.
+
+    It has no memory of an earlier attempt: it never looks at the journal, and gives every call a new id.
+    """
+
+    WAIT = 0.1
+    """Seconds: about as long as an answer takes, so that waits end at any moment."""
+
+    def __init__(self, pace: float) -> None:
+        self._pace = pace
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        said = [plain_text(draft.parts) for draft in work.asked]
+        first = said[0].split()[0]
+        if first in {"task", "ask"}:
+            await asyncio.sleep(random.expovariate(1 / max(self._pace, 0.001)))
+            yield Text(f"{'found' if first == 'task' else 'echo'} {said[0].removeprefix(first).strip()}")
+        elif first == "From":
+            yield Text(f"Result: {said[0].splitlines()[-1]}")
+        else:
+            async for event in self._delegate(work, said):
+                yield event
+
+    async def _delegate(self, work: Work, said: list[str]) -> AsyncIterator[Event]:
+        calls = [ToolCall("", "sessions_spawn", {"task": "task kid", "mode": "session", "label": "kid"})]
+        for words in said:
+            calls.append(ToolCall("", "sessions_spawn", {"task": f"task {words}", "mode": "run"}))
+            about = {"message": f"ask {words}", "label": "kid", "wait": self.WAIT}
+            calls.append(ToolCall("", "sessions_send", about))
+        told = []
+        for call in calls:
+            fresh = ToolCall(os.urandom(8).hex(), call.name, call.arguments)
+            yield fresh
+            result = await work.tools.call(fresh)
+            yield result
+            if isinstance(result.content, dict) and "reply" in result.content:
+                told.append(result.content["reply"])
+        yield Text(" + ".join(f"You said: {words}" for words in said) + "".join(f" ({reply})" for reply in told))
 
 
 def sent(work: Work) -> str:
@@ -171,13 +222,17 @@ async def run(plan: Plan) -> None:
         turn_silence=plan.silence,
         deaths=plan.deaths,
         redaction=plan.redaction,
-        routing=Settings(resets=Policies(Policy(When.IDLE, plan.idle)) if plan.idle else Policies()),
+        routing=Settings(
+            resets=Policies(Policy(When.IDLE, plan.idle)) if plan.idle else Policies(),
+            limits=Limits(children=10_000, budget=10_000),
+        ),
         ending=plan.ending,
         sweep=plan.lease / 10,
     )
     kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
     listener = Listener("127.0.0.1", plan.port)
-    gateway = kind(store, Repeats(plan.pace, plan.spy, plan.wire), [adapter], settings, probe=_probe(plan))
+    agent = Delegates(plan.pace) if plan.mind is Mind.DELEGATES else Repeats(plan.pace, plan.spy, plan.wire)
+    gateway = kind(store, agent, [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway), listener):
         await ended.wait()
     await adapter.close()

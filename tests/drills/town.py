@@ -104,6 +104,11 @@ class Town:
         return id
 
     @property
+    def accepted(self) -> list[str]:
+        """Every message that was acknowledged."""
+        return [message for messages in self._accepted.values() for message in messages]
+
+    @property
     def _posts(self) -> list[dict[str, Any]]:
         """What people see, but for placeholders that a crash left behind."""
         return [call for call in self._received.values() if call["text"] != PLACEHOLDER]
@@ -238,7 +243,7 @@ class Town:
 
     def _unanswered(self) -> list[str]:
         answers = self._answers()
-        said = [message for messages in self._accepted.values() for message in messages]
+        said = self.accepted
         # An answer says again what it was asked, so one that stops short is none.
         return [message for message in said if not any(f"I am {message}" in text for text in answers.get(message, ()))]
 
