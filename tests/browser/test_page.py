@@ -211,6 +211,26 @@ async def test_markdown_is_shown_and_html_is_not(page: Page) -> None:
     await expect(answer.locator("pre")).to_have_text("if a:\n    **b**")
 
 
+async def test_what_can_be_typed_is_offered(page: Page) -> None:
+    offered = page.get_by_role("option")
+    await box(page).fill("/re")
+    await expect(offered).to_have_text([re.compile(f"^/{name} ") for name in ("resume", "retry", "rewind")])
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Tab")
+    await expect(box(page)).to_have_value("/retry ")
+    await expect(offered).to_have_count(0)
+    await say(page, "tea")
+    await say(page, "/title Tea time")
+    await expect(page.get_by_role("heading", name="Tea time")).to_be_visible()
+    await box(page).fill("/resume te")
+    await expect(offered).to_have_text(re.compile("^Tea time"))
+    await offered.click()
+    await expect(box(page)).to_have_value("/resume Tea time")
+    await box(page).fill("/h")
+    await page.keyboard.press("Escape")
+    await expect(offered).to_have_count(0)
+
+
 async def test_names_are_shown_only_where_several_people_speak(page: Page) -> None:
     await say(page, "say tea")
     await expect(said(page, "agent")).to_have_count(1)

@@ -79,6 +79,19 @@ async def test_a_message_of_anothers_chat_leads_nowhere(square: Square) -> None:
 
 
 @both
+async def test_in_a_group_nobody_is_told_which_way_anothers_message_went(square: Square) -> None:
+    lobby, eve = square.platform.group(), square.platform.person("Eve")
+    async with square.open():
+        await square.says("a question", where=lobby)
+        await square.says("hello", who=eve, where=lobby)
+        unknown = "That message isn't part of what was said here. Reply to one that is."
+        for message in (square.message("a question", lobby), square.message("You said: a question", lobby)):
+            assert await square.says("/why", message, eve, lobby) == unknown
+            assert await square.says("/rewind", message, eve, lobby) == unknown
+            assert "received from Ann" in await square.says("/why", message, where=lobby)
+
+
+@both
 def test_no_title_can_be_guessed_by_its_shape(square: Square) -> None:
     """Whatever the title, somebody else's attempts at it read the same whether or not it is taken."""
 

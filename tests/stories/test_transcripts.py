@@ -18,6 +18,8 @@ async def test_undo_takes_back_the_newest_of_a_move_and_an_exchange_and_says_whi
         await square.says("/title Cats")
         await square.says("and kittens")
         await square.says("/new")
+        await square.says("about dogs")
+        assert await square.says("/undo") == "Took back the last exchange."
         assert await square.says("/undo") == "Took back the last move: renew. You are in “Cats”."
         assert await square.says("/undo") == "Took back the last exchange."
         assert await square.texts() == ["about cats", "You said: about cats"]
@@ -143,6 +145,8 @@ async def test_what_would_not_fit_is_summed_up_before_the_turn_by_the_size_last_
     square.agent = Forgetful(
         ["one", Usage("m", 100, 10)],
         ["two", Usage("m", 600, 10), Usage("m", 900, 10)],
+        # It is summed up once, also if the turn then has to be tried again.
+        RuntimeError("too much"),
         ["three", Usage("m", 300, 10)],
         ["four", Usage("m", 400, 10)],
     )
@@ -155,8 +159,8 @@ async def test_what_would_not_fit_is_summed_up_before_the_turn_by_the_size_last_
     assert len(sums) == 1
     sent = [[entry.text for entry in work.transcript if entry.text] for work in square.works]
     assert sent[:2] == [[], ["1", "one"]]
-    assert sent[2] == [sums[0].text]
-    assert sent[3] == [sums[0].text, "3", "three"]
+    assert sent[2:4] == [[sums[0].text]] * 2
+    assert sent[4] == [sums[0].text, "3", "three"]
 
 
 @everywhere

@@ -6,13 +6,14 @@ import { html, render, useEffect, useMemo, useReducer, useRef, useState } from "
 // crypto.randomUUID is there only over https or on this machine itself.
 const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-const start = { session: null, transcript: [], growing: "", waiting: [], notices: [], unsent: [], sessions: [], found: null, state: "connecting" };
+const start = { session: null, transcript: [], growing: "", waiting: [], notices: [], handoff: null, unsent: [], sessions: [], commands: [], found: null, state: "connecting" };
 
 function reduce(now, frame) {
   if ("state" in frame) return { ...now, state: frame.state };
   if ("unsent" in frame) return { ...now, unsent: [...now.unsent, frame.unsent] };
   if ("accepted" in frame) return { ...now, unsent: now.unsent.map((m) => (m.id === frame.accepted ? { ...m, accepted: true } : m)) };
-  if ("transcript" in frame) return { ...now, session: frame.session, transcript: frame.transcript, growing: "", notices: [] };
+  if ("transcript" in frame) return { ...now, session: frame.session, transcript: frame.transcript, growing: "", notices: [], handoff: frame.session ? null : now.handoff };
+  if ("handoff" in frame) return { ...now, handoff: frame.handoff };
   if ("entries" in frame) return { ...now, session: frame.session, transcript: [...now.transcript, ...frame.entries], growing: "" };
   if ("growing" in frame) return { ...now, growing: frame.growing };
   if ("notice" in frame) return { ...now, notices: [...now.notices, { text: frame.notice, after: now.transcript.length }] };
@@ -20,8 +21,15 @@ function reduce(now, frame) {
   if ("waiting" in frame)
     return { ...now, waiting: frame.waiting, growing: frame.waiting.length ? now.growing : "", unsent: now.unsent.filter((m) => !m.accepted) };
   if ("sessions" in frame) return { ...now, sessions: frame.sessions };
+  if ("commands" in frame) return { ...now, commands: frame.commands };
   if ("found" in frame) return { ...now, found: frame.found };
   return now;
+}
+
+// A conversation on its way to another place, or gone there; why one came back is said in a notice.
+function moved({ state, step, to }) {
+  if (state === "done") return `This conversation goes on in ${to}. Write here to begin another.`;
+  return state === "failed" || state === "cancelled" ? "" : `To ${to}: ${step} …`;
 }
 
 function useGateway() {
@@ -39,6 +47,7 @@ function useGateway() {
         tell({ state: "here" });
         for (const m of unsent.current) own.send(JSON.stringify({ say: m.text, id: m.id }));
         own.send(JSON.stringify({ list: true }));
+        own.send(JSON.stringify({ commands: true }));
       };
       own.onmessage = (event) => {
         const frame = JSON.parse(event.data);
@@ -108,7 +117,7 @@ function Talk({ now }) {
   const scrolled = ({ target }) => { stays.current = target.scrollHeight - target.scrollTop - target.clientHeight < 40; };
   const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<p class="notice">${x.text}</p>`);
   const names = new Set([...now.transcript, ...now.waiting].filter((e) => e.role === "person").map((e) => e.name));
-  const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing;
+  const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff;
   return html`<section ref=${box} class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0" onScroll=${scrolled}>
     ${empty && html`<p class="empty">Say something to begin. <br />/help lists what you can type.</p>`}
     ${notices(0)}
@@ -116,24 +125,50 @@ function Talk({ now }) {
     ${waiting.map((entry) => html`<${Said} entry=${entry} named=${names.size > 1} state=${entry.unsent ? "unsent" : ""} />`)}
     ${now.growing && html`<${Said} entry=${{ role: "agent", text: now.growing }} state="grows" />`}
     ${now.waiting.length > 0 && !now.growing && html`<div class="said agent thinks" role="img" aria-label="Answering"><i></i><i></i><i></i></div>`}
+    ${now.handoff && moved(now.handoff) && html`<p class="notice" role="status">${moved(now.handoff)}</p>`}
   </section>`;
 }
 
-function Say({ say, away }) {
+// What can be typed from here: a command, or after /resume a title of one's own.
+function offers(text, { commands, sessions }) {
+  const command = /^\/(\S*)$/.exec(text), title = /^\/resume +(.*)$/i.exec(text);
+  const begins = (word, typed) => word.toLowerCase().startsWith(typed.toLowerCase()) && word !== typed;
+  if (command) return commands.filter((c) => begins(c.name, command[1])).map((c) => ({ fill: `/${c.name} `, shown: `/${c.name} ${c.usage}`, does: c.does }));
+  if (title) return sessions.filter((s) => s.title && begins(s.title, title[1])).map((s) => ({ fill: `/resume ${s.title}`, shown: s.title, does: s.text }));
+  return [];
+}
+
+function Say({ now, say, away }) {
   const box = useRef(null);
   const [text, write] = useState("");
+  const [chosen, choose] = useState(0);
+  const [shut, close] = useState(false);
+  const offered = shut ? [] : offers(text, now).slice(0, 8);
   useEffect(() => { box.current.style.height = "auto"; box.current.style.height = box.current.scrollHeight + 2 + "px"; }, [text]);
+  const type = (typed) => { write(typed); choose(0); close(false); };
   const send = (event) => {
     event.preventDefault();
     if (!text.trim()) return;
     say(text);
-    write("");
+    type("");
     box.current.focus();
   };
-  const key = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && send(event);
+  const key = (event) => {
+    if (event.isComposing) return;
+    if (offered.length && ["ArrowDown", "ArrowUp", "Tab", "Escape"].includes(event.key) && !event.shiftKey) {
+      event.preventDefault();
+      if (event.key === "Tab") type(offered[chosen].fill);
+      else if (event.key === "Escape") close(true);
+      else choose((chosen + (event.key === "ArrowDown" ? 1 : offered.length - 1)) % offered.length);
+    } else if (event.key === "Enter" && !event.shiftKey) send(event);
+  };
   return html`<form class="say" onSubmit=${send}>
+    ${offered.length > 0 && html`<ul class="offered" id="offered" role="listbox" aria-label="What can be typed">
+      ${offered.map((o, i) => html`<li id=${`offer${i}`} role="option" aria-selected=${i === chosen ? "true" : "false"}
+        onMouseDown=${(e) => { e.preventDefault(); type(o.fill); }}><b>${o.shown}</b> <small>${o.does}</small></li>`)}</ul>`}
     <textarea ref=${box} rows="1" value=${text} aria-label="Message" placeholder=${away ? "You can go on writing; it is sent when Segue is back" : "Write a message"}
-      onInput=${(e) => write(e.target.value)} onKeyDown=${key} autofocus></textarea>
+      aria-autocomplete="list" aria-controls="offered" aria-activedescendant=${offered.length ? `offer${chosen}` : undefined}
+      onInput=${(e) => type(e.target.value)} onKeyDown=${key} autofocus></textarea>
     <button disabled=${!text.trim()}>Send</button>
   </form>`;
 }
@@ -174,7 +209,7 @@ function Page() {
         <h1>${now.session?.title || "Segue"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span></header>
       ${trouble && html`<p class="trouble" role="status">Not connected now: ${trouble}</p>`}
       <${Talk} now=${now} />
-      <${Say} say=${say} away=${away} />
+      <${Say} now=${now} say=${say} away=${away} />
     </main>
   </div>`;
 }
