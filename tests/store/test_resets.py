@@ -104,6 +104,18 @@ async def test_a_session_that_was_left_on_purpose_is_not_asked(world: World) -> 
     assert await sweep(world) == 0
 
 
+async def test_a_session_that_goes_on_after_all_is_asked_again_when_that_is_over(world: World) -> None:
+    session = await talk(world)
+    world.clock.passes(HOUR)
+    assert await sweep(world) == 1
+    await answers(world)
+    world.clock.passes(-HOUR)
+    assert await talk(world) == session
+    world.clock.passes(HOUR)
+    assert await sweep(world) == 1
+    assert await endings(world) == [(session, 2), (session, 4)]
+
+
 async def test_nothing_is_asked_of_a_session_in_which_nothing_was_said(world: World) -> None:
     ann = await world.person("ann")
     await world.renew(await world.store.lane(private("ann"), ann), ann)

@@ -95,6 +95,7 @@ async def test_nobody_sees_or_cancels_anothers(world: World) -> None:
     made = await make(world, await order(world))
     bob = await world.person("bob")
     assert await world.store.driver.read(schedules.owned, bob.id) == []
+    await make(world, await order(world, user="bob"), "bob's own")
     with pytest.raises(Refused) as others:
         await world.store.driver.write(schedules.cancel, made.id, bob.id, world.clock())
     with pytest.raises(Refused) as nothing:
@@ -134,6 +135,7 @@ async def test_there_is_an_end_to_what_one_person_may_schedule(world: World) -> 
         await make(world, wanted, f"call {n}")
     with pytest.raises(Invalid, match="Cancel one first"):
         await make(world, wanted, "one more")
+    assert (await make(world, wanted, "call 0")).task == "look", "what was made before is still found"
 
 
 async def test_a_run_comes_from_its_lane_as_long_as_that_speaks_to_the_session(world: World) -> None:
