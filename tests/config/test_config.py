@@ -6,6 +6,7 @@ from segue.adapters.http import HttpAccount
 from segue.agents.builtin import Builtin
 from segue.config import Config, find, load
 from segue.core.lanes import Address, Identity, Kind, Place, Rules, Sharing
+from segue.core.moves import Limits
 from segue.core.resets import Policy, When
 from segue.core.secret import Secret
 from segue.errors import Invalid
@@ -74,6 +75,10 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         dm_threads = "fresh"
         [context]
         redact_pii = true
+        [children]
+        depth = 2
+        live = 4
+        budget = 10
         [turns]
         busy = "steer"
         slots = 8
@@ -111,6 +116,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert gateway.routing.rules == Rules(Sharing.TOGETHER, Sharing.APART)
     assert gateway.routing.dm_threads is DmThreads.FRESH
     assert gateway.redaction is Redaction.PSEUDONYMS
+    assert gateway.routing.limits == Limits(depth=2, children=4, budget=10)
     assert (gateway.busy, gateway.slots, gateway.attempts) == (Busy.STEER, 8, 5)
     assert (gateway.turn_silence, gateway.turn_total) == (60, 600.5)
     assert (gateway.blind, gateway.give_up_after) == (Blind.AT_MOST_ONCE, 60)
@@ -215,7 +221,7 @@ BROKEN = {
     "an unknown key": ("onwers = []", "onwers", "Did you mean owners?"),
     "an unknown table": ("[trun]\nslots = 1", "trun", "Did you mean turns?"),
     "an unknown platform": ("[htp.alpha]\npublic = true", "htp", "Did you mean http?"),
-    "something far off": ("zebra = 1", "zebra", "There are: agent, context, deliveries, http, lanes,"),
+    "something far off": ("zebra = 1", "zebra", "There are: agent, children, context, deliveries, http, lanes,"),
     "an unknown key in a table": ("[turns]\nslot = 3", "turns.slot", "Did you mean slots?"),
     "an unknown key of an account": (with_alpha("calback = 1"), "http.alpha.calback", "Did you mean callback?"),
     "an unknown common key": (with_alpha("alow = []"), "http.alpha.alow", "Did you mean allow?"),

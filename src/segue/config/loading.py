@@ -13,6 +13,7 @@ from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import References
 from segue.config.resets import read_ending, read_resets
 from segue.config.sections import (
+    ChildrenSection,
     ContextSection,
     DeliveriesSection,
     LanesSection,
@@ -34,6 +35,7 @@ from segue.store.arrivals import Settings
 
 SECTIONS = (
     "agent",
+    "children",
     "context",
     "deliveries",
     "lanes",
@@ -99,6 +101,7 @@ def _gateway(
     said: Mapping[str, Any], owners: tuple[Identity, ...], accounts: tuple[Account, ...], tables: Tables
 ) -> GatewaySettings:
     lanes = tables.section(said, "lanes", LanesSection)
+    children = tables.section(said, "children", ChildrenSection)
     context = tables.section(said, "context", ContextSection)
     turns = tables.section(said, "turns", TurnsSection)
     deliveries = tables.section(said, "deliveries", DeliveriesSection)
@@ -108,7 +111,7 @@ def _gateway(
         routing=Settings(
             Rules(lanes.groups, lanes.threads),
             resets,
-            Limits(live_per_lane=lanes.max_live_per_lane),
+            Limits(lanes.max_live_per_lane, children.depth, children.live, children.budget),
             lanes.dm_threads,
         ),
         hosts=owners,

@@ -63,6 +63,17 @@ class TurnsSection(Value, frozen=True):
     deadline: Seconds = _DEFAULT.turn_total
 
 
+class ChildrenSection(Value, frozen=True):
+    """[children]: how far agents may go in starting sessions of their own."""
+
+    depth: Count = Limits().depth
+    """How deep children of children may go."""
+    live: Count = Limits().children
+    """Children of one session that may be open at once."""
+    budget: Count = Limits().budget
+    """Turns in other sessions that may come of one message."""
+
+
 class DeliveriesSection(Value, frozen=True):
     """[deliveries]: how hard to try to send."""
 
