@@ -5,7 +5,7 @@ import pytest
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules, Sharing
 from segue.core.moves import Release, Resume, Why
 from segue.errors import Refused
-from segue.store import deliveries, turns
+from segue.store import deliveries, places, turns
 from tests.store.invariants import violations
 from tests.store.world import World, answer, private, public
 
@@ -246,3 +246,11 @@ async def test_two_persons_in_one_chat_are_never_one_lane_when_apart(world: Worl
     with pytest.raises(Refused, match="No session of yours"):
         await world.resume(await world.group(bob), session, bob)
     assert await world.store.identities(bob) == [Identity("telegram", "bot", "bob")]
+
+
+async def test_the_people_at_an_address_are_those_who_spoke_there(world: World) -> None:
+    ann = (await world.hear("ann", "hello", private("here"))).met.person
+    await world.hear("bob", "hello", private("there"))
+    here, nowhere = (Address("telegram", "bot", chat=chat) for chat in ("here", "nowhere"))
+    assert await world.store.driver.read(places.people, here) == {ann.id: ann.name}
+    assert await world.store.driver.read(places.people, nowhere) == {}

@@ -1,6 +1,6 @@
 """Questions: one at a time in a lane, answered once, and only for so long."""
 
-from segue.core.lanes import Address, Lane
+from segue.core.lanes import Lane
 from segue.core.values import PersonId
 from segue.store import questions
 from segue.store.questions import LIFETIME, Question, Reply
@@ -56,11 +56,3 @@ async def test_a_new_question_takes_the_place_of_the_old_one(world: World) -> No
     await asked(world, "new")
     assert (await last(world, lane, ann)).body == "new"
     assert not await world.store.driver.write(questions.answer, first, Reply.YES, world.clock())
-
-
-async def test_the_people_at_an_address_are_those_who_spoke_there(world: World) -> None:
-    here = (await world.hear("ann", "hello", private("here"))).met.person.id
-    await world.hear("bob", "hello", private("there"))
-    address = Address("telegram", "bot", chat="here")
-    assert await world.store.driver.read(questions.people_at, address) == {here}
-    assert await world.store.driver.read(questions.people_at, Address("telegram", "bot", chat="nowhere")) == set()

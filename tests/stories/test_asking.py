@@ -139,6 +139,15 @@ async def test_status_and_usage_tell_where_one_is_and_what_it_cost(square: Squar
 
 
 @both
+async def test_who_tells_who_else_has_spoken_here(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    async with square.open():
+        await square.says("hello", who=bob, where=lobby)
+        await square.says("hello", where=lobby)
+        assert await square.says("/who", who=bob, where=lobby) == "You are Bob, owner here. Here have spoken, too: Ann."
+
+
+@both
 async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: Square) -> None:
     async with square.open() as gateway:
         lines = (await square.says("/help")).splitlines()

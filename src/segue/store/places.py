@@ -78,6 +78,16 @@ def homes() -> Transaction[list[Home]]:
     return [Home(Place(Address.parse(address), Kind(kind)), by, since) for _, address, kind, by, since in rows]
 
 
+def people(address: Address) -> Transaction[dict[PersonId, str]]:
+    """Who ever spoke at an address, with their names."""
+    rows = yield q.people_at(address=address.key)
+    found: dict[PersonId, str] = {}
+    for (spoke,) in rows:
+        [row] = yield q.person(person=(yield from actors.now(spoke)))
+        found[row[0]] = row[1]
+    return found
+
+
 def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
     """What some ids of a chat stand for, and since when that is known; held, so that no lane opens there meanwhile."""
     held: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from segue.core.contracts import Transaction
-from segue.core.lanes import Address, Lane
+from segue.core.lanes import Lane
 from segue.core.values import Moment, PersonId, Value
 from segue.store import actors, lanes
 from segue.store.statements import q
@@ -68,9 +68,3 @@ def answer(question: Question, reply: Reply, at: Moment) -> Transaction[bool]:
 def expire(at: Moment) -> Transaction[None]:
     """Close questions whose time is over."""
     yield q.expire_questions(at=at)
-
-
-def people_at(address: Address) -> Transaction[set[str]]:
-    """The people who ever spoke at an address."""
-    rows = yield q.people_at(address=address.key)
-    return {person for (person,) in rows}

@@ -14,7 +14,7 @@ from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
 from segue.runtime.commands.asking import Answer, Request, Table, called, counted
 from segue.runtime.homes import Homes
-from segue.store import moves, questions, sessions, transcripts
+from segue.store import moves, places, questions, sessions, transcripts
 from segue.store.questions import Question, Reply
 
 READERS = "readers"
@@ -67,8 +67,8 @@ class Agreeing:
         """Ask the owner, and tell how many people would see how much."""
         wanted = move.session if isinstance(move, Resume) else move.source
         said = yield from _said(wanted, request)
-        people = yield from questions.people_at(request.lane.address)
-        others = len(people - {request.met.person.id})
+        people = yield from places.people(request.lane.address)
+        others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode(move).decode()
         yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
         where = request.arrival.place.name or "this chat"

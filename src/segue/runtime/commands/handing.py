@@ -19,7 +19,7 @@ from segue.runtime.commands.agreeing import Agreeing
 from segue.runtime.commands.asking import Answer, Request, Table, bound, counted, name
 from segue.runtime.destinations import Choice, Destinations
 from segue.runtime.replica import HANDOFF
-from segue.store import handoffs, moves, questions, sessions, transcripts
+from segue.store import handoffs, moves, places, questions, sessions, transcripts
 
 READERS = "handoff"
 """The kind of question whether more people may read a session where it is handed off to."""
@@ -124,8 +124,8 @@ class Handing:
         """Ask the owner, and tell how many people would see how much."""
         path = yield from transcripts.path(session.tip)
         said = sum(entry.author.role is not Role.GATEWAY for entry in path)
-        people = yield from questions.people_at(choice.place.address)
-        others = len(people - {request.met.person.id})
+        people = yield from places.people(choice.place.address)
+        others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode(choice.place).decode()
         yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
         known = f"{counted(others, 'other person has', 'other people have')} spoken there so far"

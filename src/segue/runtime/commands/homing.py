@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.core.contracts import Ids, Transaction
 from segue.core.lanes import Audience, Place
 from segue.runtime.commands.asking import Answer, Request, Table, counted
-from segue.store import places, questions
+from segue.store import places
 
 
 class Homing:
@@ -22,7 +22,7 @@ class Homing:
         platform = place.address.platform
         if place.audience is Audience.ONE:
             return Answer(f"This is the home on {platform} now. Only you can read what comes here.")
-        others = len((yield from questions.people_at(place.address)) - {person.id})
+        others = len((yield from places.people(place.address)).keys() - {person.id})
         known = counted(others, "other person has", "other people have")
         return Answer(
             f"This is the home on {platform} now. Everyone in {place.name or 'this chat'} can read what comes here; "

@@ -15,8 +15,7 @@ from segue.errors import Refusal, Refused
 from segue.runtime.commands.asking import Answer, Request, Table, bound, called, counted, name, short
 from segue.runtime.explaining import explain, moment
 from segue.runtime.exporting import export_of
-from segue.store import questions, search, sessions, traces, transcripts, trees, turns, usage
-from segue.store.statements import q
+from segue.store import places, search, sessions, traces, transcripts, trees, turns, usage
 from segue.store.usage import Spent
 
 _FOUND = 5
@@ -83,12 +82,9 @@ class Looking:
 
     def _who(self, request: Request) -> Transaction[Answer]:
         me = request.met.person
-        people = yield from questions.people_at(request.lane.address)
-        names = []
-        for person in sorted(people - {me.id})[:_NAMED]:
-            rows = yield q.person(person=person)
-            names.append(rows[0][1] or "somebody without a name")
-        others = f" Here have spoken, too: {', '.join(sorted(names))}." if names else ""
+        people = yield from places.people(request.lane.address)
+        names = sorted(name or "somebody without a name" for id, name in people.items() if id != me.id)[:_NAMED]
+        others = f" Here have spoken, too: {', '.join(names)}." if names else ""
         return Answer(f"You are {me.name or 'somebody without a name'}, {request.standing} here.{others}")
 
     def _tree(self, request: Request) -> Transaction[Answer]:

@@ -66,3 +66,8 @@ order by h.account;
 -- name: repoint_aliases
 -- What stood for one address stands for another now.
 update aliases set address = :address where address = :old and alias <> :address;
+
+-- name: people_at
+-- The people who ever spoke at an address.
+select distinct t.person from lanes l join bindings b on b.lane = l.key
+join turns t on t.session = b.session and t.route = l.address where l.address = :address and t.identity <> '';

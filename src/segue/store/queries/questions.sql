@@ -19,8 +19,3 @@ update questions set answer = :answer, answered = :at where id = :question and a
 -- name: expire_questions
 -- Questions whose time is over.
 update questions set answer = 'expired', answered = :at where answered is null and deadline < :at;
-
--- name: people_at
--- The people who ever spoke at an address.
-select distinct t.person from lanes l join bindings b on b.lane = l.key
-join turns t on t.session = b.session and t.route = l.address where l.address = :address and t.identity <> '';
