@@ -188,6 +188,27 @@ async def test_a_session_goes_on_as_long_as_one_of_its_lanes_does(world: World) 
     assert await sweep(world, settings) == 1
 
 
+async def test_a_session_is_looked_at_again_when_a_lane_comes_to_it_or_leaves_it(world: World) -> None:
+    ann = await world.person("ann")
+    settings = Settings(resets=Policies(IDLE.resets.default, kinds={"thread": Policy()}))
+    lane, thread = await world.dm(ann, "ann"), await world.store.lane(private("ann", "t"), ann)
+    session = await talk(world, settings=settings)
+    await world.resume(thread, session, ann)
+    world.clock.passes(HOUR)
+    assert await sweep(world, settings) == 0, "the thread never forgets"
+    await world.renew(thread, ann)
+    assert await sweep(world, settings) == 1
+    await answers(world)
+    other = await talk(world, settings=settings)
+    await world.renew(lane, ann)
+    world.clock.passes(HOUR)
+    assert await sweep(world, settings) == 0, "it was left on purpose"
+    await world.resume(lane, other, ann)
+    world.clock.passes(HOUR)
+    assert await sweep(world, settings) == 1
+    assert {session for session, _ in await endings(world)} == {session, other}
+
+
 async def test_other_policies_are_heeded_from_the_start(world: World) -> None:
     never, driver = Settings(), world.store.driver
     await talk(world)
