@@ -103,6 +103,24 @@ async def test_a_gap_in_the_sync_is_filled(town: MatrixHarness, monkeypatch: pyt
     assert not inbox.duplicates, "more was fetched than the gap"
 
 
+async def test_a_new_room_is_read_from_the_invitation_on_however_much_was_said(
+    town: MatrixHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, inbox = town.people["Ann"], Inbox()
+    monkeypatch.setattr(homeserver, "_PAGE", 2)
+    room = await ann.make_room(is_direct=True)
+    await ann.says(room, "before you were asked")
+    await ann.call("POST", f"/rooms/{room}/invite", {"user_id": town.bot.id})
+    texts = [f"number {n}" for n in range(8)]
+    for n, text in enumerate(texts):
+        if n == 4:
+            await town.bot.join(room)
+        await ann.says(room, text)
+    async with town.deliver(town.adapter(), inbox.accept):
+        await inbox.gets(texts[-1])
+    assert inbox.texts == texts
+
+
 async def test_two_people_share_a_thread_and_nothing_else(town: MatrixHarness) -> None:
     ann, ben = town.people["Ann"], town.people["Ben"]
     room = await room_of(town, Kind.GROUP)
@@ -195,8 +213,11 @@ async def test_an_encrypted_room_is_refused_with_one_line(
         assert gateway.problems() == []
     assert [message.text for message in await ann.sees(room, town.bot.id)] == [ENCRYPTED]
     assert caplog.text.count(f"{room} is encrypted") == 1, "only the homeserver's memory kept it from saying it again"
+    at, adapter = Address("matrix", "main", NAME, room), town.adapter()
     with pytest.raises(SendNever, match="encrypted"):
-        await town.adapter().send(a_delivery(Address("matrix", "main", NAME, room), "hello"))
+        await adapter.send(a_delivery(at, "hello"))
+    with pytest.raises(SendNever, match="encrypted"):
+        await adapter.open_thread(at, "Plans", "k")
 
 
 async def test_in_a_group_it_answers_mentions_replies_and_its_own_threads(town: MatrixHarness) -> None:

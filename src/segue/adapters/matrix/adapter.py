@@ -10,7 +10,7 @@ from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import ENCRYPTED, Incoming, Inviters
 from segue.adapters.matrix.pace import Pace
-from segue.adapters.matrix.rooms import Rooms
+from segue.adapters.matrix.rooms import Room, Rooms
 from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Longest, Measure
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Delivery, Sending
@@ -74,9 +74,7 @@ class Matrix:
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; the homeserver knows a transaction that it has seen."""
-        room = await self._rooms.get(delivery.address.chat)
-        if room.encrypted:
-            raise SendNever(ENCRYPTED)
+        room = await self._readable(delivery.address)
         answers = delivery.answers[-1] if delivery.answers and room.kind is not Kind.DM else ""
         thread = delivery.address.thread
         sent = []
@@ -98,12 +96,20 @@ class Matrix:
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root; the thread is named after it."""
+        await self._readable(parent)
         root = await self._server.send(parent.chat, _transaction(key), message(title))
         return Address(parent.platform, parent.account, parent.space, parent.chat, root)
 
     async def close(self) -> None:
         """Let go of the connections."""
         await self._server.close()
+
+    async def _readable(self, address: Address) -> Room:
+        """The room of an address, if what is said there isn't encrypted."""
+        room = await self._rooms.get(address.chat)
+        if room.encrypted:
+            raise SendNever(ENCRYPTED)
+        return room
 
     async def _write(self, delivery: Delivery, key: str, content: Json) -> str:
         now = self._clock()

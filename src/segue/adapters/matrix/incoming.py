@@ -85,25 +85,29 @@ class Incoming:
 
     async def _events(self, room: str, timeline: Json, since: str) -> list[Any]:
         """All that happened in a room since the token, the oldest first; in a new room since the invitation."""
-        events = list(timeline.get("events", []))
+        told = list(timeline.get("events", []))
         start = str(timeline.get("prev_batch", "")) if timeline.get("limited") else ""
-        joined = next((n for n in reversed(range(len(events))) if self._made_me(events[n], "join")), None)
+        missed = [event async for event in self._server.before(room, start, since)]
+        events = [*reversed(missed), *told]
+        joined = self._last(events, "join")
         if joined is None:
-            if start:
-                events = [event async for event in self._server.before(room, start, since)][::-1] + events
             return events
         if decode(events[joined]).before != "invite":
             return events[joined:]
-        said = events[joined:]
-        for event in reversed(events[:joined]):
-            if self._made_me(event, "invite"):
-                return said
-            said.insert(0, event)
+        invited = self._last(events[:joined], "invite")
+        if invited is not None:
+            return events[invited + 1 :]
+        # The invitation is older than the token: what was said between the two is for the agent, too.
+        earlier: list[Any] = []
         async for event in self._server.before(room, start):
             if self._made_me(event, "invite"):
                 break
-            said.insert(0, event)
-        return said
+            earlier.append(event)
+        return [*reversed(earlier), *told]
+
+    def _last(self, events: list[Any], membership: str) -> int | None:
+        """Where the bot last became this."""
+        return next((n for n in reversed(range(len(events))) if self._made_me(events[n], membership)), None)
 
     def _made_me(self, raw: object, membership: str) -> bool:
         try:
