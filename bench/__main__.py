@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import gateway, growth, servers, start, turns
+from bench import agents, gateway, growth, servers, start, turns
 from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
@@ -29,6 +29,7 @@ _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
     "fork": growth.fork,
     "cold": start.cold,
     "import": start.imports,
+    "agents": agents.agents,
     "postgres": servers.postgres,
     "overhead": gateway.overhead,
     "takeover": gateway.takeover,

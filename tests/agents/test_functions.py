@@ -174,3 +174,14 @@ print(sorted(heavy & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_model_imports_the_library_of_its_own_provider_alone() -> None:
+    code = """
+import sys
+from segue.agents.models import ModelKeys
+ModelKeys("ollama:small").agent()
+print(sorted({"openai", "anthropic", "google.genai"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['openai']\n"

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import cast
 
 import httpx2
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.google import GoogleModel
-from pydantic_ai.models.ollama import OllamaModel
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.google import GoogleProvider
-from pydantic_ai.providers.ollama import OllamaProvider
-from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 
 from segue.agents.models import ModelKeys, Thinking
 from segue.agents.pydantic import PydanticAgent
 
-_OLLAMA = "http://127.0.0.1:11434/v1"
+_ROOMS = {
+    "anthropic": "anthropic",
+    "google": "google",
+    "ollama": "openai",
+    "openai": "openai",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+}
+"""Where the models of each provider are made."""
 _NO_KEY = "none"
 """Servers of one's own want no key, but the libraries do."""
 _EFFORT: dict[Thinking, ThinkingLevel] = {
@@ -60,21 +62,10 @@ def model_agent(keys: ModelKeys) -> ModelAgent:
 
 
 def model_of(keys: ModelKeys, client: httpx2.AsyncClient) -> Model:
-    """The model itself."""
+    """The model itself; only the library of its provider is imported, each takes seconds."""
     key = keys.api_key.reveal() if keys.api_key else _NO_KEY
-    url = keys.base_url or None
-    if keys.provider == "anthropic":
-        return AnthropicModel(keys.name, provider=AnthropicProvider(api_key=key, base_url=url, http_client=client))
-    if keys.provider == "google":
-        return GoogleModel(keys.name, provider=GoogleProvider(api_key=key, base_url=url, http_client=client))
-    if keys.provider == "ollama":
-        there = OllamaProvider(base_url=url or _OLLAMA, api_key=key, http_client=client)
-        return OllamaModel(keys.name, provider=there)
-    openai = OpenAIProvider(base_url=url, api_key=key, http_client=client)
-    # Other servers that speak like OpenAI's know its older API; OpenAI's own keeps thoughts with the newer.
-    if keys.provider == "openai-chat" or (keys.provider == "openai" and url):
-        return OpenAIChatModel(keys.name, provider=openai)
-    return OpenAIResponsesModel(keys.name, provider=openai)
+    provider = import_module(f"segue.agents.{_ROOMS[keys.provider]}")
+    return cast("Model", provider.make(keys, key, client))
 
 
 def _settings(keys: ModelKeys) -> ModelSettings:
