@@ -1,0 +1,130 @@
+"""Agents that misbehave, whoever brought them: the others go on, the person is told, and the next message runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic_ai import Agent as Pydantic
+from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from segue.agents.given import Given
+from segue.agents.models import ModelKeys
+from segue.agents.providers import ModelAgent
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.runtime.turns import FAILED
+from segue.store.sqlite import Sqlite
+from segue.store.store import Store
+from segue.testing.personas import Telegram
+from tests.servers.aimock import aimock, says
+
+GIVEN_UP = FAILED.format(times=2)
+
+
+@asynccontextmanager
+async def running(path: Path, platform: Telegram, agent: Given, **more: Any) -> AsyncIterator[None]:
+    """A gateway with little patience."""
+    account = AccountSettings(public=True, streams=Streams.LIVE)
+    plain: dict[str, Any] = {"turn_silence": 0.5, "attempts": 2, "poll": 0.05, "grace": 0.0}
+    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, **(plain | more))
+    async with (
+        Store(await Sqlite.open(path / "segue.db")) as store,
+        Gateway(store, agent, [platform.adapter()], settings) as gateway,
+        platform.reaching(gateway.webhooks()),
+    ):
+        yield
+
+
+async def misbehave(text: str) -> AsyncIterator[Any]:
+    """What each of these people has coming."""
+    if "hang" in text:
+        await asyncio.Event().wait()
+    if "stall" in text:
+        yield "I was about to"
+        await asyncio.Event().wait()
+    if "crash" in text:
+        raise OSError("the disk is gone")
+    if "garbage" in text:
+        yield {"role": "assistant", "content": os.urandom(8)}
+    if "slow" in text:
+        for word in ["one", " two", " three"]:
+            await asyncio.sleep(0.1)
+            yield word
+        return
+    yield f"you said {text}"
+
+
+async def by_model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+    """The same by a model that pydantic-ai runs."""
+    last = [part for m in messages if isinstance(m, ModelRequest) for part in m.parts][-1]
+    assert isinstance(last, UserPromptPart)
+    async for piece in misbehave(str(last.content)):
+        yield piece
+
+
+@pytest.fixture(params=["function", "pydantic-ai"])
+def agent(request: pytest.FixtureRequest) -> Given:
+    return misbehave if request.param == "function" else Pydantic(FunctionModel(stream_function=by_model))
+
+
+@pytest.mark.parametrize("trouble", ["hang", "stall", "crash", "garbage"])
+async def test_it_fails_alone_its_person_is_told_and_the_next_message_runs(
+    tmp_path: Path, agent: Given, trouble: str
+) -> None:
+    platform = Telegram()
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    hers, his = platform.dm(ann), platform.dm(bob)
+    async with running(tmp_path, platform, agent):
+        ann.says(f"please {trouble}", hers)
+        bob.says("hello", his)
+        await his.reads("you said hello")
+        await hers.reads(GIVEN_UP)
+        ann.says("and now?", hers)
+        await hers.reads("you said and now?")
+        await platform.settles()
+    assert his.replies == ["you said hello"]
+    assert len(hers.replies) == 2
+    assert not any("about to" in reply for reply in hers.replies)
+
+
+async def test_a_slow_one_is_waited_for(tmp_path: Path, agent: Given) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent):
+        ann.says("be slow", dm)
+        await dm.reads("one two three")
+    assert dm.replies == ["one two three"]
+
+
+async def test_half_a_text_of_a_provider_is_never_shown_twice(tmp_path: Path) -> None:
+    half = "The first half of it was told, and the second was not, as you see."
+    fixtures = [
+        {
+            "match": {"userMessage": "tell me", "sequenceIndex": 0},
+            "response": {"content": half},
+            "truncateAfterChunks": 5,
+            "latency": 30,
+        },
+        says(half, "tell me"),
+    ]
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with aimock(tmp_path, fixtures) as server, httpx2.AsyncClient(trust_env=False) as client:
+        model = ModelAgent(ModelKeys("openai-chat:gpt-4o", f"{server.url}/v1"), client)
+        async with running(tmp_path, platform, model, turn_silence=30.0):
+            ann.says("tell me", dm)
+            await dm.reads(half)
+            await platform.settles()
+        asked = len(await server.journal())
+    assert asked == 2
+    assert dm.replies == [half]
