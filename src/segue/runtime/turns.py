@@ -86,7 +86,7 @@ class Said:
         return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
 
     def thoughts(self, call: ToolCall) -> list[Reasoning]:
-        """What was thought up to a call and not yet asked for: providers refuse calls without the thoughts before them."""
+        """What was thought before a call and isn't journaled yet: providers refuse a call without its thoughts."""
         at = next(n for n in reversed(range(len(self.parts))) if self.parts[n] is call)
         found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
         self._thought = max(self._thought, at)
