@@ -6,9 +6,10 @@ import pytest
 
 from segue.core.lanes import Person
 from segue.core.messages import File, Notice, Reasoning, Summary, Text, ToolCall, ToolResult
-from segue.core.transcripts import AGENT, Author, Role, Tip, TipMove
+from segue.core.transcripts import AGENT, GATEWAY, Author, Role, Tip, TipMove
 from segue.core.values import SessionId
 from segue.errors import Invalid, Refusal, Refused
+from segue.store import transcripts
 from tests.store.world import World, words
 
 
@@ -231,3 +232,15 @@ async def test_all_entries_of_a_session_come_in_order_whatever_their_branch(worl
     found = [entry async for entry in world.store.entries(session)]
     assert [entry.tip.n for entry in found] == list(range(1, 1102))
     assert found[-1].parent == Tip(session, 1)
+
+
+async def test_what_was_said_is_counted_along_the_path_also_into_what_was_forked(world: World) -> None:
+    ann, session = await talk(world, ("one", "1"), ("two", "2"))
+    await world.store.say(session, GATEWAY, "a notice")
+    fork = await world.fork(await world.dm(ann), session, ann)
+    await world.exchange(fork, ann, "three", "3")
+    await world.store.undo(session, ann)
+    assert await world.store.driver.read(transcripts.count_said, session) == 2
+    assert await world.store.driver.read(transcripts.count_said, fork) == 6
+    empty = await world.renew(await world.dm(ann), ann)
+    assert await world.store.driver.read(transcripts.count_said, empty) == 0

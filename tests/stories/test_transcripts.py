@@ -1,5 +1,7 @@
 """What was said is taken back, asked again, gone back to, summed up and branched, and nothing is ever deleted."""
 
+import pytest
+
 from segue.core.compaction import request_to_sum_up
 from segue.core.contracts import Usage, Work
 from segue.core.messages import Summary, plain_text
@@ -7,7 +9,7 @@ from segue.core.resets import Policies, Policy, When
 from segue.core.transcripts import Entry, Role, visible
 from segue.runtime.settings import GatewaySettings
 from segue.store.arrivals import Settings
-from segue.testing import Pause, ScriptedAgent
+from segue.testing import Pause, ScriptedAgent, Telegram
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 
 
@@ -30,6 +32,19 @@ async def test_undo_takes_back_the_newest_of_a_move_and_an_exchange_and_says_whi
         assert await square.says("/undo") == "There is nothing to take back."
         assert await square.texts() == []
         assert await square.says("/undo nonsense") == "There is nothing to take back."
+
+
+@pytest.mark.parametrize("square", [(Telegram, "sqlite"), (Telegram, "postgres")], indirect=True)
+async def test_undo_leaves_a_thread_where_it_began(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        topic = square.ann.opens_thread("Kittens", square.dm)
+        await square.says("about kittens", where=topic)
+        assert await square.says("/undo", where=topic) == "Took back the last exchange."
+        assert await square.texts(await square.session(topic)) == ["about cats", "You said: about cats"]
+        assert await square.says("/undo", where=topic) == "Took back the last exchange."
+        assert await square.says("/undo", where=topic) == "There is nothing to take back."
+        assert await square.texts() == ["about cats", "You said: about cats"]
 
 
 @everywhere

@@ -90,6 +90,12 @@ def entry(tip: Tip | None) -> Transaction[Entry | None]:
     return entry_of(rows[0]) if rows else None
 
 
+def count_said(session: SessionId) -> Transaction[int]:
+    """How many messages of people and the agent there are to read in a session."""
+    [(count,)] = yield q.count_said(session=session)
+    return int(count)
+
+
 def current_path(session: SessionId) -> Transaction[list[Entry]]:
     """All that was said in a session, oldest first."""
     tip = yield from _tip(session)

@@ -9,12 +9,10 @@ from msgspec.structs import replace
 
 from segue.core.contracts import Ids, Transaction
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Resume
-from segue.core.transcripts import Role
-from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
 from segue.runtime.commands.asking import Answer, Request, Table, called, counted
 from segue.runtime.homes import Homes
-from segue.store import moves, places, questions, sessions, transcripts
+from segue.store import moves, places, questions, transcripts
 from segue.store.questions import Question, Reply
 
 READERS = "readers"
@@ -66,7 +64,7 @@ class Agreeing:
     def _ask(self, request: Request, move: Resume | Fork) -> Transaction[Answer]:
         """Ask the owner, and tell how many people would see how much."""
         wanted = move.session if isinstance(move, Resume) else move.source
-        said = yield from _said(wanted, request)
+        said = yield from transcripts.count_said(wanted)
         people = yield from places.people(request.lane.address)
         others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode(move).decode()
@@ -104,10 +102,3 @@ class Agreeing:
         move = replace(_going.decode(body), consent=Consent.GIVEN)
         yield from self._make(request, move)
         return Answer(f"Back in {yield from called(move.session)}.")
-
-
-def _said(session: SessionId, request: Request) -> Transaction[int]:
-    """How many messages there are to read in one of a person's sessions."""
-    own = yield from sessions.own(session, request.met.person.id)
-    path = yield from transcripts.path(own.tip)
-    return sum(entry.author.role is not Role.GATEWAY for entry in path)

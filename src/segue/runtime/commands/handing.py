@@ -12,7 +12,7 @@ from segue.core.destinations import parse
 from segue.core.handoffs import Patience
 from segue.core.lanes import Lane, Place
 from segue.core.moves import Actor, Consent, Limits, Resume
-from segue.core.transcripts import Role, Session
+from segue.core.transcripts import Session
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.commands.agreeing import Agreeing
@@ -122,8 +122,7 @@ class Handing:
 
     def _ask(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
         """Ask the owner, and tell how many people would see how much."""
-        path = yield from transcripts.path(session.tip)
-        said = sum(entry.author.role is not Role.GATEWAY for entry in path)
+        said = yield from transcripts.count_said(session.id)
         people = yield from places.people(choice.place.address)
         others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode(choice.place).decode()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from segue.core.access import Standing
 from segue.core.contracts import Transaction
 from segue.core.exports import Form
-from segue.core.transcripts import Role, Session
+from segue.core.transcripts import Session
 from segue.core.trees import Branch, draw
 from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
@@ -55,8 +55,7 @@ class Looking:
         session = yield from bound(request)
         waiting = yield from turns.waiting(session.id, _WAITING)
         lanes = yield from sessions.lanes(session.id)
-        path = yield from transcripts.path(session.tip)
-        said = sum(entry.author.role is not Role.GATEWAY for entry in path)
+        said = yield from transcripts.count_said(session.id)
         places = f"It is open in {len(lanes)} places." if len(lanes) > 1 else "It is open here."
         queue = f"{counted(len(waiting), 'turn runs or waits', 'turns run or are waiting')}."
         return Answer(

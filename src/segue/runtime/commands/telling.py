@@ -11,10 +11,11 @@ from segue.core.values import Moment
 from segue.errors import Refusal, Refused
 from segue.runtime.commands.asking import Answer, Request, Table, bound, called
 from segue.store import moves, quotes, sessions, transcripts, turns
+from segue.store.moves import Last
 
 _WAITING = 100
-UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY})
-"""Moves that nobody asked for: a first message makes the one, and resets go with the message that caused them."""
+UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
+"""Moves that nobody typed: a first message makes one, resets go with the message that caused them."""
 
 
 class Telling:
@@ -34,7 +35,7 @@ class Telling:
     def _undo(self, request: Request) -> Transaction[Answer]:
         """Take back the newest of this lane's last move and its session's last exchange; a number counts exchanges."""
         move = None if request.rest else (yield from moves.last_move(request.lane))
-        if move is None or move.why in UNASKED or move.at < (yield from _last_said(request)):
+        if move is None or (yield from _unasked(move)) or move.at < (yield from _last_said(request)):
             return (yield from _queued(request, TurnKind.UNDO, request.rest))
         yield from moves.undo(move.id, Actor(request.met.person.id), self._limits, self._ids(), request.at)
         now = yield from sessions.bound(request.lane)
@@ -60,6 +61,14 @@ class Telling:
         if not (yield from turns.stop(session.id, request.met.person.id)):
             return Answer("Nothing of yours is running.")
         return Answer(look=session.id)
+
+
+def _unasked(move: Last) -> Transaction[bool]:
+    """Whether nobody typed a move; a thread that begins as a fork of its private chat forks by itself."""
+    if move.why is Why.FORK:
+        made = yield from moves.made_by(move.id)
+        return all(step.before is None for step in made)
+    return move.why in UNASKED
 
 
 def _last_said(request: Request) -> Transaction[Moment]:

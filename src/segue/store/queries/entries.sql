@@ -24,6 +24,16 @@ select session, n, parent_session, parent, role, person, name, parts, at, turn, 
 from entries
 where session = :session and n = :n;
 
+-- name: count_said
+-- How many messages of people and the agent lead to where a session ends.
+with recursive path (session, n) as (
+  select tip_session, tip from sessions where id = :session and tip is not null
+  union all
+  select e.parent_session, e.parent from path p join entries e on e.session = p.session and e.n = p.n
+  where e.parent is not null
+)
+select count(*) from path p join entries e on e.session = p.session and e.n = p.n where e.role <> 'gateway';
+
 -- name: entries_since
 -- All entries of a session from this one on, whichever branch they are on.
 select session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address
