@@ -226,7 +226,10 @@ async def test_what_can_be_typed_is_offered(page: Page) -> None:
     await expect(offered).to_have_text(re.compile("^Tea time"))
     await offered.click()
     await expect(box(page)).to_have_value("/resume Tea time")
-    await box(page).fill("/h")
+    await box(page).fill("/")
+    await page.keyboard.press("ArrowUp")
+    await expect(page.get_by_role("option", selected=True)).to_be_in_viewport()
+    await expect(page.get_by_role("option", selected=True)).to_have_text(re.compile("^/help "))
     await page.keyboard.press("Escape")
     await expect(offered).to_have_count(0)
 

@@ -143,7 +143,8 @@ function Say({ now, say, away }) {
   const [text, write] = useState("");
   const [chosen, choose] = useState(0);
   const [shut, close] = useState(false);
-  const offered = shut ? [] : offers(text, now).slice(0, 8);
+  const offered = shut ? [] : offers(text, now).slice(0, 50);
+  useEffect(() => document.getElementById(`offer${chosen}`)?.scrollIntoView({ block: "nearest" }), [chosen]);
   useEffect(() => { box.current.style.height = "auto"; box.current.style.height = box.current.scrollHeight + 2 + "px"; }, [text]);
   const type = (typed) => { write(typed); choose(0); close(false); };
   const send = (event) => {
