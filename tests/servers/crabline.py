@@ -13,9 +13,10 @@ import itertools
 import json
 import os
 import re
+import signal
 import socket
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -52,20 +53,24 @@ class Telegram:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._port = free_port()
+        self._starts = itertools.count(1)
         self._process: asyncio.subprocess.Process | None = None
         self.url = f"http://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        ready = self._folder / "ready.json"
-        ready.unlink(missing_ok=True)
+        # Its record is locked by whoever began it, also if that was killed.
+        folder = self._folder / f"crabline-{next(self._starts)}"
+        folder.mkdir()
         command = [*node("crabline"), "serve", "telegram", "--port", str(self._port), "--bot-username", BOT]
-        command += ["--ready-file", str(ready), "--recorder", str(self._folder / "calls.jsonl")]
+        command += ["--recorder", str(folder / "calls.jsonl")]
         self._process = await asyncio.create_subprocess_exec(
             *command,
-            cwd=self._folder,
+            cwd=folder,
             env={**os.environ, "CRABLINE_ADMIN_TOKEN": ADMIN, "CRABLINE_BOT_TOKEN": TOKEN},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
         async with asyncio.timeout(30):
             while not await _answers(self.url):
@@ -77,7 +82,8 @@ class Telegram:
         """End it at once, as a machine that loses its power does."""
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
-            process.kill()
+            # Node runs behind a script of its package: both are in the session that was begun for them.
+            os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
 
@@ -98,6 +104,8 @@ class Between:
         """What the bot called, in order."""
         self.refuse: Callable[[str, dict[str, Any]], Response | None] = lambda _method, _body: None
         """Answers a call instead of crabline."""
+        self.taken: Callable[[str, dict[str, Any]], Awaitable[None]] | None = None
+        """Is told of a call that crabline took, before the bot hears that it did."""
         self.files: dict[str, bytes] = {}
         self.forums: set[str] = set()
         self.changes = Changes()
@@ -147,7 +155,10 @@ class Between:
             again, self._again = self._again, []
             return _answered({"ok": True, "result": again})
         try:
-            return self._seen(method, body, await call)
+            answer = self._seen(method, body, await call)
+            if self.taken is not None:
+                await self.taken(method, body)
+            return answer  # noqa: TRY300 -- only the call may fail
         except httpx2.TransportError:
             return Response("down", 502)
 

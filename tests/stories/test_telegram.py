@@ -1,0 +1,212 @@
+"""Conversations on Telegram, end to end: a real gateway, and crabline for Telegram."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue import open_store
+from segue.adapters.telegram import Telegram
+from segue.core.contracts import Agent
+from segue.core.lanes import Address
+from segue.core.secret import Secret
+from segue.runtime.gateway import Gateway
+from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions
+from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
+from tests.contracts.test_telegram import BRISK
+from tests.served import PATIENCE, Served
+from tests.servers.crabline import BOT, TOKEN, Between, free_port, telegram
+
+ANN = Address("telegram", "bot", "", "501")
+
+
+@pytest.fixture
+async def there(tmp_path: Path) -> AsyncIterator[tuple[Between, str]]:
+    async with telegram(tmp_path) as (between, url):
+        yield between, url
+
+
+@asynccontextmanager
+async def running(path: Path, url: str, agent: Agent, mentions: Mentions = Mentions.OPTIONAL) -> AsyncIterator[Gateway]:
+    """A gateway on Telegram alone."""
+    account = AccountSettings(public=True, mentions=mentions)
+    settings = GatewaySettings(accounts={("telegram", "bot"): account}, poll=0.05, grace=0.1)
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), url, pace=BRISK)
+    async with await open_store(path / "segue.db") as store, Gateway(store, agent, [adapter], settings) as gateway:
+        yield gateway
+    await adapter.close()
+
+
+@asynccontextmanager
+async def serving(home: Path, url: str, webhook: str = "") -> AsyncIterator[Served]:
+    """`segue serve` with the built-in agent on Telegram."""
+    (home / "token").write_text(TOKEN)
+    called = f'webhook = "{webhook}"\n' if webhook else ""
+    file = f'[telegram.bot]\ntoken = "file:token"\napi = "{url}"\npublic = true\n{called}'
+    (home / "segue.toml").write_text(file)
+    gateway = Served(home)
+    gateway.url = webhook
+    try:
+        await gateway.start()
+        yield gateway
+    finally:
+        await gateway.end()
+
+
+async def until(so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not so():  # noqa: ASYNC110 -- neither the process nor its log tells when
+            await asyncio.sleep(0.01)
+
+
+def texts(between: Between, at: Address) -> list[str]:
+    return [seen.text for seen in between.read(at)]
+
+
+def lines(between: Between, at: Address) -> list[str]:
+    """What was said, whether in one message or in several: what waits together is answered together."""
+    return "\n\n".join(texts(between, at)).split("\n\n")
+
+
+async def test_what_is_said_is_answered_and_the_menu_is_there(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    async with running(tmp_path, url, EchoAgent()) as gateway:
+        await between.says("501", "hello")
+        await between.shows(ANN, "hello")
+        await between.says("501", "/status")
+        await until(lambda: len(texts(between, ANN)) == 2)
+        known = [spec.name for spec in gateway.commands]
+    menu = next(json.loads(body["commands"]) for method, body in between.calls if method == "setMyCommands")
+    assert [entry["command"] for entry in menu] == known
+    assert "sendChatAction" in [method for method, _ in between.calls]
+
+
+async def test_a_reply_grows_in_one_message(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    pause = Pause()
+    async with running(tmp_path, url, ScriptedAgent(["Once ", pause, "**upon** a time"])):
+        await between.says("501", "tell me")
+        await pause.reached()
+        await between.shows(ANN, "Once")
+        pause.over()
+        await between.shows(ANN, "Once upon a time")
+    assert len(texts(between, ANN)) == 1
+
+
+async def test_a_topic_is_a_conversation_of_its_own(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    forum = await between.forum()
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), url, pace=BRISK)
+    general = Address("telegram", "bot", "", forum)
+    topics = [await adapter.open_thread(general, title, title) for title in ("Plans", "Cake")]
+    private = await adapter.open_thread(ANN, "Plans", "private")
+    await adapter.close()
+    places = [general, *topics, ANN, private]
+    async with running(tmp_path, url, EchoAgent()):
+        for place in places:
+            await between.says(place.chat, f"in {place.thread or 'general'}", thread=place.thread)
+        for place in places:
+            await between.shows(place, f"in {place.thread or 'general'}")
+    assert [len(texts(between, place)) for place in places] == [1] * len(places)
+
+
+async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    forum = await between.forum()
+    group = Address("telegram", "bot", "", forum)
+
+    def mentioning(update: dict[str, Any]) -> dict[str, Any]:
+        update["message"]["entities"] = [{"type": "mention", "offset": 0, "length": len(BOT) + 1}]
+        return update
+
+    async with running(tmp_path, url, EchoAgent(), Mentions.NEEDED):
+        await between.says(forum, "among ourselves")
+        await between.says(forum, f"@{BOT} hello", doctor=mentioning)
+        await between.shows(group, f"@{BOT} hello")
+    assert len(texts(between, group)) == 1
+
+
+async def test_what_is_told_again_is_answered_once(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    async with running(tmp_path, url, EchoAgent()):
+        await between.says("501", "once")
+        await between.shows(ANN, "once")
+        between.tell_again()
+        await between.says("501", "after")
+        await between.shows(ANN, "after")
+    assert texts(between, ANN) == ["once", "after"]
+
+
+async def test_a_connection_that_breaks_heals_and_says_so_once(
+    there: tuple[Between, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    between, url = there
+    caplog.set_level(logging.WARNING)
+    async with running(tmp_path, url, EchoAgent()) as gateway:
+        await between.says("501", "before")
+        await between.shows(ANN, "before")
+        await between.telegram.stop()
+        await until(lambda: bool(gateway.problems()))
+        await between.telegram.start()
+        await between.says("501", "after")
+        await between.shows(ANN, "after")
+        assert gateway.problems() == []
+    told = [record.getMessage() for record in caplog.records if "telegram.bot" in record.getMessage()]
+    assert len([line for line in told if "lost its connection" in line]) == 1
+    assert len([line for line in told if "connected again" in line]) == 1
+    assert TOKEN not in caplog.text
+
+
+async def test_telegram_calls_where_it_was_told_to(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    webhook = f"http://127.0.0.1:{free_port()}"
+    async with serving(tmp_path, url, webhook) as gateway:
+        await between.says("501", "say hello")
+        await between.shows(ANN, "hello")
+        await gateway.end()
+        for n in range(3):
+            await between.says("501", f"say while away {n}")
+        await gateway.start()
+        await until(lambda: lines(between, ANN)[-1] == "while away 2")
+    assert lines(between, ANN) == ["hello", "while away 0", "while away 1", "while away 2"]
+
+
+async def test_what_came_while_it_was_dead_comes_once_in_order(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    async with serving(tmp_path, url) as gateway:
+        await between.says("501", "say hello")
+        await between.shows(ANN, "hello")
+        await gateway.end()
+        for n in range(3):
+            await between.says("501", f"say while away {n}")
+        await gateway.start()
+        await until(lambda: lines(between, ANN)[-1] == "while away 2")
+    assert lines(between, ANN) == ["hello", "while away 0", "while away 1", "while away 2"]
+
+
+@pytest.mark.parametrize("call", ["sendMessage", "editMessageText"])
+async def test_killed_between_the_call_and_its_record_it_says_it_once(
+    there: tuple[Between, str], tmp_path: Path, call: str
+) -> None:
+    between, url = there
+    async with serving(tmp_path, url) as gateway:
+
+        async def kill(method: str, _: dict[str, Any]) -> None:
+            if method == call:
+                between.taken = None
+                await gateway.end()
+                await gateway.start()
+
+        between.taken = kill
+        await between.says("501", "say only once")
+        await between.shows(ANN, "only once")
+        await between.says("501", "say done")
+        await between.shows(ANN, "done")
+    said = texts(between, ANN)
+    assert said.count("only once") == 1
+    assert [text for text in said if text not in {"only once", "done"}] in ([], ["…"])
