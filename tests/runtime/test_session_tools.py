@@ -18,7 +18,8 @@ from segue.runtime.settings import GatewaySettings
 from segue.store.arrivals import Settings
 from segue.store.store import Store
 from segue.testing.agents import Pause, ScriptedAgent, Step, Uses, said
-from segue.testing.personas import Slack
+from segue.testing.faults import Call, Fault, RateLimit
+from segue.testing.personas import Slack, Telegram
 from segue.testing.waits import PATIENCE
 from tests.chatting import Chatting, Script, by_function, by_script, results, uses
 
@@ -361,7 +362,8 @@ async def test_somebody_elses_session_is_as_if_it_were_not_there(database: str) 
         told = {result.id: result for result in await results(store, session.id)}
     listed = told["list"].content
     assert (listed["children"], listed["others"]) == ([], [])
-    found = {result.content for id, result in told.items() if id not in {"spawn", "list"}}
+    assert told["his"].content == Refusal.OWNER_STARTS.value
+    found = {result.content for id, result in told.items() if id not in {"spawn", "list", "his"}}
     assert found == {"No session of yours goes by that. sessions_list shows them."}
     assert all(result.failed for id, result in told.items() if id not in {"spawn", "list"})
 
@@ -440,6 +442,103 @@ async def test_the_children_of_a_closed_parent_stay_and_are_listed(stage: Chatti
         listed = (await last(store, stage)).content
         assert (await store.session(kid, person)).closed is None
     assert {other["session"]: other["state"] for other in listed["others"]} == {kid: "open", session: "closed"}
+
+
+async def test_a_task_that_somebody_else_closes_is_told_to_its_own_parent(stage: Chatting) -> None:
+    pause = Pause()
+    grandkid: list[SessionId] = []
+
+    def script(work: Work) -> Iterable[Step]:
+        words = said(work)
+        if words == "go":
+            return [spawn(mode="run"), "started"]
+        if words == "begin":
+            return [spawn(mode="run", task="deep"), "wait for it"]
+        if words == "deep":
+            grandkid.append(work.session)
+            return [pause, "never said"]
+        if words == "end":
+            return [uses("sessions_close", session=grandkid[0]), "ended"]
+        return [f"so {words.splitlines()[-1]}"]
+
+    async with stage.running(by_script(script)):
+        stage.says("go")
+        await pause.reached()
+        stage.says("end")
+        await stage.chat.reads("so so It was closed before it finished its task.")
+    assert sorted(stage.chat.replies) == ["ended", "so so It was closed before it finished its task.", "started"]
+
+
+async def test_only_what_a_session_started_can_be_closed_from_it(stage: Chatting) -> None:
+    before: list[SessionId] = []
+
+    def script(work: Work) -> Iterable[Step]:
+        if said(work) == "one":
+            before.append(work.session)
+            return ["heard"]
+        return [
+            uses("sessions_close", "a", session=before[0]),
+            uses("sessions_close", "b", session=work.session),
+            "tried",
+        ]
+
+    async with stage.running(by_script(script)) as store:
+        stage.says("one")
+        await stage.chat.reads("heard")
+        stage.says("/new")
+        stage.says("two")
+        await stage.chat.reads("tried")
+        told = await results(store, await stage.session(store))
+    assert [result.content for result in told] == [Refusal.NOT_ITS_CHILD.value, Refusal.TO_ITSELF.value]
+
+
+async def test_a_fork_knows_what_was_said_before(stage: Chatting) -> None:
+    def script(work: Work) -> Iterable[Step]:
+        if said(work) == "go":
+            return [spawn(start="fork"), "started"]
+        return [" + ".join([*(entry.text for entry in work.transcript if entry.text), said(work)])]
+
+    async with stage.running(by_script(script)):
+        stage.says("a secret")
+        await stage.chat.reads("a secret")
+        stage.says("go")
+        await stage.chat.reads("a secret + a secret + begin")
+
+
+@pytest.mark.parametrize("persona", [Slack, Telegram])
+async def test_a_thread_is_opened_once_though_the_line_breaks_and_the_turn_is_tried_again(
+    database: str, persona: type[Slack | Telegram]
+) -> None:
+    stage, tries = Chatting(database, persona), [0]
+    stage.platform.misbehaves(Fault.TAKES_AND_BREAKS if persona is Slack else Fault.UNREACHABLE, Call.OPEN_THREAD)
+
+    def script(work: Work) -> Iterable[Step]:
+        if said(work) != "go":
+            return [f"heard: {said(work)}"]
+        tries[0] += 1
+        return [spawn(f"call {tries[0]}", thread=True), RuntimeError("broken") if tries[0] == 1 else "done"]
+
+    async with stage.running(by_function(script)) as store:
+        stage.says("go")
+        await stage.chat.reads("done")
+        [thread] = stage.chat.threads
+        await thread.reads("heard: begin")
+        assert len(await store.branches(await stage.session(store))) == 1
+
+
+async def test_a_platform_that_can_open_no_thread_now_is_told_with_how_to_go_on(tmp_path: Path) -> None:
+    stage = Chatting(str(tmp_path / "segue.db"), Slack)
+    stage.platform.misbehaves(RateLimit(0.01), Call.OPEN_THREAD, None)
+    asks: list[Step] = [spawn("a", thread=True), spawn("b", label="second", thread="required"), "tried"]
+    async with stage.running(by_script(doing(go=asks))) as store:
+        stage.says("go")
+        await stage.chat.reads("tried")
+        first, second = await results(store, await stage.session(store))
+        assert len(await store.branches(await stage.session(store))) == 1
+    assert first.content["note"].startswith("No thread was opened: slack can't now")
+    assert 'sessions_send(label="kid", message=...)' in first.content["note"]
+    assert second.failed
+    assert second.content.startswith("thread: No thread was opened: slack can't now")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, Steers, Tools, Usage, Work
+from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, Steers, Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
 from segue.core.splitting import split
@@ -33,7 +33,7 @@ from segue.runtime.replica import HANDOFF, Replica
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Streams
 from segue.runtime.streams import Stream
 from segue.runtime.summaries import Summaries, SummedUp, count_said
-from segue.runtime.tools import Toolbox
+from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.tracing import Tracing
 from segue.runtime.undoing import reset_taken_back
 from segue.runtime.wakes import Wake
@@ -265,7 +265,9 @@ class Turns:
             except Exception as error:  # noqa: BLE001 -- the agent isn't ours: whatever it raises fails its turn alone
                 run = await self._fail(live, error)
             finally:
-                del self._live[live.run.held.session]
+                # A turn that was taken away may be claimed anew before it has ended here.
+                if self._live.get(live.run.held.session) is live:
+                    del self._live[live.run.held.session]
 
     async def _one(self, live: Live) -> Run | None:
         """Answer a turn and write down all that it leaves behind; returns what runs next."""
@@ -282,13 +284,14 @@ class Turns:
             run = await self._make_room(live)
             begun = live.begun
         work = await self.prompt.work(run, begun.path, begun.asked)
-        work = live.work = replace(work, tools=self._tools(live))
+        tools = self._tools(live)
+        work = live.work = replace(work, tools=tools)
         address = Address.parse(run.turns[-1].route) if run.turns[-1].route else Address("", "")
         account = address.platform, address.account
         adapter = self._adapters.get(account)
         streams = self._settings.accounts.get(account, AccountSettings()).streams
         if run.turns[0].awaited is not None or run.turns[0].kind is TurnKind.OPENING:
-            # It may yet be kept for whoever waits for it, or its handoff may fail: nothing is shown before that is settled.
+            # It may yet be kept for whoever waits, or its handoff may fail: nothing is shown before that is settled.
             streams = Streams.WHOLE
         stream = Stream(self._store, adapter, self._replica, self._clock, streams, run, self._probe)
         said = Said(run.journal)
@@ -300,6 +303,7 @@ class Turns:
                 for usage in said.usage:
                     span.spent(usage)
         finally:
+            tools.end()
             await stream.end()
         self._probe(Point.TURN_ANSWERED)
         done = _finish(live, said, stream.streamed, adapter.longest if adapter else None)
@@ -452,7 +456,7 @@ class Turns:
         home = self._settings.accounts.get((address.platform, address.account), AccountSettings()).home
         return home.address.key if home else ""
 
-    def _tools(self, live: Live) -> Tools:
+    def _tools(self, live: Live) -> BoundTools:
         """What the agent may ask for in a turn."""
         return self._toolbox.bind(
             live.run, self._home(live.run), lambda: live.calling(self._settings.turn_silence), self.waiting

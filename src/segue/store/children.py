@@ -109,6 +109,9 @@ def opening(asker: Asker) -> Transaction[Place | None]:
 
 def check(asker: Asker, move: Spawn, limits: Limits) -> Transaction[None]:
     """Raise `Refused` if a child can't be started now."""
+    [(owner, *_)] = yield q.standing(session=asker.session)
+    if owner != (yield from actors.now(asker.person)):
+        raise Refused(Refusal.OWNER_STARTS)
     yield from moves.check(move, Actor(asker.person), limits)
     yield from _within_budget(asker, limits)
 

@@ -109,6 +109,11 @@ class BoundTools:
             known.cancel()
             raise
 
+    def end(self) -> None:
+        """The turn is over: what it still asks for is dropped."""
+        for result in self._results.values():
+            result.cancel()
+
     async def _call(self, call: ToolCall) -> ToolResult:
         offer = self._offers.get(call.name)
         if offer is None:
