@@ -19,7 +19,7 @@ from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.core.values import Value
 from segue.runtime.settings import Streams
-from tests.drills import children, hostile_lanes, hostile_names, kills, labels, schedules, zombies
+from tests.drills import children, handoffs, hostile_lanes, hostile_names, kills, labels, schedules, zombies
 from tests.postgres import ensure, folder
 
 
@@ -56,6 +56,11 @@ def _children(where: str, seed: int) -> str:
     return ""
 
 
+def _handoffs(where: str, seed: int) -> str:
+    found = asyncio.run(handoffs.run(where, 10, seed))
+    return "\n".join(found.wrong)
+
+
 def _zombies(where: str, seed: int) -> str:
     found = asyncio.run(zombies.run(where, 10, seed))
     return "" if found.report.clean and found.refused else repr(found)
@@ -81,6 +86,8 @@ DRILLS = {
     "labels-postgres": Drill(200, "deaths at every label on PostgreSQL", 2, _labels),
     "children": Drill(200, "deaths at every label over children on SQLite", 4, _children),
     "children-postgres": Drill(200, "deaths at every label over children on PostgreSQL", 4, _children),
+    "handoffs": Drill(1_000, "raced handoffs on SQLite", 50, _handoffs),
+    "handoffs-postgres": Drill(1_000, "raced handoffs on PostgreSQL", 50, _handoffs),
     "zombies-postgres": Drill(1_000, "freezes of four turns each", 10, _zombies),
     "schedules": Drill(1_000, "kills when work is due on SQLite", 10, _schedules),
     "schedules-postgres": Drill(1_000, "kills when work is due on PostgreSQL", 10, _schedules),

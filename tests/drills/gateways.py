@@ -18,6 +18,7 @@ from segue import Store
 from segue.adapters.http import HttpAccount
 from segue.core.contracts import Accepted, Driver, Event, Letter, Point, Probe, Work
 from segue.core.envelopes import words as words_of
+from segue.core.handoffs import Patience
 from segue.core.messages import Arrival, Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.moves import Limits
 from segue.core.resets import Policies, Policy, When
@@ -70,6 +71,10 @@ class Plan(Value, frozen=True):
     """Seconds after which an agent that says nothing is hung."""
     deaths: int = 1000
     """Lives that a turn may cost: a drill takes them at random, so that no message is to blame."""
+    patience: float = 60.0
+    """Seconds without progress after which a handoff fails."""
+    threads: bool = False
+    """Whether the platform opens threads."""
     log: str = ""
     """A file for the log's lines."""
     spy: str = ""
@@ -211,11 +216,14 @@ async def run(plan: Plan) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     store = Store(await _driver(plan))
-    keys = HttpAccount(Secret(SECRET), plan.callback, edits=plan.sending is Sending.EDIT or live)
+    keys = HttpAccount(
+        Secret(SECRET), plan.callback, opens_threads=plan.threads, edits=plan.sending is Sending.EDIT or live
+    )
     adapter = keys.adapter(ACCOUNT, Shelf())
     adapter.sending = plan.sending
     settings = GatewaySettings(
         accounts={("http", ACCOUNT): AccountSettings(public=True, streams=plan.streams)},
+        handoff=Patience(plan.patience),
         lease=plan.lease,
         poll=plan.lease / 2,
         grace=2.0,

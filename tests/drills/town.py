@@ -84,7 +84,8 @@ class Town:
             return  # killed while it was calling
         match self.faults.pop(0) if self.faults and call["kind"] == "message" else None:
             case None:
-                await JSONResponse({"id": self._post_up(call)})(scope, receive, send)
+                thread = f"thread of {call['key']}"
+                await JSONResponse({"id": self._post_up(call), "thread": thread})(scope, receive, send)
             case Fault.BUSY:
                 await JSONResponse({}, 429, {"Retry-After": "1"})(scope, receive, send)
             case Fault.BROKEN:
@@ -240,6 +241,14 @@ class Town:
             for message in call["answers"]:
                 answers[message].append(call["text"])
         return answers
+
+    def got(self, key: str) -> bool:
+        """Whether a message came."""
+        return key in self._received
+
+    def answered(self, message: str) -> bool:
+        """Whether anything came in answer to a message."""
+        return bool(self._answers().get(message))
 
     def _unanswered(self) -> list[str]:
         answers = self._answers()
