@@ -7,8 +7,9 @@ import sys
 from collections.abc import AsyncGenerator
 
 import pytest
+from msgspec.structs import replace
 
-from segue.core.contracts import Steers, Usage
+from segue.core.contracts import Steers, Tool, Usage
 from segue.core.messages import Reasoning, Text, ToolCall, ToolResult
 from segue.testing import waits
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent, Slowly, SteeredAgent, Uses, pieces
@@ -162,3 +163,27 @@ async def test_an_echo_loses_nothing(text: str) -> None:
     assert "".join(pieces(text)) == text
     assert all(pieces(text))
     assert text_of(await events_of(EchoAgent(), work(text))) == text
+
+
+class Kettle:
+    """The tools of a gateway that can do one thing."""
+
+    offered = (Tool("boil", "Boil water.", {"type": "object", "properties": {}}),)
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        return ToolResult(call.id, f"boiled {call.arguments}")
+
+
+async def test_a_tool_that_the_gateway_offers_is_the_gateways() -> None:
+    asked = replace(work("tea"), tools=Kettle())
+    agent = ScriptedAgent(
+        [Uses("1", "boil", lambda: "pretended", arguments="water"), Uses("2", "pour", lambda: "poured")]
+    )
+    results = [event for event in await events_of(agent, asked) if isinstance(event, ToolResult)]
+    assert results == [ToolResult("1", "boiled water"), ToolResult("2", "poured")]
+
+
+async def test_a_tool_that_nobody_has_is_a_failed_result() -> None:
+    [_, result] = await events_of(ScriptedAgent([Uses("1", "boil")]), work("tea"))
+    assert isinstance(result, ToolResult)
+    assert result.failed
