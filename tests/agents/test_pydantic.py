@@ -185,6 +185,7 @@ async def test_what_is_too_long_to_be_summed_up_at_once_is_summed_up_in_pieces()
 
     async def small(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         asked.append(len(messages))
+        assert not info.function_tools, "whoever sums up has nothing else to do"
         if len(messages) > 4:
             raise ModelContextWindowExceededError("small", "too long")
         return ModelResponse([TextPart(f"summary of {len(messages)}")])
