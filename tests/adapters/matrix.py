@@ -37,9 +37,10 @@ class User:
         """A new account, shown by this name."""
         client = httpx2.AsyncClient(base_url=f"{server.url}/_matrix/client/v3", timeout=30.0)
         body = {"username": uuid4().hex[:12], "password": "p", "auth": {"type": "m.login.dummy"}}
-        answer = (await client.post("/register", json=body)).json()
-        client.headers["Authorization"] = f"Bearer {answer['access_token']}"
-        user = cls(client, answer["user_id"], answer["access_token"])
+        user = cls(client, "", "")
+        answer = await user.call("POST", "/register", body)
+        user.id, user.token = answer["user_id"], answer["access_token"]
+        client.headers["Authorization"] = f"Bearer {user.token}"
         await user.call("PUT", f"/profile/{user.id}/displayname", {"displayname": name})
         return user
 

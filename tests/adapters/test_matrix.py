@@ -279,10 +279,12 @@ async def test_files_come_in_and_go_out(town: MatrixHarness) -> None:
     assert isinstance(file, File)
     assert (file.name, file.media, await folder.read(file)) == ("cat.png", "image/png", b"a picture")
     delivery = msgspec.structs.replace(a_delivery(Address("matrix", "main", NAME, room), "yours"), files=(file,))
+    message = await adapter.send(delivery)
     await adapter.send(delivery)
-    await adapter.send(delivery)
+    await adapter.edit(delivery.with_message(message))
     texts = [event["content"] for event in await ann.timeline(room) if event["sender"] == town.bot.id]
-    assert [(content["msgtype"], content["body"]) for content in texts] == [("m.text", "yours"), ("m.image", "cat.png")]
+    bodies = [(content["msgtype"], content["body"]) for content in texts]
+    assert bodies == [("m.text", "yours"), ("m.image", "cat.png"), ("m.text", "* yours")]
 
 
 async def test_strangers_bring_it_into_no_group(town: MatrixHarness, caplog: pytest.LogCaptureFixture) -> None:

@@ -76,19 +76,18 @@ class Matrix:
         """Send one message; the homeserver knows a transaction that it has seen."""
         room = await self._readable(delivery.address)
         answers = delivery.answers[-1] if delivery.answers and room.kind is not Kind.DM else ""
-        thread = delivery.address.thread
-        sent = []
-        if delivery.text or not delivery.files:
-            sent.append(await self._write(delivery, delivery.key, message(delivery.text, thread, answers)))
-        for n, kept in enumerate(delivery.files):
-            where = await self._server.upload(kept.name, kept.media, await self._files.read(kept))
-            sent.append(await self._write(delivery, f"{delivery.key}/file/{n}", attached(kept, where, thread)))
-        return sent[0]
+        content = message(delivery.text, delivery.address.thread, answers)
+        if not delivery.text and delivery.files:
+            return (await self._attach(delivery))[0]
+        sent = await self._write(delivery, delivery.key, content)
+        await self._attach(delivery)
+        return sent
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of a message."""
         # A transaction of its own for each: a text may come back after another, and wouldn't be shown again.
         await self._write(delivery, f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text))
+        await self._attach(delivery)
 
     async def typing(self, address: Address) -> None:
         """Show that the agent writes."""
@@ -110,6 +109,15 @@ class Matrix:
         if room.encrypted:
             raise SendNever(ENCRYPTED)
         return room
+
+    async def _attach(self, delivery: Delivery) -> list[str]:
+        """Send the files that go with a text, each once."""
+        sent = []
+        for n, kept in enumerate(delivery.files):
+            where = await self._server.upload(kept.name, kept.media, await self._files.read(kept))
+            content = attached(kept, where, delivery.address.thread)
+            sent.append(await self._write(delivery, f"{delivery.key}/file/{n}", content))
+        return sent
 
     async def _write(self, delivery: Delivery, key: str, content: Json) -> str:
         now = self._clock()
