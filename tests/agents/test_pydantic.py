@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -12,11 +13,12 @@ from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel as FixedModel
+from pydantic_ai.usage import RequestUsage
 
 from segue.agents.given import as_agent
 from segue.agents.histories import CUT_OFF, history, verbatim
 from segue.agents.pydantic import PydanticAgent
-from segue.core.contracts import Agent, Compresses, Tool, Work
+from segue.core.contracts import Agent, Compresses, Tool, Usage, Work
 from segue.core.messages import Reasoning, Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, Draft
 from segue.core.values import SessionId
@@ -209,3 +211,11 @@ async def test_an_error_of_its_own_code_is_not_tried_again() -> None:
     with pytest.raises(ZeroDivisionError):
         await events_of(PydanticAgent(Pydantic(FunctionModel(stream_function=breaks)), retries=3), work("hello"))
     assert len(tries) == 1
+
+
+@pytest.mark.parametrize("thought", [{"output_reasoning_tokens": 5}, {"details": {"reasoning_tokens": 5}}])
+def test_thoughts_and_caches_are_counted(thought: dict[str, Any]) -> None:
+    spent = RequestUsage(input_tokens=100, output_tokens=20, cache_read_tokens=60, cache_write_tokens=10, **thought)
+    response = ModelResponse([TextPart("Yes.")], usage=spent, model_name="a model that nobody sells")
+    agent = PydanticAgent(Pydantic(FixedModel()))
+    assert agent._usage(response) == Usage("a model that nobody sells", 100, 20, 5, 60, 10, None)

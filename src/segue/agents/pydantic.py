@@ -159,7 +159,7 @@ class PydanticAgent:
             response.model_name or "",
             spent.input_tokens,
             spent.output_tokens,
-            spent.output_reasoning_tokens,
+            spent.output_reasoning_tokens or spent.details.get("reasoning_tokens", 0),
             spent.cache_read_tokens,
             spent.cache_write_tokens,
         )
