@@ -13,7 +13,7 @@ from segue.adapters.local import HOSTS, TERMINAL, WEB, Local
 from segue.cli.opening import open_configured
 from segue.cli.stopping import Stop
 from segue.config import Config
-from segue.core.contracts import Adapter, Agent, Closes
+from segue.core.contracts import Adapter, Agent, Closes, Probe
 from segue.runtime.door import Door
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
@@ -23,6 +23,7 @@ from segue.runtime.patience import Patient
 from segue.runtime.server import make_app
 from segue.runtime.tracing import open_tracing
 from segue.runtime.windows import Windows
+from segue.store.transactions import unheeded
 
 SOCKET = "gateway.sock"
 """In the data folder: where this user's terminals find the gateway."""
@@ -43,7 +44,7 @@ class Running:
 
 
 @asynccontextmanager
-async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
+async def gateway(config: Config, listener: Listener, probe: Probe = unheeded) -> AsyncIterator[Running]:
     """A gateway as a config describes it, until the block ends."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     async with AsyncExitStack() as stack:
@@ -65,6 +66,7 @@ async def gateway(config: Config, listener: Listener) -> AsyncIterator[Running]:
                 settings,
                 tracing=open_tracing(config.server.tracing),
                 files=files,
+                probe=probe,
             )
         )
         door = await Door.open(Patient(store.driver), config.data)
