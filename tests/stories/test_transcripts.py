@@ -93,6 +93,27 @@ async def test_undo_waits_behind_what_runs_and_takes_the_reset_back_then(square:
     ]
 
 
+@both
+async def test_while_a_turn_runs_looking_acts_at_once_and_what_moves_the_tip_waits(square: Square) -> None:
+    pause = Pause()
+    square.agent = ScriptedAgent("one", [pause, "two"], otherwise=recalls)
+    async with square.open():
+        await square.says("1")
+        square.ann.says("2", square.dm)
+        await pause.reached()
+        assert (await square.says("/status")).endswith("1 turn runs or waits.")
+        assert await square.says("/title Cats") == "This session is called Cats."
+        square.ann.says("/retry", square.dm)
+        await square.platform.settles()
+        square.ann.says("3", square.dm)
+        await square.platform.settles()
+        assert (await square.says("/status")).endswith("3 turns run or are waiting.")
+        pause.over()
+        heard = await square.hears(square.dm, 7)
+        assert heard[-3:] == ["two", "You said: 2", "You said: 3"]
+        assert await square.texts() == ["1", "one", "2", "You said: 2", "3", "You said: 3"]
+
+
 @everywhere
 async def test_retry_asks_the_last_message_again(square: Square) -> None:
     square.agent = ScriptedAgent("blue", "green", "red")
