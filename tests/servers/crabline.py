@@ -175,6 +175,8 @@ class Between:
         return True
 
     def _seen(self, method: str, body: dict[str, str], passed: httpx2.Response) -> Response:
+        if passed.status_code == 404:
+            return refusal(401, "Unauthorized")
         answer = passed.json()
         if passed.status_code == 200 and method == "getUpdates":
             answer["result"] = [self._doctor(update) for update in answer["result"]]

@@ -24,6 +24,7 @@ _COMMANDS = {
     "lanes": "List where people talk, and the session that each place speaks to.",
     "trace": "Follow a message: received, queued, answered, sent.",
     "doctor": "Say what is wrong here, and the fix.",
+    "add": "Add a platform: ask, check, write segue.toml, say hello.",
     "init": "Find what agents you have and write a short segue.toml.",
     "import": "Bring in what another program remembers.",
 }

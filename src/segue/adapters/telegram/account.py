@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
-from segue.adapters.telegram.api import PUBLIC
+from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
+from segue.core.adding import Added, Question
 from segue.core.contracts import Files
 from segue.core.secret import Secret
 from segue.core.values import Value
-from segue.errors import Invalid
+from segue.errors import Invalid, SendNever
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{10,100}")
 
@@ -32,12 +34,52 @@ class TelegramAccount(Value, frozen=True):
             if url and not _is_http(url):
                 raise Invalid(key, f"{url!r} is not an http address", 'Write it whole, such as "https://example.org".')
 
+    @classmethod
+    def questions(cls) -> tuple[Question, ...]:
+        """What must be known."""
+        return (
+            Question("token", "The bot's token, from @BotFather", secret=True),
+            Question("webhook", "The public https address of this Segue (empty: poll)", default=""),
+            Question("api", "The address of the Bot API (empty: Telegram's own)", default=""),
+        )
+
+    @classmethod
+    async def added(cls, answers: Mapping[str, str]) -> Added:
+        """Ask Telegram whose token it is."""
+        more = {key: answers[key] for key in ("webhook", "api") if answers.get(key)}
+        keys = cls(Secret(answers["token"].strip()), **more)
+        api = Api(keys.token, keys.api.rstrip("/"))
+        try:
+            me = await reached(api.get_me())
+        finally:
+            await api.hang_up()
+        topics = "has topics" if me.has_topics_enabled else "has no topics in private chats; @BotFather turns them on"
+        return Added(me.username or "bot", f"The bot is @{me.username}, and {topics}.", more, {"token": keys.token})
+
+    async def greet(self, account: str, user: str) -> str:
+        """Say hello; a bot may only write to who wrote to it."""
+        del account
+        api = Api(self.token, self.api.rstrip("/"))
+        try:
+            await sent(api.send_message(_id(user), "Hello. Write to me, or type /help."))
+        except SendNever:
+            return "Open the chat with your bot and press Start: a bot may not write first."
+        finally:
+            await api.hang_up()
+        return "Said hello to you on Telegram."
+
     def adapter(self, account: str, files: Files) -> Telegram:
         """The adapter for this account: it polls, unless there is an address that Telegram can call."""
         api = self.api.rstrip("/")
         if not self.webhook:
             return Telegram(account, self.token, files, api)
         return TelegramByWebhook(account, self.token, files, api, webhook=self.webhook.rstrip("/"))
+
+
+def _id(user: str) -> int:
+    if not user.isascii() or not user.isdecimal():
+        raise Invalid("owner", f'"{user}" is no user id', "It is a number; @userinfobot tells you yours.")
+    return int(user)
 
 
 def _is_http(url: str) -> bool:

@@ -1,0 +1,167 @@
+"""`segue add`: asks what a platform needs, checks it live, writes it to segue.toml and sends a first message."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+import tomlkit
+from tomlkit.items import Array
+
+from segue import plugins
+from segue.config import find, load
+from segue.config.file import NAME
+from segue.config.loading import from_tables
+from segue.config.references import References
+from segue.core.adding import Added, IsAdded, Question
+from segue.errors import Disconnected, Invalid, SegueError, SendError
+
+_REFERENCE = ("env:", "file:", "cmd:")
+_WORDS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@click.command()
+@click.argument("platform")
+@click.option("--account", help="What to call it; else the platform's own name for it.")
+@click.option("--owner", help="Your own user id there: whoever has it is the host.")
+@click.option("--public", is_flag=True, help="Let everybody talk to the agent there.")
+@click.option("--set", "given", multiple=True, metavar="KEY=VALUE", help="Answer a question; a secret by reference.")
+def command(platform: str, account: str | None, owner: str | None, given: tuple[str, ...], *, public: bool) -> None:
+    """Add a platform: ask what it needs, check it live, write segue.toml, and send a first message.
+
+    In scripts every question is answered with --set, a secret by where it is: --set token=env:NAME.
+    """
+    keys = _addable(platform)
+    file = _file()
+    answers = _answers(keys.questions(), _given(given), file)
+    added = asyncio.run(keys.added({key: value for key, (value, _) in answers.items()}))
+    click.echo(added.says)
+    name = account or _WORDS.sub("_", added.name)[:64]
+    if owner is None and not public and not given:
+        owner = click.prompt("Your own user id there (empty: none)", default="", show_default=False)
+    references = {key: reference for key, (_, reference) in answers.items() if reference}
+    _write(file, platform, name, added, references, owner or "", public=public)
+    click.echo(f"Wrote [{platform}.{name}] to {file}")
+    if owner:
+        click.echo(asyncio.run(_greet(file, platform, name, owner)))
+    click.echo("`segue serve` connects it; a gateway that runs already must be started anew.")
+
+
+def _addable(platform: str) -> type[IsAdded]:
+    if platform not in plugins.platforms():
+        raise Invalid("platform", f'there is no "{platform}" here', f"There are: {', '.join(plugins.platforms())}.")
+    keys = plugins.adapter_keys(platform)
+    if not issubclass(keys, IsAdded):
+        raise Invalid("platform", f"{platform} can't be added this way", f"Write [{platform}.NAME] into {NAME}.")
+    return keys
+
+
+def _file() -> Path:
+    """The file that holds here, or the one that will."""
+    try:
+        return find(os.environ, Path.cwd())
+    except Invalid:
+        home = os.environ.get("SEGUE_HOME")
+        return (Path(home) if home else Path.cwd()) / NAME
+
+
+def _given(said: tuple[str, ...]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in said]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise Invalid("--set", f'"{key}" has no value', "Write KEY=VALUE.")
+    return {key: value for key, _, value in pairs}
+
+
+def _answers(questions: tuple[Question, ...], given: Mapping[str, str], file: Path) -> dict[str, tuple[str, str]]:
+    """Each answer, and the reference that it came by."""
+    if unknown := sorted(given.keys() - {question.key for question in questions}):
+        known = ", ".join(question.key for question in questions)
+        raise Invalid("--set", f"{unknown[0]} isn't asked for", f"There are: {known}.")
+    return {question.key: _answer(question, given, file) for question in questions}
+
+
+def _answer(question: Question, given: Mapping[str, str], file: Path) -> tuple[str, str]:
+    said = given.get(question.key)
+    if said is None and given and question.default is not None:
+        said = question.default
+    if said is None:
+        said = click.prompt(question.asks, default=question.default, hide_input=question.secret, show_default=False)
+    if question.secret and said.startswith(_REFERENCE):
+        try:
+            return References(os.environ, file.parent).fetch(said).reveal(), said
+        except Invalid as error:
+            raise Invalid(question.key, error.problem, error.fix) from error
+    return said, ""
+
+
+def _write(
+    file: Path, platform: str, name: str, added: Added, references: Mapping[str, str], owner: str, *, public: bool
+) -> None:
+    """Write an account; a file that would be wrong isn't."""
+    document = tomlkit.parse(file.read_text()) if file.exists() else tomlkit.document()
+    accounts = document.setdefault(platform, tomlkit.table(is_super_table=True))
+    if name in accounts:
+        raise Invalid(f"{platform}.{name}", "it is there already", "Choose another name with --account.")
+    table = tomlkit.table()
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kept = []
+    try:
+        for key, secret in added.secrets.items():
+            reference = references.get(key)
+            if reference is None:
+                kept.append(file.parent / f"{platform}.{name}.{key}")
+                _keep(kept[-1], secret.reveal())
+                reference = f"file:{kept[-1].name}"
+            table[key] = reference
+        table.update({key: value for key, value in added.keys.items() if value})
+        if public:
+            table["public"] = True
+        accounts[name] = table
+        if owner:
+            _own(document, f"{platform}.{name}/{owner}")
+        text = tomlkit.dumps(document)
+        from_tables(tomllib.loads(text), file.absolute(), os.environ)
+        _replace(file, text)
+    except BaseException:
+        for secret_file in kept:
+            secret_file.unlink(missing_ok=True)
+        raise
+
+
+def _own(document: tomlkit.TOMLDocument, identity: str) -> None:
+    owners = document.setdefault("owners", tomlkit.array())
+    if isinstance(owners, Array) and identity not in owners:
+        owners.append(identity)
+
+
+def _keep(file: Path, secret: str) -> None:
+    """A secret in a file that nobody else can read, also not for a moment."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+        opened.write(f"{secret}\n")
+    file.chmod(0o600)
+
+
+def _replace(file: Path, text: str) -> None:
+    half = file.with_suffix(".half")
+    try:
+        half.write_text(text)
+        half.replace(file)
+    except OSError as error:
+        raise SegueError(f"{file} can't be written ({error.strerror}). See to its folder.") from error
+
+
+async def _greet(file: Path, platform: str, name: str, owner: str) -> str:
+    config = load(file, os.environ)
+    keys = next(account.keys for account in config.accounts if (account.platform, account.name) == (platform, name))
+    if not isinstance(keys, IsAdded):
+        return ""
+    try:
+        return await keys.greet(name, owner)
+    except (SendError, Disconnected) as error:
+        return f"The first message couldn't be sent: {error}"
