@@ -1,17 +1,25 @@
 """One platform in memory, a person on it, and gateways on one database: for tests of what agents ask for."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from copy import copy
 from typing import Any
+from uuid import uuid4
 
 from msgspec.structs import replace
+from pydantic_ai import Agent as Pydantic
+from pydantic_ai.messages import ModelMessage, SystemPromptPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from segue import open_store
 from segue.agents.functions import FunctionAgent
+from segue.agents.given import as_agent
 from segue.core.contracts import Agent, Tools, Work
+from segue.core.envelopes import read
 from segue.core.lanes import Kind, Person
-from segue.core.messages import ToolCall, ToolResult
+from segue.core.messages import Text, ToolCall, ToolResult
+from segue.core.transcripts import Author, Draft, Role
 from segue.core.values import SessionId
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
@@ -99,3 +107,25 @@ def by_function(script: Script) -> Agent:
                 raise step
 
     return FunctionAgent(reply)
+
+
+def by_model(script: Script) -> Agent:
+    """An agent of pydantic-ai whose model does the same, one request a step, and gives every call a new id."""
+
+    async def stream(messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        asked, done = "", 0
+        for message in messages:
+            for part in message.parts:
+                if isinstance(part, UserPromptPart | SystemPromptPart):
+                    asked, done = str(part.content), 0
+                done += isinstance(part, ToolReturnPart)
+        # Where several people may speak, words come with their author.
+        words = read(asked).text if asked.startswith("{") else asked
+        draft = Draft(Author(Role.PERSON), (Text(words),))
+        step = list(script(Work(SessionId(""), 1, "", (), (draft,))))[done]
+        if isinstance(step, Uses):
+            yield {0: DeltaToolCall(step.name, json.dumps(step.arguments), tool_call_id=uuid4().hex)}
+        else:
+            yield str(step)
+
+    return as_agent(Pydantic(FunctionModel(stream_function=stream)))

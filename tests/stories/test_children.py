@@ -12,7 +12,7 @@ from segue.core.lanes import Kind
 from segue.store.store import Store
 from segue.testing.agents import Step, said
 from segue.testing.personas import PERSONAS, Discord, Persona, Slack
-from tests.chatting import Chatting, Script, by_function, by_script, uses
+from tests.chatting import Chatting, Script, by_function, by_model, by_script, uses
 
 PLACES = [*((persona, Kind.DM) for persona in PERSONAS), (Discord, Kind.GROUP), (Slack, Kind.GROUP)]
 WAYS = list(product(["run", "session"], ["false", "true", '"required"']))
@@ -33,7 +33,7 @@ def script(work: Work) -> Iterable[Step]:
             yield f"heard: {said(work)}"
 
 
-@pytest.mark.parametrize("agent", [by_script, by_function], ids=["script", "function"])
+@pytest.mark.parametrize("agent", [by_script, by_function, by_model], ids=["script", "function", "model"])
 @pytest.mark.parametrize(("persona", "kind"), PLACES, ids=lambda what: getattr(what, "name", what))
 async def test_every_way_to_start_a_session(
     database: str, persona: type[Persona], kind: Kind, agent: Callable[[Script], Agent]

@@ -98,6 +98,8 @@ class BoundTools:
 
     async def call(self, call: ToolCall) -> ToolResult:
         """Run one; the same call id gives the same result, also that of an earlier attempt."""
+        if not call.id:
+            return await self._call(call)
         if call.id in self._journal:
             return self._journal[call.id]
         known = self._results.get(call.id)
