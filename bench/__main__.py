@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, gateway, growth, servers, start, turns
+from bench import agents, gateway, growth, handoffs, servers, start, turns
 from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
@@ -32,6 +32,7 @@ _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
     "agents": agents.agents,
     "postgres": servers.postgres,
     "overhead": gateway.overhead,
+    "handoff": handoffs.handoff,
     "takeover": gateway.takeover,
     "idle": gateway.idle,
     "peers": rows.peers,

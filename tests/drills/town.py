@@ -163,6 +163,13 @@ class Town:
             async with asyncio.timeout(30):
                 await self._news.wait()
 
+    async def gets(self, chat: str, count: int) -> None:
+        """Wait until so many messages came to a chat."""
+        while len(self.texts(chat)) < count:
+            self._news.clear()
+            async with asyncio.timeout(30):
+                await self._news.wait()
+
     async def hears(self, chat: str, words: str) -> str:
         """Wait until the agent says something in a chat, and return it."""
         while True:

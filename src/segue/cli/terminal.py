@@ -88,11 +88,12 @@ class Terminal:
         typing = asyncio.create_task(self._type())
         with patch_stdout(raw=True):
             await asyncio.wait([showing, typing], return_when=asyncio.FIRST_COMPLETED)
-        for task in (showing, typing):
-            task.cancel()
+            for task in (showing, typing):
+                task.cancel()
+            # The prompt is gone before anything is printed below it.
+            results = await asyncio.gather(showing, typing, return_exceptions=True)
         if self._moved.done:
             self._console.print(Styled(self._moved.farewell, "green"))
-        results = await asyncio.gather(showing, typing, return_exceptions=True)
         for error in results:
             if isinstance(error, Exception):
                 raise error

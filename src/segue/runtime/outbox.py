@@ -122,10 +122,9 @@ class Outbox:
             # Too close to the end of the lease: whoever holds it next sends it.
             await self._keep(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
             return "put off"
-        if held.handoff:
-            withdrawn = await self._store.write(handoffs.withdrawn, held, self._clock())
-            if withdrawn:
-                return "withdrawn"
+        if held.handoff and await self._came_to_nothing(held):
+            await self._keep(handoffs.withdraw, held, self._clock())
+            return "withdrawn"
         try:
             async with asyncio.timeout(budget):
                 message = await self._send(held)
@@ -184,6 +183,13 @@ class Outbox:
         await self._keep(record, held, str(error) or type(error).__name__, self._clock())
         await self._tell(held)
         return DEAD
+
+    async def _came_to_nothing(self, held: Outgoing) -> bool:
+        """Whether the handoff that a message opens has ended, and the message can still be kept back."""
+        if held.delivery.doubtful or held.delivery.message:
+            return False
+        found = await self._store.read(handoffs.read, held.handoff)
+        return found.settled is not None
 
     async def _tell(self, held: Outgoing) -> None:
         if held.handoff:

@@ -50,6 +50,7 @@ STOPPED = "(Stopped.)"
 NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
 _LONGEST_BACKOFF = 30.0
+_MOMENT = 0.1
 _BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND, TurnKind.COMPRESS}
 """What looks back further than to a summary."""
 
@@ -108,6 +109,7 @@ class Live:
         self.work: Work | None = None
         self.told: Moment | None = None
         """When its handoff was last told that it makes progress."""
+        self.telling: asyncio.Task[None] | None = None
         self.spent: list[Usage] = []
         """What it has cost before the agent was asked."""
         self.taken_in: list[Turn] = []
@@ -305,6 +307,8 @@ class Turns:
         finally:
             tools.end()
             await stream.end()
+            if live.telling is not None:
+                live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
         done = _finish(live, said, stream.streamed, adapter.longest if adapter else None)
         return await self._write(live, done)
@@ -388,13 +392,19 @@ class Turns:
 
     async def _opening(self, live: Live) -> None:
         """A handoff's opening grows, which is progress; told now and then."""
-        at, patience = self._clock(), self._settings.handoff
-        if live.told is None or at - live.told > patience.progress / 10:
-            first, live.told = live.told is None, at
-            run = live.run
+        at, patience, run = self._clock(), self._settings.handoff, live.run
+        if live.told is None:
+            live.told = at
+            live.telling = asyncio.create_task(self._first_words(run))
+        elif at - live.told > patience.progress / 10:
+            live.told = at
             await self._store.write(handoffs.wrote, run.held.session, run.name, patience, at)
-            if first:
-                await self._store.hint(HANDOFF + run.held.session)
+
+    async def _first_words(self, run: Run) -> None:
+        """Tell that the agent writes, unless it is done in a moment: that is the better news."""
+        await asyncio.sleep(_MOMENT)
+        await self._store.write(handoffs.wrote, run.held.session, run.name, self._settings.handoff, self._clock())
+        await self._store.hint(HANDOFF + run.held.session)
 
     async def _journal(self, run: Run, said: Said, result: ToolResult) -> None:
         call = said.call(result.id)

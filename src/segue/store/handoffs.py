@@ -280,14 +280,10 @@ def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
         yield from _say_why(found, State.FAILED, error, at)
 
 
-def withdrawn(held: Outgoing, at: Moment) -> Transaction[bool]:
-    """Whether a message that nobody has sent isn't to be sent any more, because its handoff came to an end."""
-    found = yield from read(held.handoff)
-    if found.settled is None or held.delivery.doubtful or held.delivery.message:
-        return False
+def withdraw(held: Outgoing, at: Moment) -> Transaction[None]:
+    """Keep back a message that nobody has sent, because its handoff came to an end."""
     if not (yield q.withdraw_delivery(id=held.id, me=held.me, attempt=held.delivery.attempt, at=at)):
         raise Fenced(f"delivery {held.id}")
-    return True
 
 
 def fail(driven: Driven, why: str, at: Moment) -> Transaction[None]:
