@@ -39,8 +39,8 @@ async def refuses_move(world: World, why: Refusal, move: Move, by: Person) -> No
 async def hands_off(world: World, session: SessionId, origin: Lane) -> None:
     """A handoff of this session has been asked for and hasn't settled."""
     await world.raw(
-        "insert into handoffs (id, session, origin, destination, state, by_person, requested, progressed, deadline) "
-        "select $1, id, $2, 'slack', 'requested', owner, 0, 0, 60 from sessions where id = $3",
+        "insert into handoffs (id, session, origin, destination, kind, state, by_person, requested, progressed, "
+        "deadline) select $1, id, $2, 'slack', 'dm', 'requested', owner, 0, 0, 60 from sessions where id = $3",
         f"handoff of {session}",
         origin.key,
         session,

@@ -198,8 +198,8 @@ async def test_rule_09_every_state_that_is_not_final_has_an_owner_an_epoch_a_dea
 ) -> None:
     queued = await talk(world)
     handoff = (
-        "insert into handoffs (id, session, origin, destination, state, by_person, requested, progressed, deadline, "
-        "holder, epoch, settled) values ($1, $2, $3, 'x', {}, $4, 0, 0, {}, {}, {}, {})"
+        "insert into handoffs (id, session, origin, destination, kind, state, by_person, requested, progressed, "
+        "deadline, holder, epoch, settled) values ($1, $2, $3, 'x', 'dm', {}, $4, 0, 0, {}, {}, {}, {})"
     )
     about: tuple[Any, ...] = ("h", queued.session, queued.lane.key, queued.met.person.id)
     for wrong in (
