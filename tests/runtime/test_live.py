@@ -172,7 +172,7 @@ async def test_an_answer_in_a_session_that_was_left_is_shown_where_it_was_asked(
         page.seen.clear()
         pause.over()
         told = await page.until(lambda frame: "notice" in frame and "two" in frame["notice"])
-        assert told["notice"].endswith("two")
+        assert told["notice"] == "two\n\n(This is from the session before.)"
         assert page.transcript == []
 
 
