@@ -36,7 +36,7 @@ class User:
     async def register(cls, server: Synapse, name: str) -> Self:
         """A new account, shown by this name."""
         client = httpx2.AsyncClient(base_url=f"{server.url}/_matrix/client/v3", timeout=30.0)
-        body = {"username": uuid4().hex[:12], "password": "p", "auth": {"type": "m.login.dummy"}}
+        body = {"username": f"u{uuid4().hex[:12]}", "password": "p", "auth": {"type": "m.login.dummy"}}
         user = cls(client, "", "")
         answer = await user.call("POST", "/register", body)
         user.id, user.token = answer["user_id"], answer["access_token"]

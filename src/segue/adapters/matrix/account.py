@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from msgspec import Meta
 
 from segue.adapters.matrix.adapter import Matrix
+from segue.adapters.matrix.content import message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.incoming import Inviters
 from segue.adapters.matrix.pace import Pace
+from segue.core.adding import Added, Question
 from segue.core.contracts import Files
 from segue.core.secret import Secret
 from segue.core.values import Value
-from segue.errors import Invalid
+from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 _USER = re.compile(r"@[^:\s]+:\S+")
 
@@ -46,6 +49,52 @@ class MatrixAccount(Value, frozen=True):
             raise Invalid("homeserver", f"{self.homeserver!r} is not an http address", fix)
         if not _USER.fullmatch(self.user):
             raise Invalid("user", f"{self.user!r} is not a user's id", 'Write it whole, such as "@segue:example.org".')
+
+    @classmethod
+    def questions(cls) -> tuple[Question, ...]:
+        """What must be known: a password or a token is enough."""
+        return (
+            Question("homeserver", "The address of the homeserver, such as https://matrix.example.org"),
+            Question("user", "The bot's own id there, such as @segue:example.org"),
+            Question("password", "Its password (empty: you have a token)", secret=True, default=""),
+            Question("token", "Its access token (empty: you gave the password)", secret=True, default=""),
+        )
+
+    @classmethod
+    async def added(cls, answers: Mapping[str, str]) -> Added:
+        """Log in, and ask the homeserver whose token it is."""
+        url, user = answers["homeserver"].strip().rstrip("/"), answers["user"].strip()
+        password, token = answers.get("password", ""), Secret(answers.get("token", "").strip())
+        if not password and not token.reveal():
+            raise Invalid("token", "there is neither a password nor a token", "Give one of the two.")
+        keys = cls(url, user, token)
+        server = Homeserver(url, user, token)
+        try:
+            if not token.reveal():
+                token = await server.log_in(Secret(password))
+            owner = (await server.whoami()).get("user_id")
+        except SendNever as error:
+            raise Invalid("password", str(error), "See whether the id and the password are right.") from error
+        except SendError as error:
+            raise Disconnected(str(error)) from error
+        finally:
+            await server.close()
+        if owner != keys.user:
+            raise Invalid("user", f"the token is {owner}'s, not {keys.user}'s", "Put one of the two right.")
+        said = f"The bot is {owner}, and its homeserver answers."
+        name = keys.user[1:].partition(":")[0]
+        return Added(name, said, {"homeserver": url, "user": keys.user}, {"token": token})
+
+    async def greet(self, account: str, user: str) -> str:
+        """Begin a private chat that isn't encrypted, and say hello there."""
+        del account
+        server = Homeserver(self.homeserver, self.user, self.token)
+        try:
+            room = await server.begin_chat(user)
+            await server.send(room, "hello", message("Hello. Write to me here, or type /help."))
+        finally:
+            await server.close()
+        return "Said hello to you on Matrix: accept the invitation, and write there. That chat isn't encrypted."
 
     def adapter(self, account: str, files: Files) -> Matrix:
         """The adapter for this account."""
