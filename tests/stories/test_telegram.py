@@ -13,7 +13,7 @@ import pytest
 from segue import open_store
 from segue.adapters.telegram import Telegram
 from segue.core.contracts import Agent
-from segue.core.lanes import Address
+from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.secret import Secret
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions
@@ -124,11 +124,19 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         update["message"]["entities"] = [{"type": "mention", "offset": 0, "length": len(BOT) + 1}]
         return update
 
-    async with running(tmp_path, url, EchoAgent(), Mentions.NEEDED):
+    async with running(tmp_path, url, EchoAgent(), Mentions.NEEDED) as gateway:
         await between.says(forum, "among ourselves")
         await between.says(forum, f"@{BOT} hello", doctor=mentioning)
         await between.shows(group, f"@{BOT} hello")
+        # Nobody has to name it in a topic that it opened itself.
+        own, other = [Address("telegram", "bot", "", forum, thread) for thread in ("900", "901")]
+        ann = await gateway.store.person(Identity("telegram", "bot", "501"), "Ann")
+        await gateway.store.lane(Place(own, Kind.GROUP, opened=True), ann)
+        await between.says(forum, "elsewhere", thread=other.thread)
+        await between.says(forum, "in its own", thread=own.thread)
+        await between.shows(own, "in its own")
     assert len(texts(between, group)) == 1
+    assert texts(between, other) == []
 
 
 async def test_what_is_told_again_is_answered_once(there: tuple[Between, str], tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from segue.runtime.metrics import Metrics
 from segue.runtime.replica import DELIVERIES, HANDOFF, LOOK, TURNS
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions, Quotes
 from segue.runtime.turns import Turns
-from segue.store import arrivals, deliveries, moves, quotes, sessions
+from segue.store import arrivals, deliveries, moves, places, quotes, sessions
 from segue.store.arrivals import Duplicate, Fresh, Handled, Instead, Queued, Via
 from segue.store.persons import Met
 
@@ -127,19 +127,19 @@ class Inbox:
                 if answer.ask:
                     return Instead(answer.ask, answer.kind, answer.session)
                 return Handled(answer.hint or (LOOK + answer.look if answer.look else "command"))
-            if not self._meant(arrival, lane):
+            if not (yield from self._meant(arrival, lane)):
                 return Handled("not for the agent")
             return (yield from self._quoted(arrival, met, lane, at))
 
         return gate
 
-    def _meant(self, arrival: Arrival, lane: Lane) -> bool:
-        """Whether a message in a group is for the agent."""
+    def _meant(self, arrival: Arrival, lane: Lane) -> Transaction[bool]:
+        """Whether a message in a group is for the agent: it names or answers it, or is in a thread that it opened."""
         address = lane.address
         account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
         if arrival.place.kind is Kind.DM or account.mentions is Mentions.OPTIONAL:
             return True
-        return arrival.mentions_agent
+        return arrival.mentions_agent or bool(address.thread and (yield from places.opened(address)))
 
     def _quoted(self, arrival: Arrival, met: Met, lane: Lane, at: Moment) -> Transaction[Instead | None]:
         """Where a reply to one of the agent's messages goes, if the host lets quotes decide."""
