@@ -1,0 +1,151 @@
+"""Where people talk: a private chat or a forum on Telegram, a room on Matrix; and what they see of the agent there."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
+
+from segue.core.lanes import Address
+from segue.core.messages import PLACEHOLDER
+from tests.adapters.matrix import User
+from tests.servers.crabline import Between
+
+
+class Corner(Protocol):
+    """A chat, its threads, and the people in it."""
+
+    platform: str
+    chat: str
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        """Somebody writes; returns the message's id."""
+        ...
+
+    async def texts(self, thread: str = "") -> list[str]:
+        """All that the agent has said there, but for placeholders that a crash left behind."""
+        ...
+
+    async def threads(self) -> list[str]:
+        """The threads in which the agent has said something, the oldest first."""
+        ...
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        """Wait until it is so; looks again whenever something happens there."""
+        ...
+
+
+async def thread_of(corner: Corner) -> str:
+    """Wait for a thread in which the agent speaks; there may be only one."""
+
+    async def is_there() -> bool:
+        return bool(await corner.threads())
+
+    async def missing() -> str:
+        return f"no thread; {await corner.texts()!r}"
+
+    await corner.until(is_there, missing)
+    [thread] = await corner.threads()
+    return thread
+
+
+async def counts(corner: Corner, count: int, thread: str = "") -> list[str]:
+    """Wait until the agent has said so many things there, and return them."""
+
+    async def are_there() -> bool:
+        return len(await corner.texts(thread)) >= count
+
+    async def missing() -> str:
+        return f"never {count}; there are {await corner.texts(thread)!r}"
+
+    await corner.until(are_there, missing)
+    return await corner.texts(thread)
+
+
+async def shows(corner: Corner, texts: Iterable[str], thread: str = "") -> None:
+    """Wait until the agent has said just this there, each once and in this order."""
+    wanted = list(texts)
+
+    async def are_there() -> bool:
+        return await corner.texts(thread) == wanted
+
+    async def missing() -> str:
+        return f"{wanted!r} never; there are {await corner.texts(thread)!r}"
+
+    await corner.until(are_there, missing)
+
+
+class TelegramCorner:
+    """A private chat with Ann, or a forum."""
+
+    platform = "telegram"
+
+    def __init__(self, between: Between, chat: str) -> None:
+        self.chat = chat
+        self._between = between
+        self._people = {"Ann": 501, "Ben": 502}
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        return await self._between.says(self.chat, text, self._people[who], thread)
+
+    async def texts(self, thread: str = "") -> list[str]:
+        read = self._between.read(Address("telegram", "bot", "", self.chat, thread))
+        return [seen.text for seen in read if seen.text != PLACEHOLDER]
+
+    async def threads(self) -> list[str]:
+        sent = [body for method, body in self._between.calls if method == "sendMessage"]
+        found = dict.fromkeys(
+            body["message_thread_id"] for body in sent if body["chat_id"] == self.chat and "message_thread_id" in body
+        )
+        return [thread for thread in found if await self.texts(thread)]
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while not await so():
+                    await self._between.changes.next()
+        except TimeoutError:
+            raise AssertionError(await missing()) from None
+
+
+class MatrixCorner:
+    """A room; Ann reads in it."""
+
+    platform = "matrix"
+
+    def __init__(self, bot: str, chat: str, people: dict[str, User]) -> None:
+        self.chat = chat
+        self._bot = bot
+        self._people = people
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        return await self._people[who].says(self.chat, text, thread)
+
+    async def texts(self, thread: str = "") -> list[str]:
+        read = await self._people["Ann"].sees(self.chat, self._bot, thread)
+        return [seen.text for seen in read if seen.text != PLACEHOLDER]
+
+    async def threads(self) -> list[str]:
+        relations = [
+            event["content"].get("m.relates_to", {})
+            for event in await self._people["Ann"].timeline(self.chat)
+            if event["sender"] == self._bot
+        ]
+        return list(dict.fromkeys(one["event_id"] for one in relations if one.get("rel_type") == "m.thread"))
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        ann, since = self._people["Ann"], ""
+        chosen = json.dumps({"room": {"rooms": [self.chat], "ephemeral": {"not_types": ["*"]}}})
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while True:
+                    query = {"filter": chosen, "timeout": "10000" if since else "0"}
+                    answer = await ann.call("GET", "/sync", query=query | ({"since": since} if since else {}))
+                    since = str(answer["next_batch"])
+                    if await so():
+                        return
+        except TimeoutError:
+            raise AssertionError(await missing()) from None
+
+
+_PATIENCE = 45.0
+"""Seconds until a test is told what never came; no test that passes waits for them."""

@@ -1,0 +1,136 @@
+"""Gateways as a segue.toml describes them, each a process of its own that can be killed at any moment or at a label.
+
+Forked from a server that has imported everything. What they are given to answer is written down, a line of JSON a turn.
+"""
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import msgspec
+
+from segue.adapters.telegram import Telegram, TelegramAccount
+from segue.cli.running import gateway
+from segue.config import load
+from segue.config.accounts import Account
+from segue.core.contracts import Agent, Event, Files, Point, Work
+from segue.core.messages import Aside, Text, ToolCall, plain_text
+from segue.core.values import Value
+from segue.runtime import logs
+from segue.runtime.listening import Listener
+from tests.contracts.test_telegram import BRISK
+from tests.drills.gateways import sent
+
+WIRE = "wire.jsonl"
+"""In the home: what the agent was given."""
+DEADLY = "deadly"
+"""In the home: the label at which the process kills itself, and the how-manieth time; removed when it does."""
+LOG = "log.txt"
+
+
+class Plan(Value, frozen=True):
+    """How a gateway is to be run."""
+
+    home: str
+    """The folder of its segue.toml, where it also keeps what it remembers."""
+    port: int
+
+
+class Recalls:
+    """An agent that says again what it was asked, tells in a new place all that it remembers, and starts sessions.
+
+    It has no memory of an earlier attempt: it never looks at the journal, and gives every call a new id.
+    """
+
+    def __init__(self, wire: Path) -> None:
+        self._wire = wire
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        with self._wire.open("a") as wire:
+            wire.write(f"{sent(work)}\n")
+        said = [plain_text(draft.parts) for draft in work.asked]
+        if any(isinstance(part, Aside) and "just moved" in part.text for draft in work.asked for part in draft.parts):
+            yield Text("Here I am. ")
+            await asyncio.sleep(0)
+            yield Text("I remember: " + " | ".join(entry.text for entry in work.transcript if entry.text))
+        elif said[0].startswith("start "):
+            task = said[0].removeprefix("start ")
+            arguments = {"task": task, "mode": "session", "thread": True, "label": task}
+            call = ToolCall(os.urandom(8).hex(), "sessions_spawn", arguments)
+            yield call
+            yield await work.tools.call(call)
+            yield Text(f"Started: {task}")
+        else:
+            yield Text("You said: ")
+            await asyncio.sleep(0)
+            yield Text(" + ".join(said))
+
+
+class MakesRecalls(Value, frozen=True):
+    """The agent, in the place of what segue.toml says."""
+
+    wire: Path
+
+    def agent(self) -> Agent:
+        return Recalls(self.wire)
+
+
+class Brisk(Value, frozen=True):
+    """A Telegram account that may write as fast as it can: crabline allows it."""
+
+    keys: TelegramAccount
+
+    def adapter(self, account: str, files: Files) -> Telegram:
+        return Telegram(account, self.keys.token, files, self.keys.api, pace=BRISK)
+
+
+def _hurried(account: Account) -> Account:
+    keys = account.keys
+    return msgspec.structs.replace(account, keys=Brisk(keys)) if isinstance(keys, TelegramAccount) else account
+
+
+def _probe(deadly: Path) -> Callable[[Point], None]:
+    def probe(point: Point) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            label, times = deadly.read_text().rsplit(" ", 1)
+            if label != point:
+                return
+            if int(times) > 1:
+                deadly.write_text(f"{label} {int(times) - 1}")
+                return
+            deadly.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return probe
+
+
+async def _run(plan: Plan) -> None:
+    home = Path(plan.home)
+    config = load(home / "segue.toml", {"SEGUE_HOME": plan.home})
+    accounts = tuple(map(_hurried, config.accounts))
+    config = msgspec.structs.replace(config, agent=MakesRecalls(home / WIRE), accounts=accounts)
+    async with gateway(config, Listener("127.0.0.1", plan.port), _probe(home / DEADLY)) as running:
+        await asyncio.wait(running.tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _main(plan: Plan) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logs.start((Path(plan.home) / LOG).open("a", buffering=1), [])  # as long as the process
+    asyncio.run(_run(plan))
+
+
+_forge = multiprocessing.get_context("forkserver")
+# One server forks for everybody who asks in this process, so that it is told of the others too.
+_forge.set_forkserver_preload(["tests.drills.gateways", __name__])
+
+
+def start(plan: Plan) -> BaseProcess:
+    """Start a gateway as a process of its own."""
+    process = _forge.Process(target=_main, args=(plan,), daemon=True)
+    process.start()
+    return process

@@ -1,0 +1,123 @@
+"""A conversation moves between a terminal, Telegram and Matrix, whatever becomes of the gateway on its way."""
+
+from pathlib import Path
+
+import pytest
+
+from segue.core.contracts import Point
+from tests.cli import screens
+from tests.platforms.corners import Corner, shows, thread_of
+from tests.platforms.windows import terminal
+from tests.platforms.world import World, world
+from tests.servers.homeserver import Synapse
+
+TEA = ["about tea", "You said: about tea"]
+HERE = "Here I am. I remember: about tea | You said: about tea"
+MILK = ["with milk?", "You said: with milk?"]
+HOT = ["still hot?", "You said: still hot?"]
+ALL = [*TEA, HERE, *MILK]
+THERE = "This conversation goes on in {}. /resume brings it back here."
+PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main"}
+DEATHS = [
+    ("telegram", Point.HANDOFF_OPENED, 1),
+    ("telegram", Point.TURN_FINISHED, 1),
+    ("telegram", Point.SEND_PLACED, 1),
+    ("telegram", Point.SEND_CALLED, 2),
+    ("matrix", Point.HANDOFF_OPENED, 1),
+    ("matrix", Point.TURN_STARTED, 1),
+    ("matrix", Point.SEND_CALLED, 2),
+]
+"""Where to, and where the gateway dies on the way; what is sent first is the answer to /handoff."""
+
+
+async def goes_on(town: World, there: Corner) -> str:
+    """The agent speaks first in a thread, and the first reply there is in the conversation that moved; the thread."""
+    thread = await thread_of(there)
+    await shows(there, [HERE], thread)
+    await there.says("with milk?", thread)
+    await shows(there, [HERE, "You said: with milk?"], thread)
+    assert town.last == [*TEA, HERE, "with milk?"]
+    return thread
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
+@pytest.mark.parametrize("platform", PLATFORMS)
+async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platform: str) -> None:
+    async with world(tmp_path, synapse) as town:
+        there = town.home_on(platform)
+        async with screens.terminal(town.home) as here:
+            here.types("about tea\r")
+            await here.shows("You said: about tea")
+            here.types("/title Tea\r")
+            await here.shows("This session is called Tea.")
+            here.types(f"/handoff {platform}\r")
+            assert await here.leaves() == 0
+            assert f"This conversation goes on in {PLATFORMS[platform]}." in here.text
+        thread = await goes_on(town, there)
+        async with screens.terminal(town.home) as here:
+            await here.shows("You said: with milk?")
+            here.types("still hot?\r")
+            await here.shows("You said: still hot?")
+        assert town.last == [*ALL, "still hot?"]
+        assert await there.texts(thread) == [HERE, "You said: with milk?"]
+
+
+@pytest.mark.parametrize(("platform", "point", "times"), DEATHS)
+async def test_from_a_terminal_and_back_though_the_gateway_dies(
+    tmp_path: Path, synapse: Synapse, platform: str, point: Point, times: int
+) -> None:
+    async with world(tmp_path, synapse) as town:
+        there = town.home_on(platform)
+        async with terminal(town.home) as here:
+            await here.says("about tea")
+            await here.shows(*TEA)
+            await here.says("/title Tea")
+            await here.tells("called Tea")
+            town.dies_at(point, times)
+            await here.says(f"/handoff {platform}")
+            await town.rises()
+        thread = await goes_on(town, there)
+        async with terminal(town.home) as here:
+            await here.shows(*ALL)
+            await here.says("/new")
+            await here.shows()
+            await here.says("/resume Tea")
+            await here.shows(*ALL)
+            await here.says("still hot?")
+            await here.shows(*ALL, *HOT)
+        assert town.last == [*ALL, "still hot?"]
+        assert await there.texts(thread) == [HERE, "You said: with milk?"]
+        assert await there.threads() == [thread]
+
+
+@pytest.mark.parametrize(
+    ("point", "times"), [(None, 0), (Point.HANDOFF_CLAIMED, 1), (Point.TURN_ANSWERED, 1), (Point.SEND_RECORDED, 2)]
+)
+async def test_from_telegram_to_matrix_and_back(
+    tmp_path: Path, synapse: Synapse, point: Point | None, times: int
+) -> None:
+    async with world(tmp_path, synapse) as town:
+        here, there = town.telegram, town.matrix
+        said = ["You said: about tea"]
+        await here.says("about tea")
+        await shows(here, said)
+        await here.says("/title Tea")
+        said.append("This session is called Tea.")
+        await shows(here, said)
+        if point is not None:
+            town.dies_at(point, times)
+        await here.says("/handoff matrix")
+        if point is not None:
+            await town.rises()
+        said += ["Handing “Tea” off to matrix.main: only you can read there. /handoff cancel stops it."]
+        said += [THERE.format("matrix.main")]
+        thread = await goes_on(town, there)
+        await shows(here, said)
+        await here.says("/resume Tea")
+        said.append("Back in “Tea”.")
+        await shows(here, said)
+        await here.says("still hot?")
+        await shows(here, [*said, "You said: still hot?"])
+        assert town.last == [*ALL, "still hot?"]
+        assert await there.texts(thread) == [HERE, "You said: with milk?"]
+        assert await there.threads() == [thread]

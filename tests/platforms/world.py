@@ -1,0 +1,155 @@
+"""Telegram by crabline, Matrix by Synapse, a terminal, and one gateway between them that can be killed."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from segue.core.contracts import Point
+from segue.core.envelopes import read
+from segue.core.transcripts import Role
+from tests.adapters.matrix import User
+from tests.drills.gateways import kill
+from tests.platforms.corners import Corner, MatrixCorner, TelegramCorner
+from tests.platforms.gateways import DEADLY, LOG, WIRE, Plan, start
+from tests.platforms.windows import is_open
+from tests.servers.crabline import TOKEN, Between, free_port, telegram
+from tests.servers.homeserver import NAME, Synapse
+
+SETTINGS = """
+owners = ["telegram.bot/501", "matrix.main/{ann}"]
+
+[telegram.bot]
+token = "file:telegram-token"
+api = "{telegram}"
+public = true
+home = {{ chat = "501", kind = "dm" }}
+
+[matrix.main]
+homeserver = "{matrix}"
+user = "{bot}"
+token = "file:matrix-token"
+public = true
+rate = 1000
+burst = 10000
+home = {{ chat = "{room}", kind = "dm", space = "{space}" }}
+
+[replica]
+lease = {lease}
+poll = 0.2
+grace = 0
+"""
+_PATIENCE = 60.0
+
+
+class World:
+    """Everything that one story happens in."""
+
+    def __init__(self, home: Path, between: Between, bot: User, people: dict[str, User], room: str) -> None:
+        self.home = home
+        self.between = between
+        self.bot = bot
+        self.people = people
+        self.telegram = TelegramCorner(between, "501")
+        self.matrix = MatrixCorner(bot.id, room, people)
+        self._plan = Plan(str(home), free_port())
+        self._process: BaseProcess | None = None
+
+    async def start(self) -> None:
+        """Run a gateway, until it takes messages in."""
+        process = self._process = await asyncio.to_thread(start, self._plan)
+        async with asyncio.timeout(_PATIENCE):
+            while not await is_open(self.home):
+                assert process.is_alive(), f"it ended: {(self.home / LOG).read_text()}"
+                await asyncio.sleep(0.02)
+
+    async def kill(self) -> None:
+        """End the gateway as a power cut would."""
+        process, self._process = self._process, None
+        if process is not None:
+            await asyncio.to_thread(kill, process)
+
+    def dies_at(self, point: Point, times: int = 1) -> None:
+        """The gateway will kill itself there, the so-manieth time that it comes there from now on."""
+        (self.home / DEADLY).write_text(f"{point} {times}")
+
+    async def rises(self) -> None:
+        """Wait until the gateway is dead, and run another one."""
+        assert self._process is not None
+        await asyncio.to_thread(self._process.join, _PATIENCE)
+        assert self._process.exitcode is not None, "it never came to that label"
+        self._process = None
+        await self.start()
+
+    def home_on(self, platform: str) -> Corner:
+        """Ann's private chat there."""
+        return self.telegram if platform == self.telegram.platform else self.matrix
+
+    async def room(self, *others: str) -> MatrixCorner:
+        """A new room of Ann's, with others and the agent, who has followed the invitation."""
+        ann = self.people["Ann"]
+        room = await ann.make_room(self.bot, *(self.people[name] for name in others))
+        for name in others:
+            await self.people[name].join(room)
+        corner = MatrixCorner(self.bot.id, room, self.people)
+        await self.joined(corner)
+        return corner
+
+    async def forum(self) -> TelegramCorner:
+        """A new group with topics."""
+        return TelegramCorner(self.between, await self.between.forum())
+
+    async def joined(self, corner: MatrixCorner) -> None:
+        """Wait until the agent is in a room: what is said from now on is for it."""
+
+        async def is_there() -> bool:
+            members = await self.people["Ann"].call("GET", f"/rooms/{quote(corner.chat)}/joined_members")
+            return self.bot.id in members["joined"]
+
+        async def missing() -> str:
+            return f"it never followed the invitation: {(self.home / LOG).read_text()}"
+
+        await corner.until(is_there, missing)
+
+    @property
+    def wire(self) -> list[dict[str, Any]]:
+        """What the agent was given, a turn each."""
+        return [json.loads(line) for line in (self.home / WIRE).read_text().splitlines()]
+
+    @property
+    def last(self) -> list[str]:
+        """The whole conversation of the agent's last turn, but for what the gateway told it."""
+        return [_text(words) for role, words in self.wire[-1]["said"] if words and role != Role.GATEWAY]
+
+
+def _text(words: str) -> str:
+    return read(words).text if words.startswith('{"author"') else words
+
+
+@asynccontextmanager
+async def world(folder: Path, synapse: Synapse, lease: float = 1.0) -> AsyncIterator[World]:
+    """A world whose gateway runs; Ann is the host, and the homes are her private chats."""
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    async with telegram(folder) as (between, url):
+        bot = await User.register(synapse, "Segue")
+        people = {name: await User.register(synapse, name) for name in ("Ann", "Ben")}
+        room = await people["Ann"].make_room(bot, is_direct=True)
+        said = {"ann": people["Ann"].id, "telegram": url, "matrix": synapse.url, "bot": bot.id, "room": room}
+        (home / "segue.toml").write_text(SETTINGS.format(**said, space=NAME, lease=lease))
+        (home / "telegram-token").write_text(TOKEN)
+        (home / "matrix-token").write_text(bot.token)
+        (home / WIRE).touch()
+        made = World(home, between, bot, people, room)
+        try:
+            await made.start()
+            await made.joined(made.matrix)
+            yield made
+        finally:
+            await made.kill()
+            for user in (bot, *people.values()):
+                await user.client.aclose()
