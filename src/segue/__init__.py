@@ -4,12 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from segue.core.contracts import Adapter, Agent, Tools, Usage, Work
     from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Person, Place, Rules, Sharing, lane_of
     from segue.core.messages import File, Notice, Reasoning, Summary, Text, ToolCall, ToolResult
     from segue.core.moves import Consent, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn, Start, Why
     from segue.core.transcripts import AGENT, Author, Ending, Entry, Role, Session, Tip
     from segue.core.values import PersonId, SessionId
     from segue.errors import Invalid, Refusal, Refused, SegueError, StoreError
+    from segue.runtime.gateway import Gateway
+    from segue.runtime.settings import AccountSettings, GatewaySettings
     from segue.store.opening import open_store
     from segue.store.store import Store
 
@@ -17,7 +20,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AGENT",
+    "AccountSettings",
+    "Adapter",
     "Address",
+    "Agent",
     "Audience",
     "Author",
     "Consent",
@@ -25,6 +31,8 @@ __all__ = [
     "Entry",
     "File",
     "Fork",
+    "Gateway",
+    "GatewaySettings",
     "Handoff",
     "Identity",
     "Invalid",
@@ -57,7 +65,10 @@ __all__ = [
     "Tip",
     "ToolCall",
     "ToolResult",
+    "Tools",
+    "Usage",
     "Why",
+    "Work",
     "lane_of",
     "open_store",
 ]
@@ -71,6 +82,9 @@ _HOMES = (
     "segue.core.moves",
     "segue.store.store",
     "segue.store.opening",
+    "segue.core.contracts",
+    "segue.runtime.settings",
+    "segue.runtime.gateway",
 )
 
 if not TYPE_CHECKING:

@@ -121,11 +121,13 @@ async def test_what_was_said_before_a_restart_is_remembered_after_it(tmp_path: P
     assert "blue tin" in there.calls[1]["text"]
 
 
-async def test_an_agent_of_ones_own_answers_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "bot.py").write_text("async def reply(text: str) -> str:\n    return f'you said {text}'\n")
+@pytest.mark.parametrize("name", ["bot:gateway", "bot:reply"])
+async def test_an_agent_of_ones_own_answers_by_its_name(tmp_path: Path, name: str) -> None:
+    code = "from segue import Gateway\n\nasync def reply(text: str) -> str:\n    return f'you said {text}'\n"
+    (tmp_path / "bot.py").write_text(f"{code}\ngateway = Gateway(agent=reply)\n")
     async with platform() as there:
         write(tmp_path, there)
-        async with serve(tmp_path, "bot:reply") as here:
+        async with serve(tmp_path, name) as here:
             await here.say("m1", "tea")
             [call] = await heard(there, 1)
     assert call["text"] == "you said tea"

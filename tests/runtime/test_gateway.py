@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue import Role, open_store
+import pytest
+
+from segue import Invalid, Role, open_store
 from segue.core.contracts import Accepted, Agent, Letter
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text
@@ -240,3 +242,11 @@ async def test_a_bug_in_an_adapter_delays_its_message_and_nothing_else(tmp_path:
         await platform.dm(ann).reads_some()
         assert gateway.problems() == []
     assert platform.dm(ann).replies == ["(You may have seen this already.) hello"]
+
+
+async def test_a_gateway_without_a_store_says_what_to_do() -> None:
+    async def reply(text: str) -> str:
+        return text
+
+    with pytest.raises(Invalid, match="it has no store.*segue serve"):
+        await Gateway(agent=reply).__aenter__()

@@ -44,13 +44,15 @@ class Running:
 
 
 @asynccontextmanager
-async def gateway(config: Config, listener: Listener, probe: Probe = unheeded) -> AsyncIterator[Running]:
-    """A gateway as a config describes it, until the block ends."""
+async def gateway(
+    config: Config, listener: Listener, probe: Probe = unheeded, brought: Gateway | None = None
+) -> AsyncIterator[Running]:
+    """A gateway as a config describes it, with the agent and adapters of one that was brought, until the block ends."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(await open_configured(config))
         await meet_host(store)
-        agent = config.agent.agent()
+        agent = brought.agent if brought else config.agent.agent()
         terminal, web = Local(TERMINAL), Local(WEB)
         files = Folder(config.data)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
@@ -58,6 +60,11 @@ async def gateway(config: Config, listener: Listener, probe: Probe = unheeded) -
         for adapter in adapters:
             _close_later(adapter, stack)
         settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts), data=str(config.data))
+        if brought:
+            adapters += brought.adapters
+            accounts = {**brought.settings.accounts, **settings.accounts}
+            hosts_too = (*settings.hosts, *brought.settings.hosts)
+            settings = msgspec.structs.replace(settings, accounts=accounts, hosts=hosts_too)
         runs = await stack.enter_async_context(
             Gateway(
                 store,
@@ -82,10 +89,16 @@ async def gateway(config: Config, listener: Listener, probe: Probe = unheeded) -
         yield Running(door, listener.url, [*servers, ended])
 
 
-async def serve(config: Config, listener: Listener, stop: Stop, ready: Callable[[Running], None]) -> None:
+async def serve(
+    config: Config,
+    listener: Listener,
+    stop: Stop,
+    ready: Callable[[Running], None],
+    brought: Gateway | None = None,
+) -> None:
     """Run a gateway until it is asked to stop; calls `ready` when it takes messages in."""
     stop.listen()
-    async with gateway(config, listener) as running:
+    async with gateway(config, listener, brought=brought) as running:
         ready(running)
         asked = asyncio.create_task(stop.wait(), name="stop")
         done, _ = await asyncio.wait([asked, *running.tasks], return_when=asyncio.FIRST_COMPLETED)

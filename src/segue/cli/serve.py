@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import click
-from msgspec.structs import replace
 
 from segue.cli.brought import bring
 from segue.cli.opening import config_here
@@ -27,14 +26,13 @@ from segue.runtime.listening import Listener
 def command(agent: str | None, port: int | None, host: str | None, file: Path | None) -> None:
     """Run the gateway: take messages in, have them answered, send the answers.
 
-    MODULE:NAME is an agent of your own, instead of the one in segue.toml: an async function, a pydantic-ai Agent, or
-    an Agent, such as bot:reply for `reply` in bot.py of this folder.
+    MODULE:NAME is an agent of your own, instead of the one in segue.toml: an async function, a pydantic-ai Agent, an
+    Agent, or a Gateway with one, such as bot:reply for `reply` in bot.py of this folder.
 
     Stop it with Ctrl-C or SIGTERM; a second one stops it at once.
     """
     config = load(file, os.environ) if file else config_here()
-    if agent is not None:
-        config = replace(config, agent=bring(agent))
+    brought = bring(agent) if agent is not None else None
     listener = Listener(host or config.server.host, config.server.port if port is None else port)
     logs.start(sys.stderr, config.secrets)
 
@@ -42,4 +40,4 @@ def command(agent: str | None, port: int | None, host: str | None, file: Path | 
         click.echo(f"Segue listens on {running.url}")
         click.echo(f"The page, signed in by this link once: {running.link()}")
 
-    asyncio.run(serve(config, listener, Stop(), ready))
+    asyncio.run(serve(config, listener, Stop(), ready, brought))

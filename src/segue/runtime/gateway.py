@@ -10,10 +10,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from segue.agents.builtin import Builtin
 from segue.agents.given import Given, as_agent
 from segue.core.commands import Spec
 from segue.core.contracts import Accept, Accepted, Adapter, Clock, Files, Ids, Letter, Probe, Pulls, TakesWebhooks
+from segue.core.lanes import Lane, Person
 from segue.core.messages import Arrival
+from segue.core.moves import Consent
 from segue.core.turns import TurnKind
 from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
@@ -23,6 +26,7 @@ from segue.runtime.connections import Intake, Line
 from segue.runtime.exporting import Exporting
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
+from segue.runtime.inviting import Invitation, Inviting
 from segue.runtime.metrics import Metrics
 from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
@@ -39,6 +43,8 @@ from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
 from segue.runtime.watches import Changed, Moved, Watches
 from segue.store import access, arrivals, questions, search
+from segue.store.absent import Absent
+from segue.store.handoffs import Handoff
 from segue.store.store import Store, fresh_ids
 from segue.store.transactions import unheeded
 from segue.store.turns import Finish, Run
@@ -53,13 +59,14 @@ _FORGET_PACE = 600.0
 class Gateway:
     """Takes messages in, has them answered and sends the answers, until it is stopped.
 
-    `async with Gateway(...)` runs it. Any number of them, in as many processes, may share one database.
+    `async with Gateway(store, agent)` runs it. Any number of them, in as many processes, may share one database. One
+    without a store is for `segue serve MODULE:NAME`, which adds what the host's settings say.
     """
 
     def __init__(
         self,
-        store: Store,
-        agent: Given,
+        store: Store | None = None,
+        agent: Given | None = None,
         adapters: Sequence[Adapter] = (),
         settings: GatewaySettings | None = None,
         *,
@@ -69,12 +76,13 @@ class Gateway:
         files: Files | None = None,
         probe: Probe = unheeded,
     ) -> None:
-        self.store = store
+        self.store = store = store or Store(Absent())
+        self.agent = agent = as_agent(agent) if agent is not None else Builtin()
+        self.adapters = tuple(adapters)
         self.settings = settings or GatewaySettings()
         self.metrics = Metrics()
         self.watches = Watches()
         tracing = tracing or NoTracing()
-        agent = as_agent(agent)
         self._clock = clock
         self._ids = ids or fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
@@ -102,6 +110,7 @@ class Gateway:
             probe,
         )
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems)
+        self._inviting = Inviting(store.driver, self._adapters, clock)
         self._handoffs = Handoffs(self._patient, self._adapters, self._replica, self.settings, clock, probe)
         self._access = Access(self.settings, self._ids)
         self._inbox = Inbox(
@@ -182,6 +191,19 @@ class Gateway:
         if not self._taking_in:
             raise StoreUnreachable("This gateway is stopping. Send it again in a moment.")
         return await self._inbox.accept(arrival)
+
+    async def invite(self, lane: Lane, person: Person) -> Invitation | None:
+        """A way to take a lane's conversation along to another platform."""
+        return await self._inviting.invite(lane, person)
+
+    async def hand_off(
+        self, session: SessionId, destination: str, person: Person, consent: Consent, window: Lane
+    ) -> Handoff:
+        """Hand one of the host's sessions off, as a script asks; raises `Refused` or `Invalid` if that can't be."""
+        order, at = self._commands.handing.order, self._clock()
+        asked = await self.store.driver.write(order, session, destination, person.id, consent, window, at)
+        await self.store.driver.hint(HANDOFF + session)
+        return asked
 
     def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
         """What platforms call, by path."""
