@@ -248,5 +248,5 @@ async def test_a_gateway_without_a_store_says_what_to_do() -> None:
     async def reply(text: str) -> str:
         return text
 
-    with pytest.raises(Invalid, match="it has no store.*segue serve"):
+    with pytest.raises(Invalid, match=r"it has no store.*segue serve"):
         await Gateway(agent=reply).__aenter__()
