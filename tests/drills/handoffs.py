@@ -34,9 +34,9 @@ POINTS = (
     Point.WRITE_COMMITTED,
 )
 """Where the gateway dies in the middle of the races; None where it lives."""
-PATIENCE = (0.02, 0.1, 0.25, 0.5, 5.0, 5.0)
+PATIENCE = (0.02, 0.3, 0.6, 1.0, 5.0, 5.0)
 """Seconds without progress: the short ones end in the very moment in which the first message is sent."""
-PACE = (0.0, 0.05, 0.3)
+PACE = (0.0, 0.05, 0.5, 1.5)
 """Seconds that the agent takes."""
 PEOPLE = 5
 _STUCK = 20.0
@@ -65,7 +65,7 @@ async def run(where: str, lives: int, seed: int) -> Found:
         for crowd in crowds:
             races += [asyncio.create_task(_race(town, who, said, random.Random(dice.random()))) for who in crowd]
             async with _gateway(town, _deadly(calm, dice)):
-                await asyncio.wait(races, timeout=1.0)
+                await asyncio.wait(races, timeout=1.5)
         async with _gateway(town, calm):
             await asyncio.gather(*races)
             wrong = await _settled(where)
@@ -149,7 +149,7 @@ async def _race(town: Town, who: str, said: list[str], dice: random.Random) -> N
         message = f"race-{n}"
         words = f"I am {who}-{chat}-{message}" if text == "said" else text
         said += [f"{who}-{chat}-{message}"] if text == "said" else []
-        wait = 0.0 if n == 0 else dice.uniform(0.0, 0.4)
+        wait = 0.0 if n == 0 else dice.uniform(0.0, 1.2)
         saying.append(_later(wait, _says(town, who, chat, words, message)))
     await asyncio.gather(*saying)
 

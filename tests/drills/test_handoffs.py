@@ -12,7 +12,7 @@ async def test_a_handoff_is_done_or_undone_on_both_sides_whatever_races_it(
     where = str(tmp_path_factory.mktemp("drill") / "segue.db")
     if database == "postgres":
         where = request.getfixturevalue("postgres_dsn")
-    found = await handoffs.run(where, lives=5, seed=7)
+    found = await handoffs.run(where, lives=5, seed=3)
     assert found.wrong == []
     assert found.handoffs > 15
     assert 0 < found.done < found.handoffs
