@@ -16,6 +16,7 @@ from segue.core.contracts import Agent
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.secret import Secret
 from segue.runtime.gateway import Gateway
+from segue.runtime.linking import LINKED
 from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.contracts.test_telegram import BRISK
@@ -137,6 +138,17 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         await between.shows(own, "in its own")
     assert len(texts(between, group)) == 1
     assert texts(between, other) == []
+
+
+async def test_a_start_link_links_whoever_follows_it(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    ben = Address("telegram", "bot", "", "502")
+    async with running(tmp_path, url, EchoAgent()):
+        await between.says("501", "/link")
+        await until(lambda: "/link " in "".join(texts(between, ANN)))
+        code = texts(between, ANN)[0].split("/link ")[1].split()[0]
+        await between.says("502", f"/start {code}", who=502)
+        await between.shows(ben, LINKED)
 
 
 async def test_what_is_told_again_is_answered_once(there: tuple[Between, str], tmp_path: Path) -> None:
