@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from segue.agents.memory import Memory
+from segue.agents.memory import Memory, sum_up
 from segue.agents.replies import PAUSE, Hang, Wait, reply
 from segue.core.contracts import Event, Usage, Work
 from segue.core.messages import Text, plain_text
@@ -34,6 +34,8 @@ from segue.core.transcripts import Draft, Entry
 
 class Builtin:
     """Answers without a model."""
+
+    window = 0
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
@@ -63,6 +65,10 @@ class Builtin:
             del self._todo[work.session, work.turn]
         read = sum(_words(entry) for entry in work.transcript) + sum(_words(draft) for draft in done)
         yield Usage("builtin", input=read, output=words, cost=0.0)
+
+    async def summary(self, work: Work, focus: str) -> str:  # noqa: ARG002 -- it keeps the same whatever matters
+        """What is worth keeping of what was said."""
+        return sum_up(work) or "Nobody said anything."
 
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
         """Take in what was said meanwhile, to be answered next; False once everything is answered."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from segue.core.contracts import Work
-from segue.core.messages import Summary, plain_text
+from segue.core.messages import Parts, Summary, plain_text
 from segue.core.transcripts import Author, Draft, Entry, Role
 
 _SHOWN = 80
+_KEPT = re.compile(r'(?P<name>.*) said: (?P<text>"(?:[^"\\]|\\.)*")')
 
 
 class Memory:
@@ -21,8 +24,14 @@ class Memory:
         items: tuple[Entry | Draft, ...] = (*work.transcript, *before)
         said = [(item.author, item.parts) for item in items]
         self.summed_up = any(isinstance(part, Summary) for _, parts in said for part in parts)
-        self.people = [(author, plain_text(parts)) for author, parts in said if author.role is Role.PERSON]
-        """What people said, the oldest first."""
+        self.people = [
+            told
+            for author, parts in said
+            for told in (
+                [(author, plain_text(parts))] if author.role is Role.PERSON else _recalled(parts, author, asker)
+            )
+        ]
+        """What people said, the oldest first; of what was summed up, as much as the summary kept."""
         self.mine = sum(author.role is Role.AGENT for author, _ in said)
         """How often the agent has spoken."""
         self.met = bool(self.mine or before)
@@ -66,6 +75,30 @@ class Memory:
             whose = f"{len(self.people)} of yours"
         older = ", after a summary of what came before" if self.summed_up else ""
         return f"{total} {'message' if total == 1 else 'messages'}: {whose} and {self.mine} of mine{older}"
+
+
+def sum_up(work: Work) -> str:
+    """What people asked to be remembered, and what they said first and last: a line each, read again later."""
+    memory = Memory(work, (), Author(Role.GATEWAY))
+    kept = [
+        (author, text)
+        for n, (author, text) in enumerate(memory.people)
+        if n in {0, len(memory.people) - 1} or text.casefold().startswith("remember ")
+    ]
+    return "\n".join(f"{author.name} said: {json.dumps(text, ensure_ascii=False)}" for author, text in kept)
+
+
+def _recalled(parts: Parts, author: Author, asker: Author) -> list[tuple[Author, str]]:
+    """The messages that a summary kept; it knows people by their names alone."""
+    if author.role is not Role.GATEWAY:
+        return []
+    lines = [line for part in parts if isinstance(part, Summary) for line in part.text.splitlines()]
+    found = [_KEPT.fullmatch(line) for line in lines]
+    return [
+        (Author(Role.PERSON, asker.person if match["name"] == asker.name else match["name"], match["name"]), text)
+        for match in found
+        if match and isinstance(text := json.loads(match["text"]), str)
+    ]
 
 
 def quoted(text: str) -> str:
