@@ -1,0 +1,78 @@
+"""Two people in one thread share a conversation, and the agent can tell them apart, on real platforms."""
+
+from pathlib import Path
+
+import pytest
+
+from segue.core.contracts import Point
+from segue.core.envelopes import read
+from segue.core.transcripts import Role
+from tests.platforms.corners import Corner, counts, shows
+from tests.platforms.world import World, world
+from tests.servers.homeserver import Synapse
+
+DEATHS = [None, Point.TURN_STARTED, Point.SEND_CALLED]
+
+
+async def thread_in(town: World, platform: str) -> tuple[Corner, str, dict[str, str]]:
+    """A thread that somebody has begun in a group of two people and the agent, and who they are there."""
+    if platform == "telegram":
+        return await town.forum(), "77", {"Ann": "501", "Ben": "502"}
+    room = await town.room("Ben")
+    root = await room.says("let's plan")
+    await shows(room, ["You said: let's plan"])
+    return room, root, {name: user.id for name, user in town.people.items()}
+
+
+def heard(town: World) -> list[tuple[str, str]]:
+    """What people said in the conversation of the last turn, and who."""
+    said = [read(words) for role, words in town.wire[-1]["said"] if role == Role.PERSON]
+    return [(envelope.id, envelope.text) for envelope in said]
+
+
+@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize("platform", ["telegram", "matrix"])
+async def test_two_people_share_a_thread(tmp_path: Path, synapse: Synapse, platform: str, death: Point | None) -> None:
+    async with world(tmp_path, synapse) as town:
+        there, thread, ids = await thread_in(town, platform)
+        await there.says("I want cake", thread, "Ann")
+        await shows(there, ["You said: I want cake"], thread)
+        if death is not None:
+            town.dies_at(death)
+        await there.says("I want tea", thread, "Ben")
+        if death is not None:
+            await town.rises()
+        await shows(there, ["You said: I want cake", "You said: I want tea"], thread)
+        await town.kill()
+        # While nobody is there; different people's messages are never merged.
+        await there.says("and milk", thread, "Ann")
+        await there.says("and sugar", thread, "Ben")
+        await town.start()
+        said = ["I want cake", "I want tea", "and milk", "and sugar"]
+        await shows(there, [f"You said: {text}" for text in said], thread)
+        assert heard(town) == list(zip([ids["Ann"], ids["Ben"]] * 2, said, strict=True))
+
+
+async def test_a_flat_chat_holds_several_conversations(tmp_path: Path, synapse: Synapse) -> None:
+    async with world(tmp_path, synapse) as town:
+        here = town.telegram
+        said = ["You said: about tea"]
+        await here.says("about tea")
+        await shows(here, said)
+        town.dies_at(Point.TURN_STARTED)
+        await here.says("/sessions new about milk")
+        await town.rises()
+        said.append("You said: about milk")
+        await shows(here, said)
+        assert town.last == ["about milk"]
+        await here.says("/sessions")
+        listed = (await counts(here, 3))[2]
+        assert [line.partition(" ")[0] for line in listed.splitlines() if line[:1].isdecimal()] == ["1.", "2."]
+        assert len([line for line in listed.splitlines() if "tea" in line]) == 1, listed
+        await town.kill()
+        tea = next(line.partition(".")[0] for line in listed.splitlines() if "tea" in line)
+        await here.says(f"/sessions {tea}")
+        await here.says("green?")
+        await town.start()
+        assert (await counts(here, 5))[4:] == ["You said: green?"]
+        assert town.last == ["about tea", "You said: about tea", "green?"]

@@ -1,0 +1,36 @@
+"""An agent starts a session with a thread of its own, on real platforms, whatever becomes of the gateway meanwhile."""
+
+from pathlib import Path
+
+import pytest
+
+from segue.core.contracts import Point
+from tests.platforms.corners import shows, thread_of
+from tests.platforms.world import world
+from tests.servers.homeserver import Synapse
+
+
+@pytest.mark.parametrize("death", [None, Point.TURN_JOURNALED, Point.TURN_ANSWERED, Point.SEND_CALLED])
+@pytest.mark.parametrize("platform", ["telegram", "matrix"])
+async def test_a_child_has_a_thread_of_its_own(
+    tmp_path: Path, synapse: Synapse, platform: str, death: Point | None
+) -> None:
+    async with world(tmp_path, synapse) as town:
+        there = town.home_on(platform)
+        if death is not None:
+            town.dies_at(death)
+        await there.says("start cake")
+        if death is not None:
+            await town.rises()
+        thread = await thread_of(there)
+        await shows(there, ["You said: cake"], thread)
+        await town.kill()
+        await there.says("with cream?", thread)
+        await town.start()
+        await shows(there, ["You said: cake", "You said: with cream?"], thread)
+        assert [words for _, words in town.wire[-1]["said"]][-3:] == ["cake", "You said: cake", "with cream?"]
+        await there.says("and you?")
+        before = ["cake"] if platform == "matrix" else []
+        await shows(there, [*before, "Started: cake", "You said: and you?"])
+        assert town.last == ["start cake", "Started: cake", "and you?"]
+        assert await there.threads() == [thread]
