@@ -41,6 +41,8 @@ PACE = 0.05
 async def run(where: str, point: Point, times: int, seed: int) -> Report:
     """Let two gateways die at a label, so many times in all, while people talk; then let one finish."""
     town = Town(2, seed)
+    # One database may see every label: what was said at another must not be taken for a redelivery.
+    town.chats = [f"{point}-{chat}" for chat in town.chats]
     async with town.platform():
         first = Plan(where, town.port, town.callback, pace=PACE, mind=Mind.DELEGATES)
         deadly = replace(first, dies_at=point, dies_after=POINTS[point])
