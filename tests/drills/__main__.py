@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.core.values import Value
 from segue.runtime.settings import Streams
-from tests.drills import children, handoffs, hostile_lanes, hostile_names, kills, labels, schedules, zombies
+from tests.drills import children, everywhere, handoffs, hostile_lanes, hostile_names, kills, labels, schedules, zombies
 from tests.postgres import ensure, folder
 
 
@@ -79,6 +81,15 @@ def _names(_where: str, seed: int) -> str:
     return "\n".join(hostile_names.run(seed, 10_000))
 
 
+def _everywhere(_where: str, seed: int) -> str:
+    try:
+        found = asyncio.run(everywhere.run(300.0, seed))
+    except pytest.skip.Exception as missing:
+        return str(missing)
+    _say(f"everywhere: {found}")
+    return "\n".join(found.wrong)
+
+
 DRILLS = {
     "kills": Drill(10_000, "kills on SQLite", 100, _kills),
     "kills-postgres": Drill(10_000, "kills on PostgreSQL", 100, _kills),
@@ -93,6 +104,7 @@ DRILLS = {
     "schedules-postgres": Drill(1_000, "kills when work is due on PostgreSQL", 10, _schedules),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
+    "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),
 }
 
 
