@@ -39,10 +39,10 @@ def test_the_path_of_a_message_is_told(home: Home) -> None:
     [delivery] = turn["deliveries"]
     assert (delivery["state"], delivery["attempts"], delivery["message"]) == ("sent", 1, "out9")
     lines = [line[21:] for line in home.segue("trace", "m1").stdout.splitlines()]
-    assert lines[0] == "received from Ada in http/alpha//c1//: this chat is one conversation"
+    assert lines[0] == "received from Ada in http.alpha, chat c1: this chat is one conversation"
     assert lines[1].startswith(f"queued as turn 1 of session {turn['session']}, bound since ")
     assert lines[1].endswith(": first (it was the first message there)")
-    assert lines[2:] == ["answered", "sent to http/alpha//c1/ as out9, 1 attempt"]
+    assert lines[2:] == ["answered", "sent to http.alpha, chat c1 as out9, 1 attempt"]
     assert home.segue("trace", "out9").stdout == home.segue("trace", "m1").stdout
 
 

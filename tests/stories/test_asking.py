@@ -1,6 +1,7 @@
 """Who may read, where home is, why a message went where it went, what it cost, and a session as a file."""
 
 from segue.core.contracts import Usage
+from segue.core.destinations import spot
 from segue.core.exports import from_jsonl
 from segue.core.lanes import Kind, Rules, Sharing
 from segue.runtime.settings import GatewaySettings
@@ -98,7 +99,7 @@ async def test_why_tells_the_path_of_a_message(square: Square) -> None:
         assert told[1].endswith(": first (it was the first message there)")
         assert told[2].endswith("answered")
         sent = square.message("You said: about cats")
-        assert told[3].endswith(f"sent to {square.dm.address.key} as {sent.id}, 1 attempt")
+        assert told[3].endswith(f"sent to {spot(square.dm.address)} as {sent.id}, 1 attempt")
         unknown = "That message isn't part of what was said here. Reply to one that is."
         assert await square.says("/why", square.message("/why")) == unknown
 

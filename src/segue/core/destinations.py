@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from segue.core.lanes import Address
 from segue.core.values import Value
 from segue.errors import Invalid
 
@@ -41,6 +42,15 @@ def matching(wanted: Wanted, accounts: Iterable[tuple[str, str]]) -> list[tuple[
 def shown(platform: str, account: str) -> str:
     """An account as people name it."""
     return platform if OWN.get(platform) == account else f"{platform}.{account}"
+
+
+def spot(address: Address) -> str:
+    """An address as people read it."""
+    account = shown(address.platform, address.account)
+    if address.platform in OWN:
+        return account
+    parts = {"space": address.space, "chat": address.chat, "thread": address.thread}
+    return ", ".join([account, *(f"{part} {id}" for part, id in parts.items() if id)])
 
 
 def _names(account: tuple[str, str]) -> tuple[str, str, str]:

@@ -6,7 +6,8 @@ import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from segue.core.lanes import Lane
+from segue.core.destinations import spot
+from segue.core.lanes import Address, Lane
 from segue.core.moves import Why
 from segue.core.values import Moment
 from segue.store.traces import Seen, Trace, TracedDelivery, TracedTurn
@@ -61,7 +62,8 @@ def printable(text: str) -> str:
 
 def _turn(turn: TracedTurn) -> Iterator[str]:
     by = f" from {turn.name}" if turn.name else ""
-    yield f"{moment(turn.accepted)}  received{by} in {turn.lane or 'no lane'}: {lane_rule(turn.lane)}"
+    where = f" in {printable(spot(Lane.parse(turn.lane).address))}" if turn.lane else ""
+    yield f"{moment(turn.accepted)}  received{by}{where}: {lane_rule(turn.lane)}"
     rule = f", bound since {moment(turn.since)}: {turn.why}" if turn.since is not None else ""
     because = f" ({BECAUSE[turn.why]})" if turn.why is not None else ""
     yield f"{moment(turn.accepted)}  queued as turn {turn.turn} of session {turn.session}{rule}{because}"
@@ -83,4 +85,4 @@ def _delivery(delivery: TracedDelivery) -> str:
     tries = "1 attempt" if delivery.attempts == 1 else f"{delivery.attempts} attempts"
     id = f" as {printable(delivery.message)}" if delivery.message else ""
     error = f": {printable(delivery.error)}" if delivery.error else ""
-    return f"{when}  {delivery.state} to {delivery.address}{id}, {tries}{error}"
+    return f"{when}  {delivery.state} to {printable(spot(Address.parse(delivery.address)))}{id}, {tries}{error}"
