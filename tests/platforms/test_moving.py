@@ -6,7 +6,7 @@ import pytest
 
 from segue.core.contracts import Point
 from tests.cli import screens
-from tests.platforms.corners import Corner, shows, thread_of
+from tests.platforms.corners import Corner, counts, shows, thread_of
 from tests.platforms.windows import terminal
 from tests.platforms.world import World, world
 from tests.servers.homeserver import Synapse
@@ -121,3 +121,32 @@ async def test_from_telegram_to_matrix_and_back(
         assert town.last == [*ALL, "still hot?"]
         assert await there.texts(thread) == [HERE, "You said: with milk?"]
         assert await there.threads() == [thread]
+
+
+@pytest.mark.parametrize(("point", "times"), [(None, 0), (Point.SEND_CALLED, 3)])
+async def test_from_matrix_into_a_forum_where_others_join_in(
+    tmp_path: Path, synapse: Synapse, point: Point | None, times: int
+) -> None:
+    async with world(tmp_path, synapse) as town:
+        here, there = town.matrix, await town.forum()
+        await there.says("hello", who="Ben")
+        await shows(there, ["You said: hello"])
+        await here.says("about tea")
+        await shows(here, ["You said: about tea"])
+        if point is not None:
+            town.dies_at(point, times)
+        await here.says(f"/handoff telegram:{there.chat}")
+        asked = (await counts(here, 2))[1]
+        assert "everyone in Forum can read there" in asked
+        await here.says("/yes")
+        if point is not None:
+            await town.rises()
+        topic = await thread_of(there)
+        await shows(there, [HERE], topic)
+        await there.says("with milk?", topic, "Ben")
+        await shows(there, [HERE, "You said: with milk?"], topic)
+        assert town.last == [*TEA, HERE, "with milk?"]
+        assert '"id":"502"' in town.wire[-1]["said"][-1][1]
+        handing, gone = (await counts(here, 4))[2:]
+        assert handing.startswith(f"Handing an untitled session off to telegram.bot:{there.chat}: everyone in Forum")
+        assert gone == THERE.format("telegram.bot")
