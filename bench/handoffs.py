@@ -7,6 +7,8 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
+
 from bench.databases import Databases
 from bench.table import Line, Target, milliseconds
 from tests.drills.gateways import Plan, kill, start
@@ -30,29 +32,30 @@ async def handoff(databases: Databases) -> AsyncIterator[Line]:
 
 async def _took(where: str) -> list[float]:
     town = Town(0, 1)
-    async with town.platform():
+    async with town.platform(), town.client() as client:
         gateway = await asyncio.to_thread(start, Plan(where, town.port, town.callback, lease=_LEASE, threads=True))
         try:
             await town.ready()
             for n in range(_PEOPLE):
                 for chat in ("phone", "laptop"):
-                    await _says(town, f"p{n}", chat, "hello", "hello")
+                    await _says(town, client, f"p{n}", chat, "hello", "hello")
                     await town.answer(f"p{n}-{chat}-hello")
-            return [await _one(town, f"p{n}") for n in range(_PEOPLE)]
+            return [await _one(town, client, f"p{n}") for n in range(_PEOPLE)]
         finally:
             await asyncio.to_thread(kill, gateway)
 
 
-async def _one(town: Town, who: str) -> float:
+async def _one(town: Town, client: httpx2.AsyncClient, who: str) -> float:
     phone = f"{who}-phone"
     before = len(town.texts(phone))
     began = time.perf_counter()
-    saying = asyncio.create_task(_says(town, who, "laptop", f"/handoff alpha:{phone}", "handoff"))
+    saying = asyncio.create_task(_says(town, client, who, "laptop", f"/handoff alpha:{phone}", "handoff"))
     await town.gets(phone, before + 1)
     taken = time.perf_counter() - began
     await saying
     return taken
 
 
-async def _says(town: Town, who: str, chat: str, text: str, message: str) -> None:
-    await town.say(f"{who}-{chat}", f"{who}-{chat}-{message}", text=text, person={"id": who, "name": who})
+async def _says(town: Town, client: httpx2.AsyncClient, who: str, chat: str, text: str, message: str) -> None:
+    # Over a connection that is open, as a platform's is.
+    await town.post(client, f"{who}-{chat}", f"{who}-{chat}-{message}", text=text, person={"id": who, "name": who})

@@ -6,7 +6,6 @@ import io
 
 import segno
 
-
 _COLOURS, _RESET = "\x1b[97;40m", "\x1b[0m"
 """White on black: what is drawn is light."""
 
