@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
 from segue.core.contracts import (
@@ -29,9 +30,10 @@ from segue.runtime.settings import GatewaySettings, Redaction
 from segue.store import contexts
 from segue.store import settings as kept
 from segue.store.contexts import Context, Surroundings
-from segue.store.turns import Run
+from segue.store.turns import Claim, Run
 
 _KEY = "pseudonyms"
+_KEPT = 1024
 
 
 class Prompt:
@@ -45,6 +47,7 @@ class Prompt:
         self._settings = settings
         self._clock = clock
         self._veil: Veil | None = None
+        self._told: OrderedDict[SessionId, tuple[int, Context]] = OrderedDict()
         self.files: ReadsFiles = NoFiles()
         """Where an agent reads what came with a message."""
 
@@ -92,9 +95,21 @@ class Prompt:
 
     async def _context(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
         turn, summary = run.turns[-1], _summary(seen)
-        context = await self._store.read(contexts.current, run.held.session)
-        if context is not None and contexts.holds(context, turn, summary):
-            return context
+        context = self._known(run.held) or await self._store.read(contexts.current, run.held.session)
+        if context is None or not contexts.holds(context, turn, summary):
+            context = await self._renew(run, seen, asked, veil)
+        self._told[run.held.session] = run.held.epoch, context
+        if len(self._told) > _KEPT:
+            self._told.popitem(last=False)
+        return context
+
+    def _known(self, held: Claim) -> Context | None:
+        """What the session's agent was told when this replica last held it, if no other has held it since."""
+        epoch, context = self._told.pop(held.session, (0, None))
+        return context if context and held.epoch - epoch in {0, 1} else None
+
+    async def _renew(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
+        turn, summary = run.turns[-1], _summary(seen)
 
         def compose(around: Surroundings) -> tuple[Voices, str]:
             voices = _voices(around, (*seen, *asked))

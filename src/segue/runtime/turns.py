@@ -191,7 +191,9 @@ class Turns:
     def give_back(self) -> None:
         """A slot isn't needed after all."""
         self._free += 1
-        self.wake.set()
+        if self._free == 1:
+            # Somebody may wait for it; as long as others were free, nobody did.
+            self.wake.set()
 
     def start(self, run: Run) -> None:
         """Run a session's turns, in a slot that was reserved."""
