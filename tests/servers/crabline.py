@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import httpx2
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from segue.core.lanes import Address
@@ -130,7 +130,11 @@ class Between:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
-        await (await self._answer(request))(scope, receive, send)
+        try:
+            answer = await self._answer(request)
+        except ClientDisconnect:
+            return  # killed while it was calling
+        await answer(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         method = request.url.path.rpartition("/")[2]
