@@ -30,8 +30,10 @@ class Moved:
         self._to, self._error = shown["to"], shown["error"]
         if shown["state"] in (State.REQUESTED, State.CLAIMED):
             self.ended = False
-            self.under_way = f"To {self._to}: {_STEPS[Progress(shown['step'])]}"
-            return [f"{self.under_way} …"]
+            step = Progress(shown["step"])
+            self.under_way = f"To {self._to}: {_STEPS[step]}"
+            # That it was asked for, the answer to /handoff says.
+            return [] if step is Progress.REQUESTED else [f"{self.under_way} …"]
         self.under_way, self.ended = "", True
         # Why one failed or was cancelled is said in a notice.
         self.done = shown["state"] == State.DONE

@@ -82,8 +82,8 @@ class Patience(Value, frozen=True):
 def opening(origin: str, place: str) -> str:
     """What the agent is told when a handoff brought the session to a new place."""
     return (
-        f"This conversation has just moved from {origin} to {place}, at its person's wish; all that was said before goes"
-        " on here. You speak first: greet them here in a sentence or two and say where you two stand."
+        f"This conversation has just moved from {origin} to {place}, at its person's wish; all that was said before"
+        " goes on here. You speak first: greet them here in a sentence or two and say where you two stand."
     )
 
 

@@ -18,6 +18,7 @@ from segue.runtime.commands.timing import Timing
 from segue.runtime.destinations import Destinations
 from segue.runtime.homes import Homes
 from segue.runtime.linking import Linking
+from segue.runtime.replica import HANDOFF
 from segue.runtime.schedules import Planner
 from segue.runtime.settings import GatewaySettings
 
@@ -35,11 +36,12 @@ class Commands:
         self._linking = Linking(settings, ids)
         limits = settings.routing.limits
         self.agreeing = Agreeing(limits, Homes(settings.accounts), ids)
+        self.handing = Handing(Destinations(adapters, settings), self.agreeing, settings.handoff, ids)
         self._table: dict[str, Run] = {
             "help": self._help,
             "link": self._link,
             **self.agreeing.table,
-            **Handing(Destinations(adapters, settings), self.agreeing, settings.handoff, ids).table,
+            **self.handing.table,
             **Homing(ids).table,
             **Looking(problems).table,
             **Moving(self.agreeing, ids).table,
@@ -71,8 +73,10 @@ class Commands:
         return Answer("\n".join(map(_line, self.known)))
 
     def _link(self, request: Request) -> Transaction[Answer]:
-        text = yield from self._linking.link(request.arrival, request.met, request.standing, request.rest, request.at)
-        return Answer(text)
+        linked = yield from self._linking.link(
+            request.arrival, request.met, request.lane, request.standing, request.rest, request.at
+        )
+        return Answer(linked.text, hint=HANDOFF + linked.session if linked.session else "")
 
 
 def _line(spec: commands.Spec) -> str:
