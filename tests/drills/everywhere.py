@@ -1,7 +1,7 @@
 """One session on Telegram, Matrix and the page at once, while each of them and the gateway go away and come back.
 
 Somebody talks in all three places. Telegram is crabline, which forgets what it was told when it ends: so it is stopped
-when the gateway has been told everything, which isn't to say that it has taken it in, and tells it all again.
+when the gateway has been told everything, which isn't to say that it has taken it in; what it has not is told again.
 """
 
 import asyncio
@@ -115,7 +115,7 @@ class Everywhere:
         await self.town.start()
 
     async def stop_telegram(self) -> None:
-        """Telegram is gone for a while; then it tells again all that it has told."""
+        """Telegram is gone for a while."""
         between = self.town.between
         async with self._telegram:
             await between.changes.until(lambda: self._all_told() or None, lambda: "Telegram is never asked")
@@ -125,8 +125,18 @@ class Everywhere:
             await between.telegram.start()
             # Its next message takes an id that nothing has had, though it has forgotten them all.
             await self._write_on_telegram()
-            between.tell_again()
+            await self._tell_again()
             between.refuse = lambda _method, _body: None
+
+    async def _tell_again(self) -> None:
+        """What the gateway hasn't said it has, as Telegram does; and all that was answered, as it may."""
+        between = self.town.between
+        polls = [body for method, body in between.calls if method == "getUpdates"]
+        had = max((int(body["offset"]) for body in polls if "offset" in body), default=0)
+        answered = {token for reply in await self._replies("telegram") for token in _TOKEN.findall(reply)}
+        for update in between.told:
+            if update["update_id"] >= had or update["message"].get("text") in answered:
+                between.tell(update)
 
     def _all_told(self) -> bool:
         told = {update["message"]["message_id"] for update in self.town.between.told if "message" in update}

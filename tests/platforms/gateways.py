@@ -60,7 +60,8 @@ class Recalls:
             yield Text("I remember: " + " | ".join(entry.text for entry in work.transcript if entry.text))
         elif said[0].startswith("start "):
             task = said[0].removeprefix("start ")
-            arguments = {"task": task, "mode": "session", "thread": True, "label": task}
+            # Without a label, which no second one could have: only the call's own key keeps it from being made twice.
+            arguments = {"task": task, "mode": "session", "thread": True}
             call = ToolCall(os.urandom(8).hex(), "sessions_spawn", arguments)
             yield call
             yield await work.tools.call(call)
