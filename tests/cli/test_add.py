@@ -6,13 +6,17 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from segue.config import load
-from segue.core.lanes import Address, Identity
+from segue.core.lanes import Address, Identity, Kind, Place
+from tests.cli.screens import Terminal
 from tests.servers.crabline import BOT, TOKEN, Between, telegram
+
+FORKS = "ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning"
 
 
 @pytest.fixture
@@ -53,17 +57,76 @@ async def test_a_script_adds_a_bot(there: tuple[Between, str], tmp_path: Path) -
     assert (tmp_path / "segue.toml").read_text() == text
 
 
-async def test_a_person_is_asked_and_the_token_is_kept_in_a_file_of_their_own(
-    there: tuple[Between, str], tmp_path: Path
-) -> None:
-    _, url = there
-    done = await add(tmp_path, "telegram", "--account", "home", typed=f"{TOKEN}\n\n{url}\n501\n")
-    assert done.returncode == 0, done.stderr
+@asynccontextmanager
+async def adding(home: Path, *words: str) -> AsyncIterator[Terminal]:
+    """Somebody adds a bot in a terminal."""
+    here = Terminal(home, "add", "telegram", *words)
+    try:
+        yield here
+    finally:
+        await here.end()
+
+
+@pytest.mark.filterwarnings(FORKS)
+async def test_a_person_presses_start_and_is_found(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    forum = await between.forum()
+    between.tell({"update_id": 3, "message": "garbled"})
+    async with adding(tmp_path, "--account", "home") as here:
+        for asks, answer in (("token", TOKEN), ("public https address", ""), ("address of the Bot API", url)):
+            await here.shows(asks)
+            here.types(f"{answer}\r")
+        await here.shows(f"Now open https://t.me/{BOT} and press Start")
+        await here.until(lambda screen: screen.count("▄") + screen.count("▀") > 100)
+        await between.says(forum, "hello, all", who=502)
+        await between.says("502", "/start", who=502)
+        await here.shows("Person 502 (502) wrote. Is this you?")
+        here.types("n\r")
+        await here.shows("Then somebody else found it first.")
+        await between.says("501", "/start")
+        await here.shows("Person 501 (501) wrote. Is this you?")
+        here.types("y\r")
+        assert await here.leaves() == 0
+        assert TOKEN not in here.text
+        assert "Said hello to you on Telegram." in here.text
     secret = tmp_path / "telegram.home.token"
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert TOKEN not in (tmp_path / "segue.toml").read_text()
-    [account] = load(tmp_path / "segue.toml", {}).accounts
+    config = load(tmp_path / "segue.toml", {})
+    [account] = config.accounts
     assert account.path == "telegram.home"
+    mine = Address("telegram", "home", "", "501")
+    assert config.gateway.hosts == (Identity("telegram", "home", "501"),)
+    assert config.gateway.accounts["telegram", "home"].home == Place(mine, Kind.DM)
+    assert between.read(mine)[0].text.startswith("Hello")
+    # What they wrote to be found is nothing that the gateway answers.
+    newest = max(update["update_id"] for update in between.told)
+    offsets = [body.get("offset") for method, body in between.calls if method == "getUpdates"]
+    assert offsets[-1] == str(newest + 1)
+
+
+@pytest.mark.filterwarnings(FORKS)
+@pytest.mark.parametrize(("words", "keys"), [((), "\x03"), (("--wait", "1"), "")])
+async def test_nobody_comes_and_it_is_said_how_to_go_on(
+    there: tuple[Between, str], tmp_path: Path, words: tuple[str, ...], keys: str
+) -> None:
+    given = ("--set", f"token={TOKEN}", "--set", f"api={there[1]}")
+    async with adding(tmp_path, *given, *words) as here:
+        await here.shows("Waiting for you there.")
+        here.types(keys)
+        assert await here.leaves() == 1
+        assert "or name your own user id there: --owner ID." in here.text.replace("\n", "")
+        assert "Traceback" not in here.text
+    assert leftovers(tmp_path) == []
+
+
+async def test_answers_may_come_through_a_pipe(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    await between.says("501", "I wrote before")
+    done = await add(tmp_path, "telegram", typed=f"{TOKEN}\n\n{url}\ny\n")
+    assert done.returncode == 0, done.stderr
+    assert "▄" not in done.stdout
+    assert load(tmp_path / "segue.toml", {}).gateway.hosts == (Identity("telegram", BOT, "501"),)
 
 
 @pytest.mark.parametrize(

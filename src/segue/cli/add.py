@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +15,14 @@ import tomlkit
 from tomlkit.items import Array
 
 from segue import plugins
+from segue.cli.meeting import meet
 from segue.config import find, load
 from segue.config.file import NAME
 from segue.config.loading import from_tables
 from segue.config.references import References
-from segue.core.adding import Added, IsAdded, Question
+from segue.core.adding import Added, IsAdded, MeetsPeople, Question
+from segue.core.lanes import Kind
+from segue.core.values import Value
 from segue.errors import Disconnected, Invalid, SegueError, SendError
 
 _REFERENCE = ("env:", "file:", "cmd:")
@@ -31,7 +35,16 @@ _WORDS = re.compile(r"[^A-Za-z0-9_-]+")
 @click.option("--owner", help="Your own user id there: whoever has it is the host.")
 @click.option("--public", is_flag=True, help="Let everybody talk to the agent there.")
 @click.option("--set", "given", multiple=True, metavar="KEY=VALUE", help="Answer a question; a secret by reference.")
-def command(platform: str, account: str | None, owner: str | None, given: tuple[str, ...], *, public: bool) -> None:
+@click.option(
+    "--wait",
+    type=click.IntRange(min=1),
+    default=600,
+    metavar="SECONDS",
+    help="How long to wait for you to write there; 600 unless said.",
+)
+def command(
+    platform: str, account: str | None, owner: str | None, given: tuple[str, ...], wait: int, *, public: bool
+) -> None:
     """Add a platform: ask what it needs, check it live, write segue.toml, and send a first message.
 
     In scripts every question is answered with --set, a secret by where it is: --set token=env:NAME.
@@ -39,17 +52,36 @@ def command(platform: str, account: str | None, owner: str | None, given: tuple[
     keys = _addable(platform)
     file = _file()
     answers = _answers(keys.questions(), _given(given), file)
-    added = asyncio.run(keys.added({key: value for key, (value, _) in answers.items()}))
+    values = {key: value for key, (value, _) in answers.items()}
+    added = asyncio.run(keys.added(values))
     click.echo(added.says)
     name = account or _WORDS.sub("_", added.name)[:64]
-    if owner is None and not public and not given:
-        owner = click.prompt("Your own user id there (empty: none)", default="", show_default=False)
     references = {key: reference for key, (_, reference) in answers.items() if reference}
-    _write(file, platform, name, added, references, owner or "", public=public)
+    document = _with_room_for(file, platform, name)
+    met = None
+    if owner is None and not public and (not given or sys.stdin.isatty()):
+        if issubclass(keys, MeetsPeople) and added.link:
+            met = meet(keys, values, added.link, wait)
+            owner = met.user
+        else:
+            owner = click.prompt("Your own user id there (empty: none)", default="", show_default=False)
+    whom = _Whom(owner or "", met.chat if met else "", public)
+    _write(document, file, (platform, name), added, references, whom)
     click.echo(f"Wrote [{platform}.{name}] to {file}")
+    if met is not None and issubclass(keys, MeetsPeople):
+        asyncio.run(keys.acknowledge(values, met.cursor))
     if owner:
         click.echo(asyncio.run(_greet(file, platform, name, owner)))
     click.echo("`segue serve` connects it; a gateway that runs already must be started anew.")
+
+
+class _Whom(Value, frozen=True):
+    """Whom an account is for."""
+
+    owner: str
+    chat: str
+    """The owner's private chat there, if it is known."""
+    public: bool
 
 
 def _addable(platform: str) -> type[IsAdded]:
@@ -100,14 +132,25 @@ def _answer(question: Question, given: Mapping[str, str], file: Path) -> tuple[s
     return said, ""
 
 
+def _with_room_for(file: Path, platform: str, name: str) -> tomlkit.TOMLDocument:
+    """What the file says; raises `Invalid` if the account is in it already."""
+    document = tomlkit.parse(file.read_text()) if file.exists() else tomlkit.document()
+    if name in document.get(platform, {}):
+        raise Invalid(f"{platform}.{name}", "it is there already", "Choose another name with --account.")
+    return document
+
+
 def _write(
-    file: Path, platform: str, name: str, added: Added, references: Mapping[str, str], owner: str, *, public: bool
+    document: tomlkit.TOMLDocument,
+    file: Path,
+    account: tuple[str, str],
+    added: Added,
+    references: Mapping[str, str],
+    whom: _Whom,
 ) -> None:
     """Write an account; a file that would be wrong isn't."""
-    document = tomlkit.parse(file.read_text()) if file.exists() else tomlkit.document()
+    platform, name = account
     accounts = document.setdefault(platform, tomlkit.table(is_super_table=True))
-    if name in accounts:
-        raise Invalid(f"{platform}.{name}", "it is there already", "Choose another name with --account.")
     table = tomlkit.table()
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = []
@@ -120,11 +163,15 @@ def _write(
                 reference = f"file:{kept[-1].name}"
             table[key] = reference
         table.update({key: value for key, value in added.keys.items() if value})
-        if public:
+        if whom.public:
             table["public"] = True
+        if whom.chat:
+            home = tomlkit.inline_table()
+            home.update({"chat": whom.chat, "kind": Kind.DM.value})
+            table["home"] = home
         accounts[name] = table
-        if owner:
-            _own(document, f"{platform}.{name}/{owner}")
+        if whom.owner:
+            _own(document, f"{platform}.{name}/{whom.owner}")
         text = tomlkit.dumps(document)
         from_tables(tomllib.loads(text), file.absolute(), os.environ)
         _replace(file, text)

@@ -31,6 +31,19 @@ class Added(Value, frozen=True):
     """Keys of [PLATFORM.ACCOUNT] that may be read by anybody."""
     secrets: Mapping[str, Secret] = {}
     """Keys that are written as a reference."""
+    link: str = ""
+    """What opens a chat with it, for whoever is adding it."""
+
+
+class Met(Value, frozen=True):
+    """Somebody who wrote to the account in private."""
+
+    user: str
+    chat: str
+    name: str
+    """How they are shown, for them to see that it is they."""
+    cursor: str
+    """How far was read when they were met."""
 
 
 @runtime_checkable
@@ -49,4 +62,19 @@ class IsAdded(Protocol):
 
     async def greet(self, account: str, user: str) -> str:
         """Send somebody a first message; returns what to tell whoever is adding the account."""
+        ...
+
+
+@runtime_checkable
+class MeetsPeople(IsAdded, Protocol):
+    """Keys of an account that whoever is adding it can write to: so their own id is found."""
+
+    @classmethod
+    async def meet(cls, answers: Mapping[str, str], after: str) -> Met:
+        """Wait for the next who writes in private, after a `Met.cursor` or from what waits there."""
+        ...
+
+    @classmethod
+    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
+        """Let the platform forget what was read up to a `Met.cursor`, so that nobody answers it again."""
         ...

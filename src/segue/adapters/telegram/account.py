@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
-from segue.core.adding import Added, Question
+from segue.adapters.telegram.incoming import decode
+from segue.core.adding import Added, Met, Question
 from segue.core.contracts import Files
 from segue.core.secret import Secret
 from segue.core.values import Value
@@ -46,26 +49,44 @@ class TelegramAccount(Value, frozen=True):
     @classmethod
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask Telegram whose token it is."""
-        more = {key: answers[key] for key in ("webhook", "api") if answers.get(key)}
-        keys = cls(Secret(answers["token"].strip()), **more)
-        api = Api(keys.token, keys.api.rstrip("/"))
-        try:
+        keys = cls._of(answers)
+        async with _calling(keys) as api:
             me = await reached(api.get_me())
-        finally:
-            await api.hang_up()
         topics = "has topics" if me.has_topics_enabled else "has no topics in private chats; @BotFather turns them on"
-        return Added(me.username or "bot", f"The bot is @{me.username}, and {topics}.", more, {"token": keys.token})
+        said = f"The bot is @{me.username}, and {topics}."
+        return Added(me.username or "bot", said, _given(answers), {"token": keys.token}, f"https://t.me/{me.username}")
+
+    @classmethod
+    async def meet(cls, answers: Mapping[str, str], after: str) -> Met:
+        """Poll until a person writes in private; what came before them is forgotten."""
+        offset = int(after) + 1 if after else None
+        async with _calling(cls._of(answers)) as api:
+            await reached(api.delete_webhook())
+            while True:
+                for raw in await reached(api.updates(offset)):
+                    if (met := _met(raw)) is not None:
+                        return met
+                    if isinstance(raw, dict) and isinstance(number := raw.get("update_id"), int):
+                        offset = number + 1
+
+    @classmethod
+    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
+        """Ask for what comes after."""
+        async with _calling(cls._of(answers)) as api:
+            await reached(api.updates(int(cursor) + 1, wait=0))
+
+    @classmethod
+    def _of(cls, answers: Mapping[str, str]) -> Self:
+        return cls(Secret(answers["token"].strip()), **_given(answers))
 
     async def greet(self, account: str, user: str) -> str:
         """Say hello; a bot may only write to who wrote to it."""
         del account
-        api = Api(self.token, self.api.rstrip("/"))
         try:
-            await sent(api.send_message(_id(user), "Hello. Write to me, or type /help."))
+            async with _calling(self) as api:
+                await sent(api.send_message(_id(user), "Hello. Write to me, or type /help."))
         except SendNever:
             return "Open the chat with your bot and press Start: a bot may not write first."
-        finally:
-            await api.hang_up()
         return "Said hello to you on Telegram."
 
     def adapter(self, account: str, files: Files) -> Telegram:
@@ -74,6 +95,33 @@ class TelegramAccount(Value, frozen=True):
         if not self.webhook:
             return Telegram(account, self.token, files, api)
         return TelegramByWebhook(account, self.token, files, api, webhook=self.webhook.rstrip("/"))
+
+
+@asynccontextmanager
+async def _calling(keys: TelegramAccount) -> AsyncIterator[Api]:
+    api = Api(keys.token, keys.api.rstrip("/"))
+    try:
+        yield api
+    finally:
+        await api.hang_up()
+
+
+def _given(answers: Mapping[str, str]) -> dict[str, str]:
+    return {key: answers[key] for key in ("webhook", "api") if answers.get(key)}
+
+
+def _met(raw: Any) -> Met | None:
+    """Who wrote in private, if an update says so."""
+    try:
+        update = decode(raw)
+    except Invalid:
+        return None
+    message = update.message
+    if message is None or message.chat.type != "private" or message.sender is None or message.sender.is_bot:
+        return None
+    known = [f"@{message.sender.username}"] if message.sender.username else []
+    name = f"{message.sender.name} ({', '.join([*known, str(message.sender.id)])})"
+    return Met(str(message.sender.id), str(message.chat.id), name, str(update.update_id))
 
 
 def _id(user: str) -> int:

@@ -64,10 +64,10 @@ class Api(Bot):
         for line in self._lines:
             await line.shutdown()
 
-    async def updates(self, offset: int | None) -> list[Any]:
+    async def updates(self, offset: int | None, wait: int = POLL) -> list[Any]:
         """What waits, the oldest first; what lies before the offset is forgotten."""
-        wanted = {"timeout": POLL, "allowed_updates": UPDATES} | ({} if offset is None else {"offset": offset})
-        found = await self._post("getUpdates", wanted, read_timeout=POLL + 10)
+        wanted = {"timeout": wait, "allowed_updates": UPDATES} | ({} if offset is None else {"offset": offset})
+        found = await self._post("getUpdates", wanted, read_timeout=wait + 10)
         return found if isinstance(found, list) else [found]
 
 
