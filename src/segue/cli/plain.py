@@ -93,10 +93,12 @@ async def _answers(frames: Frames, id: str, text: str) -> list[str]:
         if "notice" in frame:
             return [frame["notice"]]
         entries: list[dict[str, Any]] = frame.get("entries") or frame.get("transcript") or []
-        # What follows a command, as in `/new TEXT`, is what was said.
-        mine = [n for n, e in enumerate(entries) if e["role"] == "person" and e["text"] and text.endswith(e["text"])]
+        # What follows a command, as in `/new TEXT`, is what was said; a retry says what was said last once more.
+        again = text == "/retry"
+        said = [n for n, e in enumerate(entries) if e["role"] == "person" and e["text"]]
+        mine = [n for n in said if again or text.endswith(entries[n]["text"])]
         answered = answered or bool(mine)
-        since = mine[-1] if mine else 0 if text.startswith("/retry") and "entries" in frame else len(entries)
+        since = mine[-1] if mine else len(entries)
         if answers := [entry["text"] for entry in entries[since:] if entry["role"] != "person"]:
             return answers
         # A turn that was stopped before it said anything.
