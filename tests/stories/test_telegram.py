@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from segue import open_store
 from segue.adapters.telegram import Telegram
+from segue.cli.codes import qr
 from segue.core.contracts import Agent
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.secret import Secret
@@ -19,11 +21,12 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.linking import LINKED
 from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
+from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK
 from tests.served import PATIENCE, Served
 from tests.servers.crabline import BOT, TOKEN, Between, free_port, telegram
 
-ANN = Address("telegram", "bot", "", "501")
+ANN, BEN = Address("telegram", "bot", "", "501"), Address("telegram", "bot", "", "502")
 
 
 @pytest.fixture
@@ -44,11 +47,11 @@ async def running(path: Path, url: str, agent: Agent, mentions: Mentions = Menti
 
 
 @asynccontextmanager
-async def serving(home: Path, url: str, webhook: str = "") -> AsyncIterator[Served]:
+async def serving(home: Path, url: str, webhook: str = "", who: str = "public = true") -> AsyncIterator[Served]:
     """`segue serve` with the built-in agent on Telegram."""
     (home / "token").write_text(TOKEN)
     called = f'webhook = "{webhook}"\n' if webhook else ""
-    file = f'[telegram.bot]\ntoken = "file:token"\napi = "{url}"\npublic = true\n{called}'
+    file = f'[telegram.bot]\ntoken = "file:token"\napi = "{url}"\n{who}\n{called}'
     (home / "segue.toml").write_text(file)
     gateway = Served(home)
     gateway.url = webhook
@@ -142,13 +145,43 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
 
 async def test_a_start_link_links_whoever_follows_it(there: tuple[Between, str], tmp_path: Path) -> None:
     between, url = there
-    ben = Address("telegram", "bot", "", "502")
     async with running(tmp_path, url, EchoAgent()):
         await between.says("501", "/link")
         await until(lambda: "/link " in "".join(texts(between, ANN)))
         code = texts(between, ANN)[0].split("/link ")[1].split()[0]
         await between.says("502", f"/start {code}", who=502)
-        await between.shows(ben, LINKED)
+        await between.shows(BEN, LINKED)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
+async def test_whoever_scans_the_code_in_the_terminal_goes_on_with_the_conversation(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    async with serving(tmp_path, url, who='allow = ["501"]'):
+        await between.says("502", "let me in", who=502)
+        await until(lambda: "I only talk to people whom my host knows" in "".join(texts(between, BEN)))
+        async with terminal(tmp_path) as here:
+            here.types("say tea\r")
+            await here.until(lambda screen: "\ntea" in screen)
+            here.types("/handoff\r")
+            await here.shows("show it to nobody")
+            [link] = re.findall(rf"https://t\.me/{BOT}\?start=\S+(?=:)", here.text)
+            drawn = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in qr(link).splitlines()]
+            assert "\n".join(drawn) in here.text
+            await between.says("502", f"/start {link.partition('=')[2]}", who=502)
+            assert await here.leaves() == 0
+            assert "This conversation goes on in telegram.bot." in here.text
+        sent = [body for method, body in between.calls if method == "sendMessage"]
+        [topic] = [body["message_thread_id"] for body in sent if "message_thread_id" in body]
+        thread = Address("telegram", "bot", "", "502", topic)
+        [first] = texts(between, thread)
+        assert first.startswith("Here I am. I remember 2 messages")
+        await between.says("502", "say milk", who=502, thread=topic)
+        await between.shows(thread, "milk")
+        async with terminal(tmp_path) as here:
+            # The one person's newest session is that of the phone.
+            await here.until(lambda screen: "say tea" in screen and "\nmilk" in screen)
 
 
 async def test_what_is_told_again_is_answered_once(there: tuple[Between, str], tmp_path: Path) -> None:
