@@ -43,13 +43,15 @@ class Found(Value, frozen=True):
     """Messages in each place."""
     outages: dict[str, int]
     wrong: list[str]
+    again: int
+    """Messages that Telegram told once more."""
     stray: int
     """Placeholders that were left on Telegram."""
 
     def __str__(self) -> str:
         said = ", ".join(f"{count} on {place}" for place, count in self.said.items())
         gone = ", ".join(f"{what} {count} times" for what, count in self.outages.items())
-        return f"said {said}; {gone}; {self.stray} stray placeholders; {len(self.wrong)} wrong"
+        return f"said {said}; {gone}; {self.again} told again; {self.stray} stray placeholders; {len(self.wrong)} wrong"
 
 
 class Everywhere:
@@ -62,6 +64,8 @@ class Everywhere:
         self.dice = dice
         self.said: dict[str, list[str]] = {place: [] for place in PLACES}
         self.outages: Counter[str] = Counter()
+        self.again = 0
+        """Messages that Telegram told once more."""
         self._telegram = asyncio.Lock()
         """Held while somebody writes there, and while it is gone."""
         self._messages: list[int] = []
@@ -117,6 +121,8 @@ class Everywhere:
     async def stop_telegram(self) -> None:
         """Telegram is gone for a while."""
         between = self.town.between
+        await self._on_telegram()
+        await self.town.telegram.until(self._something_answered, self._said_on_telegram)
         async with self._telegram:
             await between.changes.until(lambda: self._all_told() or None, lambda: "Telegram is never asked")
             between.refuse = lambda _method, _body: Response("down", 502)
@@ -137,6 +143,14 @@ class Everywhere:
         for update in between.told:
             if update["update_id"] >= had or update["message"].get("text") in answered:
                 between.tell(update)
+                self.again += 1
+
+    async def _something_answered(self) -> bool:
+        """Whether there is anything on Telegram that may be told again."""
+        return any(map(_TOKEN.search, await self._replies("telegram")))
+
+    async def _said_on_telegram(self) -> str:
+        return f"nothing is answered on Telegram: {await self._replies('telegram')}"
 
     def _all_told(self) -> bool:
         told = {update["message"]["message_id"] for update in self.town.between.told if "message" in update}
@@ -242,7 +256,7 @@ async def run(seconds: float, seed: int, pause: float = 4.0) -> Found:
             wrong = await everywhere.compare()
             following.cancel()
             said = {place: len(texts) for place, texts in everywhere.said.items()}
-            return Found(said, dict(everywhere.outages), wrong, everywhere.stray())
+            return Found(said, dict(everywhere.outages), wrong, everywhere.again, everywhere.stray())
 
 
 def _number(token: str) -> int:

@@ -11,3 +11,4 @@ async def test_one_session_in_three_places_loses_doubles_and_mixes_nothing() -> 
     assert found.wrong == []
     assert min(found.said.values()) > 1
     assert len(found.outages) == 3
+    assert found.again > 0
