@@ -11,7 +11,7 @@ from segue import open_store
 from segue.core.contracts import Accept, Adapter, Cursor
 from segue.core.lanes import Identity
 from segue.errors import Disconnected, Invalid
-from segue.runtime.connections import Line, Reach
+from segue.runtime.connections import Line, Reach, wait_after
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, GatewaySettings
 from segue.testing.adapters import FakeAdapter
@@ -143,3 +143,13 @@ async def test_a_connection_that_any_replica_may_have_keeps_no_place(tmp_path: P
     assert isinstance(adapter, Keeping)
     async with running(tmp_path, adapter):
         assert "can't be kept" in str(await kept)
+
+
+def test_it_waits_longer_each_time_until_a_connection_was_worth_the_wait() -> None:
+    waits = [0.1]
+    for lasted in (0.0, 0.0, 0.0, 4.0, 6.0, 0.0):
+        waits.append(wait_after(waits[-1], lasted))
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 0.1, 0.2]
+    # One that breaks off again and again isn't called more often than it holds.
+    assert wait_after(20.0, 15.0) == 30.0
+    assert wait_after(30.0, 31.0) == 0.1

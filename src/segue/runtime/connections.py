@@ -20,7 +20,7 @@ from segue.store.replicas import Leased
 
 log = logging.getLogger(__name__)
 
-_LONGEST_WAIT = 30.0
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.1, 30.0
 _STEADY = 5.0
 """Seconds after which a connection that nothing came over is taken for a good one."""
 
@@ -85,7 +85,7 @@ class Intake:
         """Stay connected until cancelled; a connection that breaks is made again."""
         if not isinstance(self._adapter, Pulls):
             return
-        wait = 0.1
+        wait = _SHORTEST_WAIT
         while True:
             cursor = await self._hold()
             if cursor is None:
@@ -106,7 +106,7 @@ class Intake:
             finally:
                 steady.cancel()
                 await self._leave()
-            wait = 0.1 if loop.time() - started > _LONGEST_WAIT else min(wait * 2, _LONGEST_WAIT)
+            wait = wait_after(wait, loop.time() - started)
             await asyncio.sleep(wait)
 
     async def _take(self, arrived: Arrival | Letter) -> Accepted:
@@ -141,6 +141,11 @@ class Intake:
         adapter = self._adapter
         if adapter.connection is Connection.ONE:
             await self._store.write(replicas.leave_connection, adapter.platform, adapter.account, self._replica.id)
+
+
+def wait_after(before: float, lasted: float) -> float:
+    """Seconds until a connection that broke is made again: longer each time, unless it was worth the wait before it."""
+    return _SHORTEST_WAIT if lasted > max(before, _STEADY) else min(before * 2, _LONGEST_WAIT)
 
 
 class _Kept:
