@@ -139,7 +139,7 @@ class Everywhere:
         between = self.town.between
         polls = [body for method, body in between.calls if method == "getUpdates"]
         had = max((int(body["offset"]) for body in polls if "offset" in body), default=0)
-        answered = {token for reply in await self._replies("telegram") for token in _TOKEN.findall(reply)}
+        answered = set(await self._answered("telegram"))
         for update in between.told:
             if update["update_id"] >= had or update["message"].get("text") in answered:
                 between.tell(update)
@@ -147,7 +147,7 @@ class Everywhere:
 
     async def _something_answered(self) -> bool:
         """Whether there is anything on Telegram that may be told again."""
-        return any(map(_TOKEN.search, await self._replies("telegram")))
+        return bool(await self._answered("telegram"))
 
     async def _said_on_telegram(self) -> str:
         return f"nothing is answered on Telegram: {await self._replies('telegram')}"
@@ -185,12 +185,12 @@ class Everywhere:
             await asyncio.sleep(0.2)
 
     async def _unanswered(self) -> list[str]:
-        return [
-            text
-            for place in PLACES
-            for text in self.said[place]
-            if text not in [token for reply in await self._replies(place) for token in _TOKEN.findall(reply)]
-        ]
+        answered = {place: set(await self._answered(place)) for place in PLACES}
+        return [text for place in PLACES for text in self.said[place] if text not in answered[place]]
+
+    async def _answered(self, place: str) -> list[str]:
+        """What the agent's replies in a place answer, in their order."""
+        return [token for reply in await self._replies(place) for token in _TOKEN.findall(reply)]
 
     async def _replies(self, place: str) -> list[str]:
         if place == "page":
@@ -201,7 +201,7 @@ class Everywhere:
         """What was lost, doubled, out of order or mixed up: in each place, on the page, and in the record."""
         wrong = [f"lost: {text}" for text in await self._unanswered()]
         for place in PLACES:
-            replied = [token for reply in await self._replies(place) for token in _TOKEN.findall(reply)]
+            replied = await self._answered(place)
             wrong += [f"doubled in {place}: {token}" for token, count in Counter(replied).items() if count > 1]
             wrong += [f"mixed into {place}: {token}" for token in replied if not token.startswith(place)]
             if replied != sorted(replied, key=_number):
