@@ -91,7 +91,7 @@ class Stream:
                 except Fenced:
                     return
                 except (SendError, TimeoutError) as error:
-                    log.info("a reply can't be shown while it is written: %s", error)
+                    log.info("a reply can't be shown while it is written: %s", str(error) or "no answer came in time")
             await asyncio.sleep(_PACE)
 
     async def _call(self, adapter: Adapter, edits: EditsMessages, address: Address, text: str) -> None:
