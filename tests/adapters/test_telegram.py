@@ -168,7 +168,6 @@ def test_a_topic_in_a_private_chat_is_a_place_of_its_own() -> None:
         {"text": None, "new_chat_members": [SELF]},
         {"text": None, "pinned_message": message()},
         {"text": None, "forum_topic_created": {"name": "Plans", "icon_color": 1}},
-        {"text": None, "migrate_to_chat_id": -100},
     ],
 )
 def test_bots_channels_and_what_nobody_wrote_are_no_arrivals(more: dict[str, Any]) -> None:
@@ -221,9 +220,17 @@ async def test_garbage_is_a_letter(garbage: Any, there: tuple[Between, Telegram]
 
 async def test_a_group_that_became_another_is_the_same_place(there: tuple[Between, Telegram]) -> None:
     inbox, adapter = Inbox(), there[1]
-    await adapter.take(update(chat=GROUP, text=None, migrate_from_chat_id=-77), inbox.accept)
-    await adapter.take({**update(chat=GROUP), "update_id": 901}, inbox.accept)
-    assert inbox.arrivals[-1].chat_aliases == ("-77",)
+    old = {"id": -77, "type": "group", "title": "Kitchen"}
+    await adapter.take(update(chat=old, text=None, migrate_to_chat_id=GROUP["id"]), inbox.accept)
+    became = update(chat=GROUP, text=None, sender_chat=GROUP, migrate_from_chat_id=-77)
+    await adapter.take({**became, "update_id": 901}, inbox.accept)
+    await adapter.take({**update(chat=GROUP, message_id=8), "update_id": 902}, inbox.accept)
+    assert [(said.place.address.chat, said.chat_aliases) for said in inbox.arrivals] == [
+        ("-77", (THERE.chat,)),
+        (THERE.chat, ("-77",)),
+        (THERE.chat, ("-77",)),
+    ]
+    assert inbox.texts == ["", "", "hello"]
 
 
 # Files
@@ -433,6 +440,27 @@ async def test_a_group_that_became_another_is_written_to_there(there: tuple[Betw
     await adapter.send(a_delivery("again", old))
     assert [seen.text for seen in between.read(THERE)] == ["hello", "again"]
     assert [body["chat_id"] for _, body in between.calls] == ["-77", THERE.chat, THERE.chat]
+
+
+@pytest.mark.parametrize("call", ["typing", "open_thread"])
+async def test_whatever_is_called_first_finds_the_group_that_became_another(
+    there: tuple[Between, Telegram], call: str
+) -> None:
+    between, adapter = there
+    forum = await between.forum()
+
+    def moved(_method: str, body: dict[str, Any]) -> Any:
+        says = "Bad Request: group chat was upgraded to a supergroup chat"
+        parameters = {"migrate_to_chat_id": int(forum)}
+        return refusal(400, says, parameters=parameters) if body.get("chat_id") == "-77" else None
+
+    between.refuse = moved
+    old = Address("telegram", "bot", "", "-77")
+    if call == "typing":
+        await adapter.typing(old)
+    else:
+        assert (await adapter.open_thread(old, "Plans", "k")).chat == "-77"
+    assert [body["chat_id"] for _, body in between.calls] == ["-77", forum]
 
 
 async def test_telegrams_limits_are_kept_before_they_are_hit(there: tuple[Between, Telegram]) -> None:

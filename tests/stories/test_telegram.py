@@ -24,7 +24,7 @@ from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK
 from tests.served import PATIENCE, Served
-from tests.servers.crabline import BOT, TOKEN, Between, free_port, telegram
+from tests.servers.crabline import BOT, TOKEN, Between, free_port, refusal, telegram
 
 ANN, BEN = Address("telegram", "bot", "", "501"), Address("telegram", "bot", "", "502")
 
@@ -240,6 +240,48 @@ async def test_what_came_while_it_was_dead_comes_once_in_order(there: tuple[Betw
         await gateway.start()
         await until(lambda: lines(between, ANN)[-1] == "while away 2")
     assert lines(between, ANN) == ["hello", "while away 0", "while away 1", "while away 2"]
+
+
+@pytest.mark.parametrize("told", [{"to"}, {"from"}, {"to", "from"}])
+async def test_a_group_that_became_another_is_the_same_place_after_a_restart_though_nobody_spoke(
+    there: tuple[Between, str], tmp_path: Path, told: set[str]
+) -> None:
+    between, url = there
+    old = {"id": -77, "type": "group", "title": "Kitchen"}
+    new = {"id": int(await between.forum()), "type": "supergroup", "title": "Kitchen"}
+    group, supergroup = [Address("telegram", "bot", "", str(chat["id"])) for chat in (old, new)]
+    ann = {"id": 501, "is_bot": False, "first_name": "Ann"}
+    anonymous = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+
+    async def tell(chat: dict[str, Any], **more: Any) -> None:
+        def put(update: dict[str, Any]) -> dict[str, Any]:
+            ids = {key: update["message"][key] for key in ("message_id", "date")}
+            return {**update, "message": ids | {"chat": chat, "from": ann} | more}
+
+        await between.says(str(chat["id"]), "told", doctor=put)
+        newest = between.next_update - 1
+        await until(lambda: ("getUpdates", str(newest + 1)) in [(m, b.get("offset")) for m, b in between.calls])
+
+    def upgraded(_: str, body: dict[str, Any]) -> Any:
+        says = "Bad Request: group chat was upgraded to a supergroup chat"
+        known = {"migrate_to_chat_id": new["id"]}
+        return refusal(400, says, parameters=known) if body.get("chat_id") == "-77" else None
+
+    agent = ScriptedAgent(otherwise=lambda _: ["Yes?"])
+    async with running(tmp_path, url, agent):
+        await tell(old, text="hello")
+        await tell(old, text="/title Tea")
+        await between.shows(group, "This session is called Tea.")
+        if "to" in told:
+            await tell(old, migrate_to_chat_id=new["id"])
+        if "from" in told:
+            await tell(new, migrate_from_chat_id=-77, sender_chat=new, **{"from": anonymous})
+    between.refuse = upgraded
+    async with running(tmp_path, url, agent):
+        await tell(new, text="/title")
+        await between.shows(supergroup, "Tea")
+    assert (texts(between, group), texts(between, supergroup)) == (["Yes?", "This session is called Tea."], ["Tea"])
+    assert len(agent.works) == 1
 
 
 @pytest.mark.parametrize("call", ["sendMessage", "editMessageText"])

@@ -150,6 +150,7 @@ class Arrival(Value, frozen=True):
     """The platform's own id of the message."""
     speaker: Speaker
     parts: Parts
+    """What was said; nothing, if only the place and its ids are to be remembered."""
     at: Moment
     seen_as: tuple[str, ...] = ()
     """Keys that tell a redelivery, beside the message id."""

@@ -118,6 +118,8 @@ class Inbox:
                 if verdict.notice:
                     yield from self._say(arrival, Answer(verdict.notice), trace, at)
                 return Handled("refused")
+            if not arrival.parts:
+                return Handled("nothing was said")
             command = parse(plain_text(arrival.parts))
             if isinstance(command, Command):
                 request = Request(command, arrival, met, lane, verdict.standing, trace, at)

@@ -160,16 +160,16 @@ class Telegram:
                 log.info("a button stays pressed: %s", type(error).__name__)
 
     def _remember(self, update: Update) -> None:
-        message = update.message
-        if message is not None and message.migrate_from_chat_id:
-            self._moved[str(message.migrate_from_chat_id)] = str(message.chat.id)
+        if update.message is not None and update.message.became:
+            old, new = update.message.became
+            self._moved[old] = new
 
     async def _whole(self, heard: Heard) -> Arrival:
-        """An arrival with its files, and with the id that its group had before."""
+        """An arrival with its files, and with the other id of a group that became a supergroup."""
         arrival = heard.arrival
         parts = [await self._part(file) for file in heard.attachments]
         chat = arrival.place.address.chat
-        aliases = tuple(old for old, new in self._moved.items() if new == chat)
+        aliases = tuple(old if new == chat else new for old, new in self._moved.items() if chat in {old, new})
         return msgspec.structs.replace(arrival, parts=(*arrival.parts, *parts), chat_aliases=aliases)
 
     async def _part(self, file: Attachment) -> Part:
@@ -233,15 +233,17 @@ class Telegram:
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, for five seconds."""
-        chat, thread = self._chat(address), _thread(address)
-        await sent(self._api.send_chat_action(chat, ChatAction.TYPING, message_thread_id=thread))
+        thread = _thread(address)
+        await self._to(
+            address, lambda chat: self._api.send_chat_action(chat, ChatAction.TYPING, message_thread_id=thread)
+        )
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Open a topic; only this object remembers which key it was for."""
         if key not in self._opened:
             name = title.strip()[:_LONGEST_TITLE] or "Session"
             try:
-                topic = await sent(self._api.create_forum_topic(self._chat(parent), name))
+                topic = await self._to(parent, lambda chat: self._api.create_forum_topic(chat, name))
             except SendNever as error:
                 where = "this group: its settings turn them on, and the bot must be an admin who may manage them"
                 if not parent.chat.startswith("-"):

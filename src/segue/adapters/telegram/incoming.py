@@ -1,7 +1,8 @@
 """Updates as Telegram sends them, read into arrivals.
 
 Only what is needed is read. What a chat can hold and nobody here understands is a letter; what isn't somebody's message
-to others (who joined, what was pinned, a topic's new name) is nothing.
+to others (who joined, what was pinned, a topic's new name) is nothing. Only a group's new id is remembered
+though nobody spoke.
 """
 
 from __future__ import annotations
@@ -117,6 +118,14 @@ class Message(Value, frozen=True):
     contact: Contact | None = None
     forum_topic_created: Topic | None = None
     migrate_from_chat_id: int = 0
+    migrate_to_chat_id: int = 0
+
+    @property
+    def became(self) -> tuple[str, str] | None:
+        """The id that this group had and the one that it has, if this is where it became a supergroup."""
+        if self.migrate_to_chat_id:
+            return str(self.chat.id), str(self.migrate_to_chat_id)
+        return (str(self.migrate_from_chat_id), str(self.chat.id)) if self.migrate_from_chat_id else None
 
     @property
     def words(self) -> str:
@@ -195,7 +204,7 @@ def read(update: Update, raw: Mapping[str, Any], account: str, me: Me, at: Momen
     if text is None:
         return None
     files = tuple(message.attachments)
-    if not text and not files:
+    if not text and not files and not message.became:
         sent = raw["message" if update.message else "edited_message"]
         if foreign := next((kind for kind in _FOREIGN if kind in sent), ""):
             raise Invalid(foreign, "messages of this kind aren't understood", "Write it in words.")
