@@ -463,6 +463,39 @@ async def test_whatever_is_called_first_finds_the_group_that_became_another(
     assert [body["chat_id"] for _, body in between.calls] == ["-77", forum]
 
 
+async def test_a_topic_that_nobody_waited_for_is_the_one_that_is_asked_for_again(
+    there: tuple[Between, Telegram],
+) -> None:
+    between, adapter = there
+    forum = Address("telegram", "bot", "", await between.forum())
+    made, go_on = asyncio.Event(), asyncio.Event()
+
+    async def dawdle(_method: str, _body: dict[str, Any]) -> None:
+        made.set()
+        await go_on.wait()
+
+    between.taken = dawdle
+    impatient = asyncio.create_task(adapter.open_thread(forum, "Plans", "k"))
+    await made.wait()
+    impatient.cancel()
+    await asyncio.wait([impatient])
+    again = asyncio.create_task(adapter.open_thread(forum, "Plans", "k"))
+    go_on.set()
+    topic = await again
+    assert await adapter.open_thread(forum, "Plans", "k") == topic
+    assert [method for method, _ in between.calls] == ["createForumTopic"]
+
+
+async def test_a_topic_that_could_not_be_opened_is_tried_again(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    forum = Address("telegram", "bot", "", await between.forum())
+    between.refuse = lambda *_: refusal(400, "Bad Request: the chat is not a forum")
+    with pytest.raises(SendNever):
+        await adapter.open_thread(forum, "Plans", "k")
+    between.refuse = lambda *_: None
+    assert (await adapter.open_thread(forum, "Plans", "k")).thread
+
+
 async def test_telegrams_limits_are_kept_before_they_are_hit(there: tuple[Between, Telegram]) -> None:
     between, _ = there
     slow = Pace(chat=Rate(1, 100.0))

@@ -96,13 +96,15 @@ class Telegram:
         self._clock = clock
         self._limiter = Limiter()
         self._me: Me | None = None
-        self._opened: dict[str, Address] = {}
+        self._opened: dict[str, asyncio.Task[Address]] = {}
         self._moved: dict[str, str] = {}
         """Groups that became supergroups, and so have another id."""
         self._failed: Counter[str] = Counter()
 
     async def close(self) -> None:
         """Let go of the connections."""
+        for opening in self._opened.values():
+            opening.cancel()
         await self._api.hang_up()
 
     async def who(self) -> Me:
@@ -239,19 +241,31 @@ class Telegram:
         )
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
-        """Open a topic; only this object remembers which key it was for."""
-        if key not in self._opened:
-            name = title.strip()[:_LONGEST_TITLE] or "Session"
-            try:
-                topic = await self._to(parent, lambda chat: self._api.create_forum_topic(chat, name))
-            except SendNever as error:
-                where = "this group: its settings turn them on, and the bot must be an admin who may manage them"
-                if not parent.chat.startswith("-"):
-                    where = "private chats with this bot: @BotFather turns them on"
-                raise SendNever(f"There are no topics in {where}. ({error})") from error
-            thread = str(topic.message_thread_id)
-            self._opened[key] = Address(parent.platform, parent.account, parent.space, parent.chat, thread)
-        return self._opened[key]
+        """Open a topic; only this object remembers which key it was for, since Telegram lists no topics.
+
+        Whoever asks may stop waiting: it is opened all the same, and is the one that they get when they ask again.
+        """
+        opening = self._opened.get(key)
+        if opening is None:
+            opening = self._opened[key] = asyncio.create_task(self._open(parent, title))
+            opening.add_done_callback(lambda done: self._forget(key, done))
+        return await asyncio.shield(opening)
+
+    async def _open(self, parent: Address, title: str) -> Address:
+        name = title.strip()[:_LONGEST_TITLE] or "Session"
+        try:
+            topic = await self._to(parent, lambda chat: self._api.create_forum_topic(chat, name))
+        except SendNever as error:
+            where = "this group: its settings turn them on, and the bot must be an admin who may manage them"
+            if not parent.chat.startswith("-"):
+                where = "private chats with this bot: @BotFather turns them on"
+            raise SendNever(f"There are no topics in {where}. ({error})") from error
+        return Address(parent.platform, parent.account, parent.space, parent.chat, str(topic.message_thread_id))
+
+    def _forget(self, key: str, opening: asyncio.Task[Address]) -> None:
+        """Let a topic that couldn't be opened be tried again."""
+        if opening.cancelled() or opening.exception() is not None:
+            del self._opened[key]
 
     async def _write(self, delivery: Delivery, say: Callable[[int, str, str | None], Awaitable[T]]) -> T:
         """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
