@@ -24,6 +24,9 @@ from segue.runtime.settings import Streams
 from tests.drills import children, everywhere, handoffs, hostile_lanes, hostile_names, kills, labels, schedules, zombies
 from tests.postgres import ensure, folder
 
+Fresh = Callable[[], str]
+"""Makes a new database: what was said in one is a duplicate there."""
+
 
 class Drill(Value, frozen=True):
     """A drill: how far it is to go, what one round of it counts, and the round itself."""
@@ -31,57 +34,57 @@ class Drill(Value, frozen=True):
     target: int
     unit: str
     step: int
-    round: Callable[[str, int], str]
-    """Given a database and a seed; returns what is wrong, empty if nothing is."""
+    round: Callable[[Fresh, int], str]
+    """Given new databases and a seed; returns what is wrong, empty if nothing is."""
 
 
-def _kills(where: str, seed: int) -> str:
-    report = asyncio.run(kills.run(where, 100, seed))
+def _kills(fresh: Fresh, seed: int) -> str:
+    report = asyncio.run(kills.run(fresh(), 100, seed))
     return "" if report.clean else repr(report)
 
 
-def _labels(where: str, seed: int) -> str:
+def _labels(fresh: Fresh, seed: int) -> str:
     for point in labels.POINTS:
         sending = Sending.EDIT if point is Point.SEND_PLACED or seed % 2 else Sending.KEYED
         streams = Streams.LIVE if point.startswith("stream") else Streams.WHOLE
-        report = asyncio.run(labels.run(where, point, 2, seed, sending, streams))
+        report = asyncio.run(labels.run(fresh(), point, 2, seed, sending, streams))
         if not report.clean:
             return f"{point}: {report!r}"
     return ""
 
 
-def _children(where: str, seed: int) -> str:
+def _children(fresh: Fresh, seed: int) -> str:
     for point in children.LABELS:
-        report = asyncio.run(children.run(where, point, 4, seed))
+        report = asyncio.run(children.run(fresh(), point, 4, seed))
         if not report.clean:
             return f"{point}: {report!r}"
     return ""
 
 
-def _handoffs(where: str, seed: int) -> str:
-    found = asyncio.run(handoffs.run(where, 10, seed))
+def _handoffs(fresh: Fresh, seed: int) -> str:
+    found = asyncio.run(handoffs.run(fresh(), 10, seed))
     return "\n".join(found.wrong)
 
 
-def _zombies(where: str, seed: int) -> str:
-    found = asyncio.run(zombies.run(where, 10, seed))
+def _zombies(fresh: Fresh, seed: int) -> str:
+    found = asyncio.run(zombies.run(fresh(), 10, seed))
     return "" if found.report.clean and found.refused else repr(found)
 
 
-def _schedules(where: str, seed: int) -> str:
-    found = asyncio.run(schedules.run(where, 10, seed))
+def _schedules(fresh: Fresh, seed: int) -> str:
+    found = asyncio.run(schedules.run(fresh(), 10, seed))
     return "" if found.clean else repr(found)
 
 
-def _lanes(_where: str, seed: int) -> str:
+def _lanes(_fresh: Fresh, seed: int) -> str:
     return "\n".join(map(ascii, hostile_lanes.run(seed, 100_000)))
 
 
-def _names(_where: str, seed: int) -> str:
+def _names(_fresh: Fresh, seed: int) -> str:
     return "\n".join(hostile_names.run(seed, 10_000))
 
 
-def _everywhere(_where: str, seed: int) -> str:
+def _everywhere(_fresh: Fresh, seed: int) -> str:
     try:
         found = asyncio.run(everywhere.run(300.0, seed))
     except pytest.skip.Exception as missing:
@@ -109,8 +112,8 @@ DRILLS = {
 
 
 @contextmanager
-def _database(name: str) -> Iterator[Callable[[], str]]:
-    """A new database for each round."""
+def _database(name: str) -> Iterator[Fresh]:
+    """New databases, as many as there are asked for."""
     if name.endswith("postgres"):
         with folder() as home:
             server = ensure(home)
@@ -145,7 +148,7 @@ def main() -> int:
         with _database(name) as fresh:
             while counts.get(name, 0) < drill.target and time.monotonic() < deadline:
                 seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
-                wrong = drill.round(fresh(), seed)
+                wrong = drill.round(fresh, seed)
                 if wrong:
                     _say(f"{name}: seed {seed}: {wrong}")
                     return 1
