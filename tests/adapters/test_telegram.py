@@ -585,6 +585,16 @@ async def called() -> AsyncIterator[TelegramByWebhook]:
 PROOF = {HEADER: secret_of(Secret(TOKEN), "bot")}
 
 
+async def test_an_address_that_telegram_will_not_call_is_told(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    told = TelegramByWebhook("bot", Secret(TOKEN), Shelf(), adapter._base, webhook="https://segue.example.org")
+    refused = refusal(400, "Bad Request: bad webhook: Failed to resolve host")
+    between.refuse = lambda method, _: refused if method == "setWebhook" else None
+    with pytest.raises(Disconnected, match=r"won't call https://segue.example.org/in/telegram/bot: .*resolve host"):
+        await told.arrivals(Inbox().accept, Bookmark())
+    await told.close()
+
+
 async def test_an_update_with_the_secret_is_taken_in(called: TelegramByWebhook) -> None:
     inbox = Inbox()
     app = called.webhook(inbox.accept)

@@ -339,9 +339,11 @@ class TelegramByWebhook(Telegram):
         """Tell Telegram where to call, and see to it that it does; one call at a time keeps the order."""
         del accept
         await self.who()
-        await reached(
-            self._api.set_webhook(self._url, secret_token=self._secret, allowed_updates=UPDATES, max_connections=1)
-        )
+        told = self._api.set_webhook(self._url, secret_token=self._secret, allowed_updates=UPDATES, max_connections=1)
+        try:
+            await reached(told)
+        except BadRequest as error:
+            raise Disconnected(f"Telegram won't call {self._url}: {error.message}.") from error
         since = self._clock()
         while True:
             await cursor.keep("")
