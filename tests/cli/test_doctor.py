@@ -152,3 +152,4 @@ async def test_an_account_that_cannot_be_reached_is_told(tmp_path: Path) -> None
         assert (await here.end())[0] == 0
     assert code == 1, out
     assert "isn't connected: nobody answers at http://127.0.0.1:1. It is tried again by itself." in out
+    assert "isn't connected: nobody answers at http://127.0.0.1:1. See its log." in out

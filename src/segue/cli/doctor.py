@@ -155,12 +155,14 @@ async def _gateway(folder: Path) -> list[Finding]:
     told = health.json()
     accounts = [_account(name, str(says)) for name, says in sorted(told.get("accounts", {}).items())]
     if health.status_code != 200:
-        problems = " ".join(told.get("problems", [])) or f"it answers {health.status_code}."
+        problems = (
+            " ".join(f"{one.rstrip('.')}." for one in told.get("problems", [])) or f"it answers {health.status_code}."
+        )
         return [Finding("gateway", State.WRONG, problems, "See its log."), *accounts]
     return [Finding("gateway", State.FINE, f"it runs, and answers at {folder / SOCKET}"), *accounts]
 
 
 def _account(name: str, says: str) -> Finding:
     if says.startswith(Reach.BROKEN):
-        return Finding(name, State.WRONG, f"{says}.", "It is tried again by itself.")
+        return Finding(name, State.WRONG, f"{says.rstrip('.')}.", "It is tried again by itself.")
     return Finding(name, State.FINE, says)
