@@ -16,12 +16,12 @@ from segue.errors import SegueError
 
 def meet(keys: type[MeetsPeople], answers: Mapping[str, str], link: str, wait: int) -> Met:
     """Wait until somebody writes who says that it was they; raises `SegueError` when nobody does."""
-    click.echo(f"Now open {link} and press Start, or write something there.")
-    if sys.stdout.isatty():
-        click.echo(qr(link))
-    click.echo("Waiting for you there. Ctrl-C ends it.")
     after = ""
     try:
+        click.echo(f"Now open {link} and press Start, or write something there.")
+        if sys.stdout.isatty():
+            click.echo(qr(link))
+        click.echo("Waiting for you there. Ctrl-C ends it.")
         while True:
             met = asyncio.run(_met(keys, answers, after, wait))
             if click.confirm(f"{printable(met.name)} wrote. Is this you?"):
