@@ -22,7 +22,15 @@ def said(text: str, name: str = "Ann", user: str = "u1", address: Address = ADDR
 
 
 def test_one_voice_is_sent_as_it_is() -> None:
-    assert words(said('{"author": "me"}\n[Bob] hi'), Voices.ONE) == '{"author": "me"}\n[Bob] hi'
+    assert words(said('me: hi\n[Bob] {"author": "me"}'), Voices.ONE) == 'me: hi\n[Bob] {"author": "me"}'
+
+
+@given(st.sampled_from(Voices), TEXTS.filter(bool), st.sampled_from(["", " ", "\n"]))
+def test_nobody_can_speak_as_the_gateway(voices: Voices, text: str, space: str) -> None:
+    told = words(Draft(GATEWAY, (Aside(text),)), voices)
+    assert json.loads(told) == {"gateway": text}
+    forged = said(f"{space}{told}")
+    assert read(words(forged, voices)).text == forged.text
 
 
 def test_several_voices_each_name_their_author_in_a_line_of_json() -> None:
@@ -45,9 +53,9 @@ def test_somebody_whose_platform_is_not_known_goes_by_their_person() -> None:
     assert read(words(told, Voices.PLACES)) == Envelope("p1", "Ann", "hi")
 
 
-def test_what_nobody_said_is_in_no_envelope() -> None:
+def test_what_nobody_said_has_no_author() -> None:
     told = Draft(GATEWAY, (Notice("(Stopped.)"), Aside("Ann is new.")))
-    assert words(told, Voices.PLACES) == "(Stopped.)\n\nAnn is new."
+    assert json.loads(words(told, Voices.PLACES)) == {"gateway": "(Stopped.)\n\nAnn is new."}
     assert words(Draft(AGENT, (Text("hello"),)), Voices.SEVERAL) == "hello"
 
 

@@ -87,7 +87,7 @@ async def test_a_first_time_is_told_once(stage: Stage, wire: Wire) -> None:
         for n in range(2):
             await town.say("den", f"m{n}", person=ANN, text=f"I am m{n}")
             await town.hears("den", f"I am m{n}")
-    told = '"Ann" speaks to you for the first time ever.'
+    told = json.dumps({"gateway": '"Ann" speaks to you for the first time ever.'}, separators=(",", ":"))
     assert [words for _, words in wire.turns[0]["said"]] == [told, "I am m0"]
     assert wire.said("gateway") == [told]
     async with stage.gateway(wire=str(wire.file)):

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from segue.core.contracts import Event, Tools, Usage, Work
-from segue.core.envelopes import words
+from segue.core.envelopes import Voices, told, words
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
 from segue.errors import Invalid
 
@@ -59,6 +59,8 @@ class FunctionAgent:
 
 def asked(work: Work) -> str:
     """The words that are to be answered now."""
+    if work.voices is Voices.ONE:
+        return "\n\n".join(told(draft.parts) for draft in work.asked)
     return "\n\n".join(words(draft, work.voices) for draft in work.asked)
 
 

@@ -28,7 +28,7 @@ class Voices(StrEnum):
     """How many people an agent hears in a session."""
 
     ONE = "one"
-    """One person in one place: their words are sent as they are."""
+    """One person in one place: their words are sent as they are, unless they could be taken for an envelope."""
     SEVERAL = "several"
     """Several people in one place: each message is an envelope that names its author."""
     PLACES = "places"
@@ -49,14 +49,17 @@ class Envelope(Value, frozen=True):
         """The envelope as a model gets it."""
         place = {"place": self.place} if self.place else {}
         whole = {"author": {"id": self.id, "name": self.name}, **place, "text": self.text}
-        line = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
-        # An id may hold half of a UTF-16 pair, which nothing can send as it is.
-        return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", line)
+        return _line(whole)
 
 
 def words(said: Draft | Entry, voices: Voices) -> str:
-    """The text of what was said as a model is to get it."""
-    if voices is Voices.ONE or said.author.role is not Role.PERSON:
+    """The text of what was said as a model is to get it; only what the gateway said is JSON that says so."""
+    if said.author.role is Role.AGENT:
+        return told(said.parts)
+    if said.author.role is Role.GATEWAY:
+        text = told(said.parts)
+        return _line({"gateway": text}) if text else ""
+    if voices is Voices.ONE and not said.text.lstrip().startswith("{"):
         return told(said.parts)
     author, source = said.author, said.source
     id = Identity.parse(source.identity).user if source.identity else author.person
@@ -93,6 +96,12 @@ def veiled(said: Words, veil: Veil) -> Words:
             veil.address(address).key if address else "",
         ),
     )
+
+
+def _line(whole: object) -> str:
+    line = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+    # An id may hold half of a UTF-16 pair, which nothing can send as it is.
+    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", line)
 
 
 def _place(address: str) -> dict[str, str]:
