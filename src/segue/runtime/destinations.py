@@ -102,11 +102,7 @@ class Destinations:
     def nothing(self) -> str:
         """What to do where there is no place to go to."""
         alone = all(isinstance(adapter, Local) for adapter in self._adapters.values())
-        return (
-            _SERVE
-            if alone
-            else "There is no place to go to. Name a home with /home in a chat, or /link yourself there."
-        )
+        return _SERVE if alone else "No home is named yet. Type /home in a chat to make it one, or link yourself there."
 
     def _on(
         self, platform: str, account: str, chat: str, person: PersonId, standing: Standing, origin: Address
