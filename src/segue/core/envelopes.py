@@ -57,14 +57,21 @@ def words(said: Draft | Entry, voices: Voices) -> str:
     if said.author.role is Role.AGENT:
         return told(said.parts)
     if said.author.role is Role.GATEWAY:
-        text = told(said.parts)
-        return _line({"gateway": text}) if text else ""
+        return _carried(said.parts)
     if voices is Voices.ONE and not said.text.lstrip().startswith("{"):
         return told(said.parts)
     author, source = said.author, said.source
     id = Identity.parse(source.identity).user if source.identity else author.person
     place = _place(source.address) if voices is Voices.PLACES else {}
     return Envelope(id, clean_name(author.name), said.text, place).write()
+
+
+def _carried(parts: Parts) -> str:
+    """What no person said: the gateway's own words say so, what it passes on from other sessions can't."""
+    text = told(parts)
+    if any(isinstance(part, Aside | Summary) for part in parts):
+        return _line({"gateway": text})
+    return Envelope("", "", text).write() if text.lstrip().startswith("{") else text
 
 
 def told(parts: Parts) -> str:
