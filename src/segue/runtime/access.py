@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from segue.core.access import MAY, Action, Facts, Standing, action_of, standing_of
+from segue.core.access import Action, Facts, Standing, action_of, authorize, standing_of
 from segue.core.codes import RANDOMNESS, make_code
 from segue.core.commands import Command, parse
 from segue.core.contracts import Driver, Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, account_key
 from segue.core.messages import Arrival, Speaker, plain_text
 from segue.core.values import Moment, Value
-from segue.errors import Refusal
+from segue.errors import Refused
 from segue.runtime.settings import AccountSettings, GatewaySettings
 from segue.store import access
 from segue.store.persons import Met
@@ -72,7 +72,11 @@ class Access:
         standing = standing_of(Facts(met.person.id, found.host, known or found.granted, found.owner))
         if standing is Standing.STRANGER:
             return (yield from self._strange(arrival, met, command, at))
-        return Pass(standing) if standing in MAY[action] else Refuse(Refusal.NOT_ALLOWED.value)
+        try:
+            authorize(standing, action)
+        except Refused as refused:
+            return Refuse(str(refused))
+        return Pass(standing)
 
     def _speaks_for_host(self, speaker: Speaker) -> bool:
         platform, account = speaker.identity.platform, speaker.identity.account
