@@ -1,8 +1,17 @@
+from typing import NoReturn
+
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from segue.core.contracts import Accepted
+from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.messages import Arrival, Speaker, Text
 from segue.errors import StoreFull
+from segue.runtime.gateway import Gateway
 from segue.runtime.metrics import Metrics
+from segue.runtime.patience import Patient
+from segue.store.absent import Absent
+from segue.store.store import Store
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
@@ -68,3 +77,28 @@ def test_two_gateways_count_apart() -> None:
 def test_labels_name_no_person_chat_or_session() -> None:
     names = {name for _, labels in samples(busy()) for name, _ in labels}
     assert names == {"platform", "account", "outcome", "le"}
+
+
+async def test_what_the_store_could_not_do_is_counted_where_it_happens() -> None:
+    metrics, troubles = Metrics(), [StoreFull("full"), StoreFull("full")]
+
+    class Failing(Absent):
+        async def hint(self, topic: str) -> None:
+            if troubles:
+                raise troubles.pop()
+
+    await Patient(Failing(), metrics.store_failed).hint("turns")
+    assert figure(metrics, "segue_store_errors_total", outcome="StoreFull") == 2
+
+
+async def test_a_message_that_could_not_be_made_durable_is_counted_as_the_stores_failure() -> None:
+    class Full(Absent):
+        async def write(self, transaction: object, /, *args: object, **kwargs: object) -> NoReturn:
+            raise StoreFull("full")
+
+    gateway = Gateway(Store(Full()))
+    gateway._taking_in = True
+    address, speaker = Address("http", "alpha", chat="c1"), Speaker(Identity("http", "alpha", "u1"))
+    with pytest.raises(StoreFull):
+        await gateway.accept(Arrival(Place(address, Kind.DM), "m1", speaker, (Text("hello"),), 0.0))
+    assert figure(gateway.metrics, "segue_store_errors_total", outcome="StoreFull") == 1

@@ -86,7 +86,7 @@ class Gateway:
         self._clock = clock
         self._ids = ids or fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
-        self._patient = Patient(store.driver)
+        self._patient = Patient(store.driver, self.metrics.store_failed)
         self._replica = Replica(self._patient, self._ids, self.settings.lease)
         children = Children(self._patient, self._adapters, self.settings, clock, self._ids)
         self._messages = Messages(

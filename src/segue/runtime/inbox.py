@@ -12,7 +12,7 @@ from segue.core.messages import Arrival, plain_text
 from segue.core.moves import Actor, Resume, Why
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Invalid, Refused
+from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.access import Access, Refuse
 from segue.runtime.commands import Answer, Commands, Request
 from segue.runtime.logs import traced
@@ -61,6 +61,9 @@ class Inbox:
                 outcome = await self._take(arrival)
             except Invalid as error:
                 outcome = await self._bury(_letter(arrival, error))
+            except StoreError as error:
+                self._metrics.store_failed(error)
+                raise
         self._probe(Point.ACCEPT_COMMITTED)
         where = arrival if isinstance(arrival, Letter) else arrival.place.address
         self._metrics.accepted(where.platform, where.account, outcome)

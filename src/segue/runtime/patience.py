@@ -19,11 +19,16 @@ PASSING = (OutcomeUnknown, StoreFull, StoreLocked, StoreReadOnly, StoreUnreachab
 _SHORTEST, _LONGEST = 0.05, 1.0
 
 
+def _uncounted(_error: Exception) -> None:
+    """Nobody counts what the store couldn't do."""
+
+
 class Patient:
     """Runs transactions for as long as it takes; what it is waiting for can be seen."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, failed: Callable[[Exception], None] = _uncounted) -> None:
         self._driver = driver
+        self._failed = failed
         self.trouble = ""
         """Why the store can't now; empty while it can."""
         self.refused = 0
@@ -50,6 +55,7 @@ class Patient:
                 self.refused += 1
                 raise
             except PASSING as error:
+                self._failed(error)
                 if self.trouble != str(error):
                     log.warning("the store can't now, and is asked again: %s", error)
                 self.trouble = str(error)
