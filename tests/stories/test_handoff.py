@@ -315,3 +315,10 @@ async def test_it_goes_there_and_back_again(database: str) -> None:
         await thread.reads("This conversation goes on in slack.one. /resume brings it back here.")
         [lane] = await street.store.lanes_of(session.id)
         assert lane == Lane(back.address)
+
+
+async def test_where_no_home_is_named_the_way_to_one_is_told(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    async with street.opened(database):
+        await street.talks()
+        assert (await street.says("/handoff")).startswith("No home is named yet. Type /home in a chat")
