@@ -336,6 +336,40 @@ async def another_id_of_a_chat_and_a_message_there(s: Scene) -> tuple[Make, Make
     return s.settle("g", "second"), s.accept("bob", public("second"))
 
 
+async def two_chats(s: Scene) -> Lane:
+    """A second group that both speak in; bob's share of it."""
+    for person in (s.ann, s.bob):
+        await s.world.renew(await s.world.group(person, "second"), person, "share")
+    return await s.world.group(s.bob, "second")
+
+
+@pair
+async def a_merge_of_chats_and_a_move_in_the_one_that_goes(s: Scene) -> tuple[Make, Make]:
+    return s.settle("g", "second"), s.move(Renew(await two_chats(s), SessionId("new")), s.bob)
+
+
+@pair
+async def a_merge_of_chats_and_a_move_taken_back_in_the_one_that_goes(s: Scene) -> tuple[Make, Make]:
+    lane = await two_chats(s)
+    await s.world.renew(lane, s.bob)
+    last = await s.world.store.last_move(lane)
+    assert last is not None
+    return s.settle("g", "second"), lambda: moves.undo(last.id, Actor(s.bob.id), Limits(), "undo", LATER)
+
+
+@pair
+async def a_merge_of_chats_and_a_merge_of_people_who_speak_there(s: Scene) -> tuple[Make, Make]:
+    await two_chats(s)
+    return s.settle("g", "second"), s.link(s.ann, s.bob)
+
+
+@pair
+async def a_merge_of_chats_and_the_parting_of_people_who_spoke_there(s: Scene) -> tuple[Make, Make]:
+    await two_chats(s)
+    merge = await s.world.store.link(s.ann, s.bob)
+    return s.settle("g", "second"), lambda: persons.part(merge.id, s.bob.id, "part", LATER)
+
+
 @pair
 async def words_of_two_at_once(s: Scene) -> tuple[Make, Make]:
     return s.say(s.mine, "one"), s.say(s.mine, "two")

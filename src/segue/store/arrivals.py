@@ -137,6 +137,7 @@ def accept(
         new = bool((yield q.see(account=account, key=key, at=at))) and new
     if not new:
         return Duplicate()
+    yield from places.expect(arrival.place, arrival.chat_aliases)
     met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], at)
     lane, place, row = yield from _locate(arrival, settings, fresh, met.person, at)
     passed = yield from gate(arrival, met, lane)
@@ -176,7 +177,8 @@ def _locate(
     place = arrival.place
     lane, row = yield from _look(place, settings, person)
     if row is None or row[0] is None or arrival.chat_aliases:
-        # Only a lane that isn't known can be another id of one that is.
+        # Only a lane that isn't known can be another id of one that is. A person is held before a chat, as everywhere.
+        yield from _still(person)
         place = yield from places.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], at)
         lane, row = yield from _look(place, settings, person)
     if row is None or _described(row) != (place.kind, place.name, place.topic):
@@ -237,11 +239,16 @@ def _session(
 
 def _unmoved(lane: Lane, row: Row | None, person: Person) -> Transaction[None]:
     """Lock a lane that is to get a new session, unless a neighbour was first, or its person was merged meanwhile."""
-    if (yield from actors.hold(person.id)) != person.id:
-        raise Moved
+    yield from _still(person)
     yield q.lock_lane(lane=lane.key)
     [now] = yield q.bound(lane=lane.key)
     if tuple(now[:4]) != (tuple(row[:4]) if row else (None, None, None, None)):
+        raise Moved
+
+
+def _still(person: Person) -> Transaction[None]:
+    """Hold a person, unless they turned out to be somebody else meanwhile."""
+    if (yield from actors.hold(person.id)) != person.id:
         raise Moved
 
 

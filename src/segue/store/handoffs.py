@@ -85,7 +85,7 @@ def request(
     """Ask for a handoff of the session that a lane speaks to; raises `Refused` and changes nothing if it can't be."""
     by = yield from actors.hold(by)
     origin = yield from lanes.now(origin)
-    yield q.lock_lane(lane=origin.key)
+    yield from lanes.hold(origin)
     rows = yield q.bound(lane=origin.key)
     if not rows or rows[0][0] != session:
         raise Refused(Refusal.NOTHING_BOUND)
@@ -421,11 +421,11 @@ def _held(id: str) -> Transaction[Handoff]:
     """Hold a handoff with all that its end touches."""
     found = yield from read(id)
     yield from actors.hold(found.by)
-    touched = {(yield from lanes.now(found.origin)).key}
+    touched = {(yield from lanes.now(found.origin))}
     if found.lane is not None:
-        touched.add((yield from lanes.now(found.lane)).key)
-    for lane in sorted(touched):
-        yield q.lock_lane(lane=lane)
+        touched.add((yield from lanes.now(found.lane)))
+    for lane in sorted(touched, key=lambda lane: lane.key):
+        yield from lanes.hold(lane)
     sessions: set[str] = {found.session}
     if found.move is not None:
         sessions |= {step.before for step in (yield from moves.made_by(found.move)) if step.before is not None}

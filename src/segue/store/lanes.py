@@ -7,6 +7,7 @@ from segue.core.lanes import Address, Lane
 from segue.core.values import PersonId
 from segue.store import actors
 from segue.store.statements import q
+from segue.store.transactions import Moved
 
 
 def now(lane: Lane) -> Transaction[Lane]:
@@ -15,6 +16,22 @@ def now(lane: Lane) -> Transaction[Lane]:
     if lane.person:
         lane = Lane(lane.address, (yield from actors.now(PersonId(lane.person))))
     return lane
+
+
+def hold(lane: Lane) -> Transaction[bool]:
+    """Keep a lane as it is until the transaction ends; returns whether it was ever seen.
+
+    Whoever makes it another one locks it too: only now is it sure that it wasn't before.
+    """
+    seen = bool((yield q.lock_lane(lane=lane.key)))
+    if (yield from now(lane)) != lane:
+        raise Moved
+    return seen
+
+
+def hold_merges() -> Transaction[None]:
+    """Let nobody else merge chats or persons meanwhile: each makes lanes for what the other takes away."""
+    yield q.hold_name(name="merges")
 
 
 def settled(lane: Lane) -> Transaction[Lane]:

@@ -88,17 +88,14 @@ class AtWork(Enum):
 def check(move: Move, actor: Actor, limits: Limits) -> Transaction[None]:
     """Raise `Refused` if a move can't be made now; nothing changes either way."""
     actor = yield from actors.acting(actor)
-    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits)
-    plan(move, view)
+    move = yield from _in_lanes_of_now(move)
+    plan(move, (yield from _view(lanes_of(move), sessions_of(move), actor, limits)))
 
 
 def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment, within: str = "") -> Transaction[Moving]:
     """Make a move, or raise `Refused` and change nothing; `within` is the handoff that it is a step of."""
     actor = yield from actors.acting(actor)
-    go_on: dict[Lane, Lane] = {}
-    for lane in lanes_of(move):
-        go_on[lane] = yield from lanes.now(lane)
-    move = in_lanes(move, go_on)
+    move = yield from _in_lanes_of_now(move)
     view = yield from _view(lanes_of(move), sessions_of(move), actor, limits, within)
     changes = plan(move, view)
     if isinstance(move, Fork) and move.at and not (yield from transcripts.reaches(move.source, move.at)):
@@ -253,12 +250,19 @@ def bind(
     return SessionId(ended[0][0])
 
 
+def _in_lanes_of_now(move: Move) -> Transaction[Move]:
+    go_on: dict[Lane, Lane] = {}
+    for lane in lanes_of(move):
+        go_on[lane] = yield from lanes.now(lane)
+    return in_lanes(move, go_on)
+
+
 def _view(
     touched: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits, within: str = ""
 ) -> Transaction[View]:
     """Lock the lanes, what they speak to and the sessions named, and tell how they stand."""
     for lane in sorted(touched, key=lambda lane: lane.key):
-        if not (yield q.lock_lane(lane=lane.key)):
+        if not (yield from lanes.hold(lane)):
             raise Invalid(
                 "lane", f"{lane.key!r} has never been seen", "Open it first with `store.lane(place, person)`."
             )

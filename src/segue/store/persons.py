@@ -8,7 +8,7 @@ from segue.core.messages import Speaker
 from segue.core.moves import Why
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Invalid
-from segue.store import actors, moves, titles
+from segue.store import actors, lanes, moves, titles
 from segue.store.rows import person_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
@@ -67,6 +67,7 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
 
 def join(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
     """Two persons are one: the older stays, with all that both had."""
+    yield from lanes.hold_merges()
     rows = yield q.lock_persons(one=one, two=two)
     for person in (one, two):
         if person not in {id for id, _ in rows}:
@@ -95,6 +96,7 @@ def link(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Mome
 
 def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     """A merge was wrong: what each of the two began is theirs again, and lanes that didn't move since go back."""
+    yield from lanes.hold_merges()
     rows = yield q.merge(merge=merge)
     if not rows:
         raise Invalid("merge", f"{merge!r} doesn't hold", "List the merges that do with `store.merges(person)`.")

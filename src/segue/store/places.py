@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from segue.core.contracts import Transaction
 from segue.core.lanes import Address, Kind, Lane, Place, Rules, account_key, lane_of
 from segue.core.values import Moment, PersonId, Value
-from segue.store import actors, moves
+from segue.store import actors, lanes, moves
 from segue.store.statements import q
+from segue.store.transactions import Moved
 
 
 class Home(Value, frozen=True):
@@ -23,6 +24,7 @@ def lane(
     place: Place, aliases: Sequence[str], person: PersonId, rules: Rules, merge: str, at: Moment
 ) -> Transaction[Lane]:
     """The lane that a person speaks in at a place, remembered."""
+    yield from expect(place, aliases)
     person = yield from actors.hold(person)
     place = yield from settle(place, aliases, person, merge, at)
     if not place.opened and (yield from opened(place.address)):
@@ -30,13 +32,17 @@ def lane(
     return (yield from moves.see(place, lane_of(place, person, rules).person, at))
 
 
+def expect(place: Place, aliases: Sequence[str]) -> Transaction[None]:
+    """If two chats turn out to be one, keep other merges away before anybody is held: no two wait for each other."""
+    if aliases and len((yield from _chats(_keys(place.address, aliases)))) > 1:
+        yield from lanes.hold_merges()
+
+
 def settle(place: Place, aliases: Sequence[str], by: PersonId, merge: str, at: Moment) -> Transaction[Place]:
     """The place under the id that its chat was first known by; other ids of the chat become aliases of that one."""
-    address = place.address
-    ids = [id for id in dict.fromkeys((address.chat, *aliases)) if id]
-    if not ids:
+    address, keys = place.address, _keys(place.address, aliases)
+    if not keys:
         return place
-    keys = [Address(address.platform, address.account, address.space, id).key for id in ids]
     known = yield from _known(keys)
     first = min(known, key=lambda key: (known[key] is None, known[key] or 0.0))
     if len(known) > 1:
@@ -88,20 +94,34 @@ def people(address: Address) -> Transaction[dict[PersonId, str]]:
     return found
 
 
+def _keys(address: Address, aliases: Sequence[str]) -> list[str]:
+    """A chat, by each of its ids."""
+    ids = [id for id in dict.fromkeys((address.chat, *aliases)) if id]
+    return [Address(address.platform, address.account, address.space, id).key for id in ids]
+
+
 def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
     """What some ids of a chat stand for, and since when that is known; held, so that no lane opens there meanwhile."""
-    held: set[str] = set()
-    known: dict[str, Moment | None] = dict.fromkeys(keys)
-    while not held >= known.keys():
-        for key in sorted(known.keys() - held):
-            yield q.hold_name(name=key)
-        held |= known.keys()
-        known = {}
-        for key in keys:
-            rows = yield q.alias(alias=key)
-            stands_for = rows[0][0] if rows else key
-            [(known[stands_for],)] = yield q.chat_since(chat=stands_for, after=_after(stands_for))
+    chats = yield from _chats(keys)
+    if len(chats) > 1:
+        yield from lanes.hold_merges()
+    for key in sorted({*keys, *chats}):
+        yield q.hold_name(name=key)
+    if (yield from _chats(keys)) != chats:
+        raise Moved
+    known: dict[str, Moment | None] = {}
+    for chat in chats:
+        [(known[chat],)] = yield q.chat_since(chat=chat, after=_after(chat))
     return known
+
+
+def _chats(keys: Sequence[str]) -> Transaction[list[str]]:
+    """The chats that some ids stand for, each once."""
+    chats: dict[str, None] = {}
+    for key in keys:
+        rows = yield q.alias(alias=key)
+        chats[rows[0][0] if rows else key] = None
+    return list(chats)
 
 
 def _after(chat: str) -> str:
