@@ -6,6 +6,7 @@ from there; a round that finds something wrong is printed with its seed and ends
 
 import argparse
 import asyncio
+import fcntl
 import json
 import os
 import sys
@@ -129,6 +130,19 @@ def _kept() -> Path:
     return cache / "drills.json"
 
 
+def _count(name: str, more: int) -> int:
+    """Add to what a drill has counted; others may count at the same time."""
+    with _kept().open("a+") as kept:
+        fcntl.flock(kept, fcntl.LOCK_EX)
+        kept.seek(0)
+        counts: dict[str, int] = json.loads(kept.read() or "{}")
+        counts[name] = counts.get(name, 0) + more
+        if more:
+            kept.truncate(0)
+            kept.write(json.dumps(counts))
+        return counts[name]
+
+
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -141,20 +155,18 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=8.0, help="for each drill")
     parser.add_argument("--seed", type=int, default=None, help="repeat one round")
     options = parser.parse_args()
-    counts: dict[str, int] = json.loads(_kept().read_text()) if _kept().exists() else {}
     for name in options.names or DRILLS:
-        drill = DRILLS[name]
+        drill, counted = DRILLS[name], _count(name, 0)
         deadline = time.monotonic() + options.minutes * 60
         with _database(name) as fresh:
-            while counts.get(name, 0) < drill.target and time.monotonic() < deadline:
+            while counted < drill.target and time.monotonic() < deadline:
                 seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
                 wrong = drill.round(fresh, seed)
                 if wrong:
                     _say(f"{name}: seed {seed}: {wrong}")
                     return 1
-                counts[name] = counts.get(name, 0) + drill.step
-                _kept().write_text(json.dumps(counts))
-        _say(f"{name}: {counts.get(name, 0):,} of {drill.target:,} {drill.unit}, nothing wrong")
+                counted = _count(name, drill.step)
+        _say(f"{name}: {counted:,} of {drill.target:,} {drill.unit}, nothing wrong")
     return 0
 
 
