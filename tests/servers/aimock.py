@@ -31,8 +31,8 @@ def says(content: str, to: str = "", **more: Any) -> Fixture:
 def calls(name: str, arguments: object, to: str, **more: Any) -> Fixture:
     """A tool that it calls, as long as this turn has no result."""
     call = {"name": name, "arguments": json.dumps(arguments), "id": f"call_{name}"}
-    response = {"toolCalls": [call], **more}
-    return {"match": {"userMessage": to, "hasToolResult": False}, "response": response}
+    match = {"userMessage": to, "hasToolResult": False, **more.pop("match", {})}
+    return {"match": match, "response": {"toolCalls": [call], **more}}
 
 
 class Aimock:

@@ -54,6 +54,8 @@ from segue.errors import Invalid
 
 _PASSES = (ModelConnectionError, ModelRateLimitError, ModelServerError, ModelUnavailableError)
 """Trouble that passes by itself."""
+_GARBAGE = (ModelAPIError, UnexpectedModelBehavior)
+"""What is raised for a response that nobody can read; those below them say that something was refused."""
 _LONGEST_WAIT = 30.0
 _ANY = SchemaValidator(core_schema.any_schema())
 """The gateway checks the arguments of its tools itself."""
@@ -246,7 +248,7 @@ def _cost(response: ModelResponse) -> float | None:
 
 def _passes(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
     """Whether the same request may work in a moment: garbage may be better then, what was refused stays refused."""
-    return isinstance(error, _PASSES) or type(error) is UnexpectedModelBehavior
+    return isinstance(error, _PASSES) or type(error) in _GARBAGE
 
 
 def _wait(error: ModelAPIError | UnexpectedModelBehavior, failed: int) -> float:
