@@ -22,7 +22,18 @@ from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.core.values import Value
 from segue.runtime.settings import Streams
-from tests.drills import children, everywhere, handoffs, hostile_lanes, hostile_names, kills, labels, schedules, zombies
+from tests.drills import (
+    children,
+    everywhere,
+    handoffs,
+    hostile_lanes,
+    hostile_names,
+    kills,
+    labels,
+    power,
+    schedules,
+    zombies,
+)
 from tests.postgres import ensure, folder
 
 Fresh = Callable[[], str]
@@ -85,6 +96,10 @@ def _names(_fresh: Fresh, seed: int) -> str:
     return "\n".join(hostile_names.run(seed, 10_000))
 
 
+def _power(_fresh: Fresh, seed: int) -> str:
+    return "\n".join(power.run(500, seed).wrong)
+
+
 def _everywhere(_fresh: Fresh, seed: int) -> str:
     try:
         found = asyncio.run(everywhere.run(300.0, seed))
@@ -106,6 +121,7 @@ DRILLS = {
     "zombies-postgres": Drill(1_000, "freezes of four turns each", 10, _zombies),
     "schedules": Drill(1_000, "kills when work is due on SQLite", 10, _schedules),
     "schedules-postgres": Drill(1_000, "kills when work is due on PostgreSQL", 10, _schedules),
+    "power": Drill(20_000, "power cuts on SQLite", 500, _power),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -70,6 +71,7 @@ class File:
             try:
                 self._recognise(connection)
                 self._log_ahead(connection)
+                _sync_folder(self.path.parent)
                 self._migrate(connection, steps, probe)
                 connection.execute("pragma foreign_keys = on")
             except BaseException:
@@ -184,3 +186,18 @@ class File:
         probe(Point.MIGRATION_DONE)
         connection.execute("commit")
         probe(Point.MIGRATION_COMMITTED)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure of the names in a folder when the power goes.
+
+    SQLite does so for a log that it made itself, not for one that another process made and only looked at: that log's
+    name could go, and all that is in it with it.
+    """
+    # As for SQLite, it is no reason to stop if a file system doesn't let folders be synced.
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
