@@ -239,7 +239,7 @@ def test_every_request_of_its_docstring_is_tested_here() -> None:
 async def test_what_it_was_told_to_remember_outlasts_a_summary() -> None:
     words = ["hello", 'remember the "tea" is\nin the blue tin', "how are you?", "fine"]
     before = said([], *(draft for text in words for draft in (person(text), REPLY)))
-    text = await Builtin().summary(work("unused", transcript=before), "")
+    text = (await Builtin().summary(work("unused", transcript=before), "")).text
     assert "how are you" not in text
     summary = Draft(GATEWAY, (Summary(text, "contract", len(before)),))
     assert 'the "tea" is' in await ask("what do you remember?", summary)

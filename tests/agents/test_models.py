@@ -35,6 +35,13 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 HELLO = "Hello there, my friend. How are you today?"
+
+
+def tokens(given: int, made: int) -> dict[str, int]:
+    """What a request cost, in the words of every API."""
+    return {"prompt_tokens": given, "completion_tokens": made, "input_tokens": given, "output_tokens": made}
+
+
 KETTLE: dict[str, Any] = {"name": "kettle", "arguments": {"cups": 2}, "to": "use a tool", "reasoning": "They want tea."}
 FIXTURES: list[Fixture] = [
     {
@@ -47,14 +54,14 @@ FIXTURES: list[Fixture] = [
     calls(**KETTLE, finishReason="stop", match={"model": "gemini-2.5-flash"}),
     calls(**KETTLE),
     says("The tea is ready.", "use a tool"),
-    says("In short: tea.", "Sum up this conversation"),
+    says("In short: tea.", "Sum up this conversation", response={"usage": tokens(700, 7)}),
     says("I don't know.", "What did I say last"),
     says(
         HELLO,
         response={
             "reasoning": "They greet me.",
             "reasoningSignature": "c2lnbmVk",
-            "usage": {"prompt_tokens": 120, "completion_tokens": 30, "input_tokens": 120, "output_tokens": 30},
+            "usage": tokens(120, 30),
         },
     ),
 ]
@@ -312,7 +319,12 @@ async def test_it_sums_up_without_tools(provider: Provider) -> None:
     assert isinstance(agent, Compresses)
     before = said([], person("I like tea."), Draft(AGENT, (Text("So do I."),)))
     turn = Work(SessionId("s"), 3, "", tuple(before), (), tools=Kettle())
-    assert await agent.summary(turn, "the tea") == "In short: tea."
+    await provider.server.chaos(rateLimitRate=1.0)
+    made = await agent.summary(turn, "the tea")
+    assert len(provider.waited) == 1, "what passes is waited for"
+    assert made.text == "In short: tea."
+    [usage] = made.usage
+    assert (usage.input, usage.output) == (700, 7)
     body = (await provider.sent())[-1]
     assert "I like tea." in json.dumps(body)
     assert "Keep above all what concerns this: the tea." in json.dumps(body)

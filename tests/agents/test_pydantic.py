@@ -196,7 +196,9 @@ async def test_what_is_too_long_to_be_summed_up_at_once_is_summed_up_in_pieces()
     assert isinstance(agent, Compresses)
     talk = [draft for n in range(4) for draft in (person(f"question {n}"), Draft(AGENT, (Text(f"answer {n}"),)))]
     before = Work(SessionId("s"), 9, "", tuple(said([], *talk)), ())
-    assert (await agent.summary(before, "")).startswith("summary of")
+    made = await agent.summary(before, "")
+    assert made.text.startswith("summary of")
+    assert len(made.usage) == len([count for count in asked if count <= 4]), "each piece has its price"
     assert max(asked) > 4
     assert asked[-1] <= 4
 

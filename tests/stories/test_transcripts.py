@@ -3,7 +3,7 @@
 import pytest
 
 from segue.core.compaction import request_to_sum_up
-from segue.core.contracts import Usage, Work
+from segue.core.contracts import SummedUp, Usage, Work
 from segue.core.messages import Summary, plain_text
 from segue.core.resets import Policies, Policy, When
 from segue.core.transcripts import Entry, Role, visible
@@ -171,9 +171,9 @@ class Forgetful(ScriptedAgent):
 
     window = 1000
 
-    async def summary(self, work: Work, focus: str) -> str:
+    async def summary(self, work: Work, focus: str) -> SummedUp:
         assert not focus
-        return f"summary of {len(work.transcript)} entries"
+        return SummedUp(f"summary of {len(work.transcript)} entries", (Usage("m", 2000, 20),))
 
 
 @both
@@ -181,8 +181,8 @@ async def test_what_would_not_fit_is_summed_up_before_the_turn_by_the_size_last_
     square.agent = Forgetful(
         ["one", Usage("m", 100, 10)],
         ["two", Usage("m", 600, 10), Usage("m", 900, 10)],
-        # It is summed up once, also if the turn then has to be tried again.
-        RuntimeError("too much"),
+        # It is summed up once, also if the turn then has to be tried again; what was spent is spent.
+        [Usage("m", 200, 0), RuntimeError("too much")],
         ["three", Usage("m", 300, 10)],
         ["four", Usage("m", 400, 10)],
     )
@@ -190,7 +190,12 @@ async def test_what_would_not_fit_is_summed_up_before_the_turn_by_the_size_last_
         for number in ("1", "2", "3", "4"):
             await square.says(number)
         path = await square.store.path((await square.session()).id)
-    assert square.dm.replies == ["one", "two", "three", "four"]
+        replies = list(square.dm.replies)
+        # The summary counts, and so does the try that failed.
+        assert "m: 4 turns, 4,500 tokens in" in await square.says("/usage")
+        await square.says("/compress")
+        assert "m: 5 turns, 6,500 tokens in" in await square.says("/usage")
+    assert replies == ["one", "two", "three", "four"]
     sums = [part for entry in path for part in entry.parts if isinstance(part, Summary)]
     assert len(sums) == 1
     sent = [[entry.text for entry in work.transcript if entry.text] for work in square.works]

@@ -27,7 +27,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from segue.agents.memory import Memory, sum_up
 from segue.agents.replies import PAUSE, Hang, Wait, reply
-from segue.core.contracts import Event, Usage, Work
+from segue.core.contracts import Event, SummedUp, Usage, Work
 from segue.core.messages import Text, plain_text
 from segue.core.transcripts import Draft, Entry
 
@@ -66,9 +66,11 @@ class Builtin:
         read = sum(_words(entry) for entry in work.transcript) + sum(_words(draft) for draft in done)
         yield Usage("builtin", input=read, output=words, cost=0.0)
 
-    async def summary(self, work: Work, focus: str) -> str:  # noqa: ARG002 -- it keeps the same whatever matters
+    async def summary(self, work: Work, focus: str) -> SummedUp:  # noqa: ARG002 -- it keeps the same whatever matters
         """What is worth keeping of what was said."""
-        return sum_up(work) or "Nobody said anything."
+        text = sum_up(work) or "Nobody said anything."
+        read = sum(_words(entry) for entry in work.transcript)
+        return SummedUp(text, (Usage("builtin", input=read, output=len(text.split()), cost=0.0),))
 
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
         """Take in what was said meanwhile, to be answered next; False once everything is answered."""

@@ -48,7 +48,7 @@ from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_pyt
 from segue.agents.histories import history, history_of, verbatim
 from segue.agents.prices import Prices
 from segue.core.compaction import request_to_sum_up
-from segue.core.contracts import Event, Tools, Usage, Work
+from segue.core.contracts import Event, SummedUp, Tools, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult
 from segue.errors import Invalid
 
@@ -102,26 +102,44 @@ class PydanticAgent:
             else:
                 return
 
-    async def summary(self, work: Work, focus: str) -> str:
+    async def summary(self, work: Work, focus: str) -> SummedUp:
         """What was said, in short; a transcript that is too long for the model is summed up piece by piece."""
         messages = await history_of(work.transcript, work)
         return await self._summed_up(messages, focus, work)
 
-    async def _summed_up(self, messages: list[ModelMessage], focus: str, work: Work) -> str:
+    async def _summed_up(self, messages: list[ModelMessage], focus: str, work: Work) -> SummedUp:
         asked = [*messages, ModelRequest([UserPromptPart(request_to_sum_up(focus))])]
         try:
-            # Without tools: whoever sums up has nothing to do but that.
-            with self._agent.override(tools=[], toolsets=[]):
-                done = await self._agent.run(None, message_history=asked, output_type=str, **self._settings(work))
+            made = await self._ask(asked, work)
         except ModelContextWindowExceededError:
             half = _middle(messages)
             if not half:
                 raise
             earlier = await self._summed_up(messages[:half], focus, work)
-            return await self._summed_up([ModelRequest([UserPromptPart(earlier)]), *messages[half:]], focus, work)
-        if not done.output.strip():
+            rest = [ModelRequest([UserPromptPart(earlier.text)]), *messages[half:]]
+            made = await self._summed_up(rest, focus, work)
+            return SummedUp(made.text, (*earlier.usage, *made.usage))
+        if not made.text.strip():
             raise Invalid("summary", "the model summed up to nothing", "Try again.")
-        return done.output
+        return made
+
+    async def _ask(self, messages: list[ModelMessage], work: Work) -> SummedUp:
+        """What the model says to that, without tools: whoever sums up has nothing to do but that."""
+        failed = 0
+        while True:
+            try:
+                with self._agent.override(tools=[], toolsets=[]):
+                    done = await self._agent.run(
+                        None, message_history=messages, output_type=str, **self._settings(work)
+                    )
+            except (ModelAPIError, UnexpectedModelBehavior) as error:
+                if failed == self._retries or not _passes(error):
+                    raise
+                failed += 1
+                await self._sleep(_wait(error, failed))
+            else:
+                said = [message for message in done.new_messages() if isinstance(message, ModelResponse)]
+                return SummedUp(done.output, tuple(self._usage(response) for response in said))
 
     async def _run(self, work: Work, done: Sequence[Part]) -> AsyncGenerator[Event, None]:
         """One run of the agent, from what was said and done so far."""

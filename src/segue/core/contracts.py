@@ -426,6 +426,13 @@ class EndsSessions(Protocol):
     """What it is asked then; its answer is delivered to nobody. Empty: it gets no such turn."""
 
 
+class SummedUp(Value, frozen=True):
+    """What an agent made of what was said, and what that cost."""
+
+    text: str
+    usage: tuple[Usage, ...] = ()
+
+
 @runtime_checkable
 class Compresses(Protocol):
     """An agent that knows how much it can be sent, and sums a conversation up in a way of its own."""
@@ -433,6 +440,6 @@ class Compresses(Protocol):
     window: int
     """Tokens that a prompt and its answer may have together; 0 if nobody knows."""
 
-    async def summary(self, work: Work, focus: str) -> str:
+    async def summary(self, work: Work, focus: str) -> SummedUp:
         """What was said in the transcript, in short, for the agent itself to go on from; `focus` is what matters."""
         ...

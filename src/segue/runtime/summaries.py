@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, Sequence
 from msgspec.structs import replace
 
 from segue.core.compaction import compaction_due, request_to_sum_up
-from segue.core.contracts import Agent, Compresses, Usage, Work
+from segue.core.contracts import Agent, Compresses, SummedUp, Usage, Work
 from segue.core.messages import Notice, Summary, Text
 from segue.core.transcripts import GATEWAY, Draft, Entry, Role
-from segue.core.values import SessionId, Value
+from segue.core.values import SessionId
 from segue.errors import SegueError
 from segue.runtime.patience import Patient
 from segue.store import usage
@@ -19,13 +19,6 @@ from segue.store import usage
 
 class NoSummary(SegueError):
     """The agent was asked to sum up and said nothing."""
-
-
-class SummedUp(Value, frozen=True):
-    """What an agent made of what was said, and what that cost."""
-
-    text: str
-    usage: tuple[Usage, ...] = ()
 
 
 class Summaries:
@@ -52,7 +45,7 @@ class Summaries:
         agent = self._agent
         if isinstance(agent, Compresses):
             async with asyncio.timeout(self._silence):
-                made = SummedUp(await agent.summary(work, focus))
+                made = await agent.summary(work, focus)
         else:
             made = await self._ask(replace(work, asked=(Draft(GATEWAY, (Notice(request_to_sum_up(focus)),)),)))
         if not made.text.strip():

@@ -15,7 +15,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.core.contracts import Adapter, Agent, Clock, Longest, Point, Probe, Steers, Usage, Work
+from segue.core.contracts import (
+    Adapter,
+    Agent,
+    Clock,
+    Longest,
+    Point,
+    Probe,
+    Steers,
+    SummedUp,
+    Usage,
+    Work,
+)
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
 from segue.core.splitting import split
@@ -32,7 +43,7 @@ from segue.runtime.prompt import Prompt
 from segue.runtime.replica import HANDOFF, Replica
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Streams
 from segue.runtime.streams import Stream
-from segue.runtime.summaries import Summaries, SummedUp, count_said
+from segue.runtime.summaries import Summaries, count_said
 from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.tracing import Tracing
 from segue.runtime.undoing import reset_taken_back
@@ -64,7 +75,6 @@ class Said:
 
     def __init__(self, journal: tuple[Part, ...]) -> None:
         self.parts: list[Part] = list(journal)
-        self.usage: list[Usage] = []
         self._open = False
         self._thought = len(journal)
 
@@ -111,7 +121,7 @@ class Live:
         """When its handoff was last told that it makes progress."""
         self.telling: asyncio.Task[None] | None = None
         self.spent: list[Usage] = []
-        """What it has cost before the agent was asked."""
+        """What this try has cost."""
         self.taken_in: list[Turn] = []
         """What its person said meanwhile and the agent took in."""
 
@@ -264,7 +274,7 @@ class Turns:
                 log.warning("%s", error)
                 return
             except asyncio.CancelledError:
-                await self._hand_over(live.run)
+                await self._hand_over(live)
                 raise
             except Exception as error:  # noqa: BLE001 -- the agent isn't ours: whatever it raises fails its turn alone
                 run = await self._fail(live, error)
@@ -304,7 +314,7 @@ class Turns:
         try:
             with self._tracing.turn(run.held.session, run.name, run.turns[0].trace) as span:
                 await _until_stopped(live, self._answer(live, work, said, stream))
-                for usage in said.usage:
+                for usage in live.spent:
                     span.spent(usage)
         finally:
             tools.end()
@@ -352,8 +362,7 @@ class Turns:
         run = live.run
         made = await self._summaries.sum_up(await self.prompt.work(run, live.begun.path, ()), "")
         by, at = run.turns[0].person, self._clock()
-        tip = await self._store.write(turns.sum_up, run.held, run.name, made.text, by, at)
-        live.spent += made.usage
+        tip = await self._store.write(turns.sum_up, run.held, run.name, made, by, at)
         run = live.run = replace(run, tip=tip)
         live.begun = begin(run, await self._path(run))
         return run
@@ -376,7 +385,7 @@ class Turns:
                     if event is None:
                         return
                     if isinstance(event, Usage):
-                        said.usage.append(event)
+                        live.spent.append(event)
                         continue
                     said.add(event)
                     if isinstance(event, ToolResult):
@@ -496,14 +505,15 @@ class Turns:
         try:
             if failed < self._settings.attempts and run.deaths < self._settings.deaths:
                 delay = min(_LONGEST_BACKOFF, 0.5 * 2**run.fails)
-                await self._store.write(turns.let_go, run.held, 1, delay)
+                await self._store.write(turns.let_go, run.held, 1, delay, run.name, tuple(live.spent), self._clock())
                 asyncio.get_running_loop().call_later(delay, self.wake.set)
                 return None
             text = FAILED.format(times=failed if run.deaths < self._settings.deaths else run.deaths)
             drafts = (*live.begun.asked, Draft(GATEWAY, (Notice(text),)))
             replies = _replies(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
-            done = Finish(seqs, drafts, replies, (), Outcome.FAILED, repr(error)[:500], run.streamed, live.begun.onto)
+            onto, spent = live.begun.onto, tuple(live.spent)
+            done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], run.streamed, onto)
             done = self._owing(live, done)
             finished = await self._end(run, done, self._clock())
         except Fenced as fenced:
@@ -512,11 +522,12 @@ class Turns:
         self._tell(run, done)
         return finished.next
 
-    async def _hand_over(self, run: Run) -> None:
+    async def _hand_over(self, live: Live) -> None:
         """Let a session go for others to take at once."""
+        run, at = live.run, self._clock()
         try:
             async with asyncio.timeout(1.0):
-                await self._store.write(turns.let_go, run.held, 0, 0.0)
+                await self._store.write(turns.let_go, run.held, 0, 0.0, run.name, tuple(live.spent), at)
         except (Fenced, TimeoutError) as error:
             log.warning("session %s wasn't handed over: %r", run.held.session, error)
 
@@ -535,8 +546,7 @@ def _finish(live: Live, said: Said, streamed: Streamed, longest: Longest | None)
         drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
     replies = _replies(run, tuple(live.taken_in), text, shown, longest)
     seqs = tuple(turn.seq for turn in answered)
-    used = (*live.spent, *said.usage)
-    return Finish(seqs, tuple(drafts), replies, used, outcome, None, streamed, live.begun.onto)
+    return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
 
 
 async def _until_stopped(live: Live, answering: Coroutine[Any, Any, None]) -> None:

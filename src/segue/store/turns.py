@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import msgspec
 
-from segue.core.contracts import Row, Transaction, Usage
+from segue.core.contracts import Row, SummedUp, Transaction, Usage
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Parts, Summary, Text, decode_parts, encode_parts
 from segue.core.moves import Actor, Limits
@@ -339,12 +339,17 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     if done.streamed is Streamed.YES or not replies:
         first, last = keys_between(session, name)
         yield q.end_streams(first=first, last=last, at=at)
-    for used in done.usage:
-        size = used.input + used.output - used.reasoning
-        yield q.add_usage(session=session, turn=name, size=size, at=at, **msgspec.structs.asdict(used))
+    yield from _spend(session, name, done.usage, at)
     yield from _go_on(session, name, done, turns, at)
     owes = done.owed.parent if done.owed else None
     return Finished(before, tip, Run(held, turns, tip, owes=owes) if turns else None)
+
+
+def _spend(session: SessionId, turn: int, usage: Sequence[Usage], at: Moment) -> Transaction[None]:
+    """Add what was spent to what a turn has cost."""
+    for used in usage:
+        size = used.input + used.output - used.reasoning
+        yield q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
 
 
 def _lock(session: SessionId, done: Finish) -> Transaction[None]:
@@ -449,13 +454,14 @@ def keys_between(session: SessionId, turn: int) -> tuple[str, str]:
     return f"{session}/{turn}/", f"{session}/{turn}0"
 
 
-def sum_up(held: Claim, turn: int, text: str, by: str, at: Moment) -> Transaction[Tip]:
+def sum_up(held: Claim, turn: int, summed_up: SummedUp, by: str, at: Moment) -> Transaction[Tip]:
     """Let a summary stand for all that was said so far, while a turn waits to be answered; returns where it stands."""
     before, length, _, _ = yield from _held(held)
     if before is None:
         raise Refused(Refusal.NOTHING_TO_UNDO)
-    draft = Draft(GATEWAY, (Summary(text, before.session, before.n),))
+    draft = Draft(GATEWAY, (Summary(summed_up.text, before.session, before.n),))
     yield from transcripts.add(held.session, before, length, [draft], at, turn)
+    yield from _spend(held.session, turn, summed_up.usage, at)
     tip = Tip(held.session, length + 1)
     yield from transcripts.record(held.session, before, tip, TipMove.COMPRESS, by, at)
     yield q.set_tip(session=held.session, tip_session=tip.session, tip=tip.n, length=tip.n, at=at)
@@ -474,11 +480,17 @@ def stopped(session: SessionId) -> Transaction[bool]:
     return bool(rows)
 
 
-def let_go(held: Claim, failed: int, delay: float) -> Transaction[int]:
-    """Give a session back, to be claimed again after a delay; returns how often its turn has failed."""
+def let_go(
+    held: Claim, failed: int, delay: float, turn: int = 0, spent: Sequence[Usage] = (), at: Moment = 0.0
+) -> Transaction[int]:
+    """Give a session back, to be claimed again after a delay; returns how often its turn has failed.
+
+    What the try has cost by then is kept: nobody gets it back.
+    """
     rows = yield q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=failed, delay=delay)
     if not rows:
         raise Fenced(f"session {held.session}")
+    yield from _spend(held.session, turn, spent, at)
     return int(rows[0][0])
 
 
