@@ -14,6 +14,8 @@ from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.transcripts import AGENT, Author, Draft, Role
 from segue.core.values import PersonId, SessionId
+from segue.runtime.paths import Paths
+from segue.runtime.patience import Patient
 from segue.store import arrivals, replicas, transcripts, turns
 from segue.store.arrivals import Fresh, Queued, Settings
 from segue.store.sqlite import Sqlite
@@ -32,6 +34,7 @@ class Segue:
         self.name = name
         self.store = store
         self._driver = store.driver
+        self._paths = Paths(Patient(store.driver))
         self._ids = fresh_ids(time.time)
         self._me = f"bench {secrets.token_hex(4)}"
         self._at_once = at_once
@@ -79,8 +82,8 @@ class Segue:
 
     async def _turn(self, number: int) -> None:
         run = await self.accept(number)
-        await self._driver.read(transcripts.path, run.tip)
-        await self.finish(run)
+        path, done, at = await self._paths.to(run.tip), answer(run, ANSWER), time.time()
+        self._paths.go_on(path, run, done, await self._driver.write(turns.finish, run.held, done, at), at)
 
     async def accept(self, number: int) -> Run:
         """Take a message of a conversation in."""

@@ -6,11 +6,14 @@ Law: entries never change, so neither does the path to a tip; what is kept under
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from segue.core.messages import encode_parts
 from segue.core.transcripts import Entry, Tip
+from segue.core.values import Moment
 from segue.runtime.patience import Patient
 from segue.store.transcripts import covers_summary, path
+from segue.store.turns import Finish, Finished, Run
 
 
 class Paths:
@@ -31,17 +34,39 @@ class Paths:
             self._kept.move_to_end(tip)
             return kept[0]
         entries = await self._store.read(path, tip, covers_summary)
-        self.keep(tip, entries)
+        self._keep(tip, entries, _size(entries))
         return entries
 
-    def keep(self, tip: Tip, entries: list[Entry], instead_of: Tip | None = None) -> None:
-        """Remember a path; the one that it goes on from is not needed again."""
-        for old in (tip, instead_of):
-            if old is not None and old in self._kept:
-                self._size -= self._kept.pop(old)[1]
-        size = sum(200 + len(encode_parts(entry.parts)) for entry in entries)
+    def go_on(self, before: Sequence[Entry], run: Run, done: Finish, finished: Finished, at: Moment) -> None:
+        """A turn that began at the end of `before` was finished: its entries follow."""
+        if finished.tip is None or finished.before != (done.onto.tip if done.onto else run.tip):
+            return
+        added, parent = [], finished.before
+        for n, draft in enumerate(done.drafts, finished.tip.n - len(done.drafts) + 1):
+            tip = Tip(run.held.session, n)
+            added.append(Entry(tip, parent, draft.author, draft.parts, at, run.name, draft.source))
+            parent = tip
+        size = self._drop(run.tip)
+        if not size or done.onto is not None:
+            size = _size(before)
+        self._keep(finished.tip, [*before, *added], size + _size(added))
+
+    def _keep(self, tip: Tip, entries: list[Entry], size: int) -> None:
+        """Remember a path, unless it doesn't go back as far as an agent is told."""
+        self._drop(tip)
+        if entries and entries[0].parent is not None and not covers_summary(entries):
+            return
         self._kept[tip] = entries, size
         self._size += size
-        while self._size > self._most and self._kept:
-            _, (_, gone) = self._kept.popitem(last=False)
-            self._size -= gone
+        while self._size > self._most:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, tip: Tip | None) -> int:
+        """Forget a path, as one that a turn went on from is not needed again; returns its size."""
+        _, size = self._kept.pop(tip, ([], 0)) if tip else ([], 0)
+        self._size -= size
+        return size
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    return sum(200 + len(encode_parts(entry.parts)) for entry in entries)

@@ -30,7 +30,7 @@ from segue.core.contracts import (
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
 from segue.core.splitting import split
-from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, Tip, TipMove
+from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId
 from segue.errors import Fenced, Refused
@@ -443,14 +443,7 @@ class Turns:
         done = self._owing(live, done)
         finished = await self._end(run, done, at)
         self._probe(Point.TURN_FINISHED)
-        if finished.tip is not None and finished.before == (done.onto.tip if done.onto else run.tip):
-            entries, parent = list(live.begun.path), finished.before
-            for n, draft in enumerate(done.drafts, finished.tip.n - len(done.drafts) + 1):
-                tip = Tip(run.held.session, n)
-                entry = Entry(tip, parent, draft.author, draft.parts, at, run.name, draft.source)
-                entries.append(entry)
-                parent = entry.tip
-            self._paths.keep(finished.tip, entries, run.tip)
+        self._paths.go_on(live.begun.path, run, done, finished, at)
         self._tell(run, done)
         return finished.next
 
