@@ -3,12 +3,14 @@
 import pytest
 
 from segue.core.compaction import request_to_sum_up
-from segue.core.contracts import SummedUp, Usage, Work
-from segue.core.messages import Summary, plain_text
+from segue.core.contracts import Row, SummedUp, Usage, Work
+from segue.core.messages import Summary, Text, plain_text
 from segue.core.resets import Policies, Policy, When
-from segue.core.transcripts import Entry, Role, visible
+from segue.core.transcripts import AGENT, Draft, Entry, Role, visible
 from segue.runtime.settings import GatewaySettings
+from segue.store import transcripts
 from segue.store.arrivals import Settings
+from segue.store.rows import entry_of
 from segue.testing import Pause, ScriptedAgent, Telegram
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 
@@ -223,6 +225,37 @@ async def test_a_branch_goes_on_by_itself_and_the_tree_shows_it(square: Square) 
         assert await square.texts() == ["about cats", "You said: about cats"]
         await square.says("/undo 1")
         assert "after 1: abandoned, 2 entries, “about cats”" in await square.says("/tree")
+
+
+@both
+@pytest.mark.parametrize(("typed", "left"), [("/undo", 604), ("/undo 2", 602), ("/rewind", 605), ("/retry", 606)])
+async def test_of_a_long_session_only_the_end_is_read_to_take_it_back(
+    square: Square, typed: str, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = 0
+
+    def counted(row: Row) -> Entry:
+        nonlocal read
+        read += 1
+        return entry_of(row)
+
+    async with square.open():
+        await square.says("first")
+        session = await square.session()
+        by = (await square.store.path(session.id))[1].author
+        drafts = [Draft(AGENT if n % 2 else by, (Text(f"{n}"),)) for n in range(600)]
+        await square.store.driver.write(transcripts.append, session.id, drafts, square.clock())
+        await square.says("almost last")
+        await square.says("last")
+        # The gateway was told the whole of it a moment ago, and keeps that; what a tip needs it reads anew.
+        monkeypatch.setattr(transcripts, "entry_of", counted)
+        await square.says(typed, square.message("last") if typed == "/rewind" else None)
+        assert 0 < read < 600 or typed == "/retry"
+        monkeypatch.undo()
+        before = await square.store.path(session.id)
+        assert len([entry for entry in before if entry.text]) == left
+        await square.says("and now?")
+        assert list(square.works[-1].transcript) == visible(before)
 
 
 @both

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
-from segue.core.transcripts import Entry, Tip
 from segue.core.values import SessionId, Value
 
 _SHORT = 60
@@ -35,19 +35,40 @@ class Branch(Value, frozen=True):
     branches: tuple[Branch, ...]
 
 
-def abandoned(own: Sequence[Entry], path: set[Tip]) -> Iterator[Abandoned]:
-    """What isn't on the path, each piece by where it leaves the path."""
-    pieces: dict[Tip, list[Entry]] = {}
-    root: dict[Tip, Tip] = {}
-    for entry in own:  # none comes before its parent
-        if entry.tip in path:
-            continue
-        first = root[entry.tip] = root.get(entry.parent, entry.tip) if entry.parent else entry.tip
-        pieces.setdefault(first, []).append(entry)
-    for piece in pieces.values():
-        parent = piece[0].parent
-        after = parent.n if parent and parent.session == piece[0].tip.session else 0
-        yield Abandoned(after, len(piece), piece[0].text)
+class Link(Value, frozen=True):
+    """How an entry of a session hangs on the one before it."""
+
+    n: int
+    after: int
+    """The number of the session's own entry that it follows; 0 if it follows none of them."""
+
+
+class Piece(Value, frozen=True):
+    """Entries that hang together and aren't on the way to their session's tip."""
+
+    first: Link
+    entries: int
+
+
+def off_path(links: Iterable[Link], at: int) -> tuple[list[Link], int]:
+    """Of links, the newest first, those that don't lead to entry `at`; and where the way to it goes on."""
+    off: list[Link] = []
+    for link in links:
+        if link.n == at:
+            at = link.after
+        else:
+            off.append(link)
+    return off, at
+
+
+def pieces(off: Iterable[Link]) -> list[Piece]:
+    """What isn't on the path, the newest first, as pieces by where each leaves the path."""
+    first: dict[int, Link] = {}
+    count: Counter[Link] = Counter()
+    for link in sorted(off, key=lambda link: link.n):  # none comes before the one that it follows
+        first[link.n] = first.get(link.after, link)
+        count[first[link.n]] += 1
+    return [Piece(link, entries) for link, entries in count.items()]
 
 
 def draw(tree: Branch, named: Callable[[Branch], str]) -> Iterator[str]:

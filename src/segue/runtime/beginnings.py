@@ -16,10 +16,12 @@ from segue.core.transcripts import (
     TipMove,
     before_answer,
     before_exchange,
+    exchanges,
 )
 from segue.core.turns import TurnKind
 from segue.core.values import SessionId, Value
 from segue.errors import Refusal, Refused
+from segue.store.transcripts import Enough, back_past, covers_summary
 from segue.store.turns import Onto, Run, Turn
 
 
@@ -65,6 +67,25 @@ def begin(run: Run, path: Sequence[Entry]) -> Beginning:
         return Beginning(tuple(path), notice=str(refused))
 
 
+def far_enough(turn: Turn) -> Enough:
+    """How far back a turn has to look: as far as its agent is told, or as its tip goes."""
+    match turn.kind:
+        case TurnKind.UNDO:
+            # One exchange more than it takes back tells where the oldest of them begins.
+            return lambda newest: len(exchanges(newest)) > _count(turn)
+        case TurnKind.RETRY:
+            return _covers_retry
+        case TurnKind.REWIND:
+            return back_past(_entry(turn))
+        case _:
+            return covers_summary
+
+
+def _covers_retry(newest: Sequence[Entry]) -> bool:
+    starts = exchanges(newest)
+    return len(starts) > 1 and covers_summary(newest[: starts[-1]])
+
+
 def draft_of(turn: Turn) -> Draft:
     """What was asked, with its author."""
     if turn.kind is TurnKind.ARRIVAL:
@@ -75,8 +96,7 @@ def draft_of(turn: Turn) -> Draft:
 
 
 def _undo(turn: Turn, path: Sequence[Entry]) -> Beginning:
-    word = plain_text(turn.parts).strip() or "1"
-    count = int(word) if word.isdecimal() and len(word) < 6 else 0
+    count = _count(turn)
     to = before_exchange(path, count)
     said = f"Took back the last {count} exchanges." if count > 1 else "Took back the last exchange."
     return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, turn.person), notice=said)
@@ -89,9 +109,7 @@ def _retry(turn: Turn, path: Sequence[Entry]) -> Beginning:
 
 
 def _rewind(turn: Turn, path: Sequence[Entry]) -> Beginning:
-    """Its words name the entry, as SESSION/N."""
-    session, _, n = plain_text(turn.parts).rpartition("/")
-    to = Tip(SessionId(session), int(n))
+    to = _entry(turn)
     kept = _upto(path, to)
     if not kept:
         raise Refused(Refusal.NO_SUCH_MESSAGE)
@@ -100,12 +118,23 @@ def _rewind(turn: Turn, path: Sequence[Entry]) -> Beginning:
 
 
 def _compress(turn: Turn, path: Sequence[Entry]) -> Beginning:
-    said = [entry for entry in path if entry.author.role is not Role.GATEWAY]
-    if not said:
-        return Beginning(tuple(path), notice="Nothing was said yet that could be summed up.")
-    if any(isinstance(part, Summary) for part in path[-1].parts):
+    if path and any(isinstance(part, Summary) for part in path[-1].parts):
         return Beginning(tuple(path), notice="Nothing was said since the last summary.")
+    if all(entry.author.role is Role.GATEWAY for entry in path):
+        return Beginning(tuple(path), notice="Nothing was said yet that could be summed up.")
     return Beginning(tuple(path), focus=plain_text(turn.parts).strip())
+
+
+def _count(turn: Turn) -> int:
+    """How many exchanges an undo takes back."""
+    word = plain_text(turn.parts).strip() or "1"
+    return int(word) if word.isdecimal() and len(word) < 6 else 0
+
+
+def _entry(turn: Turn) -> Tip:
+    """The entry that a rewind goes back to: its words name it, as SESSION/N."""
+    session, _, n = plain_text(turn.parts).rpartition("/")
+    return Tip(SessionId(session), int(n))
 
 
 def _upto(path: Sequence[Entry], tip: Tip | None) -> tuple[Entry, ...]:

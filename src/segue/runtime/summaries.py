@@ -71,11 +71,6 @@ class Summaries:
                 await events.aclose()
 
 
-def count_said(path: Sequence[Entry]) -> int:
-    """How many messages of people and the agent there are on a path."""
-    return sum(entry.author.role is not Role.GATEWAY for entry in path)
-
-
 def _summed_up_in(session: SessionId, path: Sequence[Entry]) -> int:
     """The turn in which a session was last summed up."""
     for entry in reversed(path):

@@ -34,7 +34,7 @@ from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId
 from segue.errors import Fenced, Refused
-from segue.runtime.beginnings import Beginning, begin, draft_of
+from segue.runtime.beginnings import Beginning, begin, draft_of, far_enough
 from segue.runtime.logs import traced
 from segue.runtime.metrics import Metrics
 from segue.runtime.paths import Paths
@@ -43,7 +43,7 @@ from segue.runtime.prompt import Prompt
 from segue.runtime.replica import HANDOFF, Replica
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Streams
 from segue.runtime.streams import Stream
-from segue.runtime.summaries import Summaries, count_said
+from segue.runtime.summaries import Summaries
 from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.tracing import Tracing
 from segue.runtime.undoing import reset_taken_back
@@ -62,8 +62,8 @@ NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
 _LONGEST_BACKOFF = 30.0
 _MOMENT = 0.1
-_BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND, TurnKind.COMPRESS}
-"""What looks back further than to a summary."""
+_BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND}
+"""What may look back further than to a summary, or not so far."""
 
 
 class Hung(Exception):
@@ -349,7 +349,7 @@ class Turns:
         if not made:
             live.begun = Beginning(path, notice=STOPPED)
             return await self._write(live, _notice(run, live.begun))
-        last, count = path[-1].tip, count_said(path)
+        last, count = path[-1].tip, await self._store.read(transcripts.count_said, run.held.session)
         draft = Draft(GATEWAY, (Summary(made[0].text, last.session, last.n),))
         text = SUMMED_UP.format(count="1 message" if count == 1 else f"{count:,} messages")
         seqs = tuple(turn.seq for turn in run.turns)
@@ -369,7 +369,7 @@ class Turns:
 
     async def _path(self, run: Run) -> list[Entry]:
         if run.turns[0].kind in _BACK:
-            return await self._store.read(transcripts.path, run.tip)
+            return await self._store.read(transcripts.path, run.tip, far_enough(run.turns[0]))
         return await self._paths.to(run.tip)
 
     async def _answer(self, live: Live, work: Work, said: Said, stream: Stream) -> None:

@@ -175,9 +175,14 @@ def tip_changes(session: SessionId, count: int) -> Transaction[list[TipChange]]:
     return [tip_change_of(row) for row in rows]
 
 
+def back_past(entry: Tip) -> Enough:
+    """Whether these entries reach an entry, or go by where it would be: a session numbers its entries as they come."""
+    return lambda newest: newest[0].tip.session == entry.session and newest[0].tip.n <= entry.n
+
+
 def _leads_through(tip: Tip | None, entry: Tip) -> Transaction[bool]:
     """Whether an entry lies on the path to a tip."""
-    entries = yield from path(tip, lambda newest: any(e.tip == entry for e in newest))
+    entries = yield from path(tip, back_past(entry))
     return any(e.tip == entry for e in entries)
 
 

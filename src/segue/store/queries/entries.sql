@@ -40,6 +40,10 @@ select session, n, parent_session, parent, role, person, name, parts, at, turn, 
 from entries
 where session = :session and n > :n order by n limit :count;
 
+-- name: links
+-- How the entries of a session hang together, those before this one, the newest first.
+select n, parent_session, parent from entries where session = :session and n < :before order by n desc limit :count;
+
 -- name: add_tip_move
 -- The record of a tip that moved.
 insert into tips (session, from_session, from_n, to_session, to_n, why, by_person, at)
