@@ -12,13 +12,13 @@ from telegram.error import RetryAfter
 from segue.adapters.limits import Rate
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.adapters.telegram.adapter import Pace
-from segue.adapters.telegram.incoming import Attachment, Heard, Me, decode, read
+from segue.adapters.telegram.incoming import Attachment, Heard, Me, Update, decode, read
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.webhook import HEADER, LARGEST, secret_of
 from segue.core.commands import SPECS, Command, parse
 from segue.core.contracts import Accepted, HasStartLinks, Letter, ShowsCommands
 from segue.core.lanes import Address, Kind
-from segue.core.messages import Arrival, Delivery, File, Notice, Text, plain_text
+from segue.core.messages import Arrival, Delivery, File, Notice, Telling, Text, plain_text
 from segue.core.secret import Secret
 from segue.errors import Disconnected, Invalid, SendLater, SendNever, SendUnsure, StoreFull
 from segue.testing import Bookmark, Inbox, Shelf, post
@@ -146,6 +146,68 @@ def test_a_topic_is_told_by_its_flag() -> None:
     assert (said.quotes, said.mentions_agent, said.place.topic) == ("", False, "Plans")
 
 
+@pytest.mark.parametrize("event", ["forum_topic_created", "forum_topic_edited"])
+def test_what_a_topic_is_called_is_remembered_though_nobody_spoke(event: str) -> None:
+    topic: dict[str, Any] = {"chat": FORUM, "message_thread_id": 42, "is_topic_message": True}
+    named = arrival(update(**{"text": None, event: {"name": "Cake"}, **topic}))
+    assert (named.place.address.thread, named.place.topic, named.parts) == ("42", "Cake", ())
+    assert named.topic is Telling.NOW
+    later = arrival(update(**topic))
+    assert later.topic is Telling.ONCE, "it doesn't know what its topic is called by now"
+
+
+def member(before: str, after: str, chat: dict[str, Any] = GROUP, **more: Any) -> dict[str, Any]:
+    change = {"chat": chat, "from": ANN, "date": 1_700_000_000}
+    change |= {"old_chat_member": {"user": SELF, "status": before}, "new_chat_member": {"user": SELF, "status": after}}
+    return {"update_id": 900, "my_chat_member": {**change, **more}}
+
+
+def test_whoever_brings_it_into_a_group_is_heard() -> None:
+    brought = arrival(member("left", "member"))
+    assert (brought.place.address, brought.place.kind, brought.place.name) == (THERE, Kind.GROUP, "Kitchen")
+    assert (brought.speaker.identity.user, brought.parts, brought.brings_agent) == ("501", (), True)
+    assert "update/900" in brought.keys
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        member("member", "administrator"),
+        member("member", "kicked"),
+        member("restricted", "member", old_chat_member={"user": SELF, "status": "restricted", "is_member": True}),
+        member("kicked", "member", DM),
+        member("left", "administrator", {"id": -100, "type": "channel", "title": "News"}),
+        member("left", "member", **{"from": {**SELF, "id": 7}}),
+    ],
+)
+def test_other_changes_of_what_it_may_do_are_no_arrivals(change: dict[str, Any]) -> None:
+    assert heard(change) is None
+
+
+async def test_where_it_was_brought_to_and_removed_from_is_in_the_log(
+    there: tuple[Between, Telegram], caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox, news = Inbox(), {"id": -100, "type": "channel", "title": "News\nx"}
+    for change in (member("left", "administrator", news), member("member", "kicked"), member("kicked", "member", DM)):
+        await there[1].take(change, inbox.accept)
+    assert [record.getMessage() for record in caplog.records] == [
+        "telegram.bot was brought into the channel 'News\\nx' (-100) by 501",
+        "telegram.bot was removed from the supergroup 'Kitchen' (-1001234567890) by 501",
+    ]
+
+
+async def test_telegram_is_asked_for_what_is_understood(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    polling = asyncio.create_task(adapter.arrivals(Inbox().accept, Bookmark()))
+    await between.changes.until(
+        lambda: "getUpdates" in [method for method, _ in between.calls] or None, lambda: "no poll"
+    )
+    polling.cancel()
+    await asyncio.wait([polling])
+    asked = next(json.loads(body["allowed_updates"]) for method, body in between.calls if method == "getUpdates")
+    assert set(asked) == {field for field in Update.__struct_fields__ if field != "update_id"}
+
+
 def test_the_general_topic_and_plain_replies_have_no_thread() -> None:
     assert arrival(update(chat=FORUM)).place.address == THERE
     reply = message(message_id=6, chat=FORUM)
@@ -167,7 +229,8 @@ def test_a_topic_in_a_private_chat_is_a_place_of_its_own() -> None:
         {"chat": {"id": -100, "type": "channel", "title": "News"}},
         {"text": None, "new_chat_members": [SELF]},
         {"text": None, "pinned_message": message()},
-        {"text": None, "forum_topic_created": {"name": "Plans", "icon_color": 1}},
+        {"text": None, "forum_topic_closed": {}},
+        {"text": None, "forum_topic_edited": {"icon_custom_emoji_id": "5"}},
     ],
 )
 def test_bots_channels_and_what_nobody_wrote_are_no_arrivals(more: dict[str, Any]) -> None:

@@ -16,10 +16,12 @@ from segue.adapters.telegram import Telegram
 from segue.cli.codes import qr
 from segue.core.contracts import Agent
 from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.messages import plain_text
 from segue.core.secret import Secret
 from segue.runtime.gateway import Gateway
 from segue.runtime.linking import LINKED
 from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions
+from segue.runtime.welcoming import WELCOME
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK
@@ -36,10 +38,15 @@ async def there(tmp_path: Path) -> AsyncIterator[tuple[Between, str]]:
 
 
 @asynccontextmanager
-async def running(path: Path, url: str, agent: Agent, mentions: Mentions = Mentions.OPTIONAL) -> AsyncIterator[Gateway]:
+async def running(
+    path: Path,
+    url: str,
+    agent: Agent,
+    account: AccountSettings = AccountSettings(public=True),  # noqa: B008 -- frozen
+    hosts: tuple[Identity, ...] = (),
+) -> AsyncIterator[Gateway]:
     """A gateway on Telegram alone."""
-    account = AccountSettings(public=True, mentions=mentions)
-    settings = GatewaySettings(accounts={("telegram", "bot"): account}, poll=0.05, grace=0.1)
+    settings = GatewaySettings(accounts={("telegram", "bot"): account}, hosts=hosts, poll=0.05, grace=0.1)
     adapter = Telegram("bot", Secret(TOKEN), Shelf(), url, pace=BRISK)
     async with await open_store(path / "segue.db") as store, Gateway(store, agent, [adapter], settings) as gateway:
         yield gateway
@@ -128,7 +135,7 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         update["message"]["entities"] = [{"type": "mention", "offset": 0, "length": len(BOT) + 1}]
         return update
 
-    async with running(tmp_path, url, EchoAgent(), Mentions.NEEDED) as gateway:
+    async with running(tmp_path, url, EchoAgent(), AccountSettings(public=True, mentions=Mentions.NEEDED)) as gateway:
         await between.says(forum, "among ourselves")
         await between.says(forum, f"@{BOT} hello", doctor=mentioning)
         await between.shows(group, f"@{BOT} hello")
@@ -141,6 +148,90 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         await between.shows(own, "in its own")
     assert len(texts(between, group)) == 1
     assert texts(between, other) == []
+
+
+def brought(between: Between, who: int) -> dict[str, Any]:
+    """Somebody brings the bot into a group."""
+    bot = {"id": 424242, "is_bot": True, "first_name": "Segue", "username": BOT}
+    return {
+        "update_id": between.next_update,
+        "my_chat_member": {
+            "chat": {"id": -77, "type": "group", "title": "Kitchen"},
+            "from": {"id": who, "is_bot": False, "first_name": "Somebody"},
+            "date": 1,
+            "old_chat_member": {"user": bot, "status": "left"},
+            "new_chat_member": {"user": bot, "status": "member"},
+        },
+    }
+
+
+@pytest.mark.parametrize("groups", [frozenset[str](), frozenset({"-77"})])
+async def test_the_host_who_brings_it_into_a_group_is_told_how_to_talk_to_it(
+    there: tuple[Between, str], tmp_path: Path, groups: frozenset[str]
+) -> None:
+    between, url = there
+    account = AccountSettings(allow=frozenset({"501"}), allow_groups=groups)
+    more = "" if groups else ' Others here are answered once allow_groups of [telegram.bot] lists "-77".'
+    async with running(tmp_path, url, EchoAgent(), account=account, hosts=(Identity("telegram", "bot", "501"),)):
+        between.tell(brought(between, 501))
+        await between.shows(Address("telegram", "bot", "", "-77"), WELCOME + more)
+
+
+async def test_a_stranger_who_brings_it_into_a_group_hears_nothing(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    async with running(tmp_path, url, EchoAgent(), account=AccountSettings(allow=frozenset({"501"}))):
+        between.tell(brought(between, 502))
+        await between.says("501", "hello")
+        await between.shows(ANN, "hello")
+    assert texts(between, Address("telegram", "bot", "", "-77")) == []
+
+
+async def test_where_somebody_has_a_conversation_it_says_no_second_hello(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    group = Address("telegram", "bot", "", "-77")
+    async with running(tmp_path, url, EchoAgent()):
+        between.tell(brought(between, 501))
+        await between.shows(group, WELCOME)
+        await between.says("-77", "hello")
+        await between.shows(group, "hello")
+        between.tell(brought(between, 501))
+        await between.says("-77", "again")
+        await between.shows(group, "again")
+    assert texts(between, group) == [WELCOME, "hello", "again"]
+
+
+async def test_a_topic_that_was_called_something_else_stays_so_after_a_restart(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    forum = await between.forum()
+    topic = Address("telegram", "bot", "", forum, "42")
+
+    def named(**event: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        def put(update: dict[str, Any]) -> dict[str, Any]:
+            del update["message"]["text"]
+            return {**update, "message": update["message"] | event}
+
+        return put
+
+    def later(update: dict[str, Any]) -> dict[str, Any]:
+        began = {"message_id": 42, "date": 1, "chat": update["message"]["chat"]}
+        reply = began | {"forum_topic_created": {"name": "Plans", "icon_color": 1}}
+        return {**update, "message": update["message"] | {"reply_to_message": reply}}
+
+    agent = ScriptedAgent(otherwise=lambda work: [plain_text(work.asked[0].parts)])
+    async with running(tmp_path, url, agent):
+        await between.says(forum, "told", thread="42", doctor=named(forum_topic_created={"name": "Plans"}))
+        await between.says(forum, "told", thread="42", doctor=named(forum_topic_edited={"name": "Cake"}))
+        await between.says(forum, "outside")
+        await between.shows(topic.outside, "outside")
+    async with running(tmp_path, url, agent):
+        await between.says(forum, "inside", thread="42", doctor=later)
+        await between.shows(topic, "inside")
+    assert "Cake" in agent.works[-1].context
+    assert "Plans" not in agent.works[-1].context
 
 
 async def test_a_start_link_links_whoever_follows_it(there: tuple[Between, str], tmp_path: Path) -> None:

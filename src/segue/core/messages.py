@@ -142,6 +142,15 @@ class Speaker(Value, frozen=True):
     """Other user ids of the same person on this account."""
 
 
+class Telling(StrEnum):
+    """How much a message knows of its place's topic."""
+
+    NOW = "now"
+    """It tells the topic that holds."""
+    ONCE = "once"
+    """At most it tells what the topic once was: one that is known stays."""
+
+
 class Arrival(Value, frozen=True):
     """One message as it came in."""
 
@@ -159,8 +168,11 @@ class Arrival(Value, frozen=True):
     edits: str = ""
     """The message that it replaces."""
     mentions_agent: bool = False
+    brings_agent: bool = False
+    """The speaker brought the agent into this place."""
     chat_aliases: tuple[str, ...] = ()
     """Other ids of the same chat."""
+    topic: Telling = Telling.NOW
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ class Access:
 
     def _strange(self, arrival: Arrival, met: Met, command: object, at: Moment) -> Transaction[Verdict]:
         """What becomes of a stranger: in private they may type a code, or are given one for the host to type."""
-        if arrival.place.kind is not Kind.DM:
+        if arrival.place.kind is not Kind.DM or not arrival.parts:
             return Refuse()
         if isinstance(command, Command) and command.name == Action.LINK and command.rest:
             return Pass(Standing.STRANGER)

@@ -20,6 +20,7 @@ from segue.runtime.metrics import Metrics
 from segue.runtime.replica import DELIVERIES, HANDOFF, LOOK, TURNS
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions, Quotes
 from segue.runtime.turns import Turns
+from segue.runtime.welcoming import welcome
 from segue.store import arrivals, deliveries, moves, places, quotes, sessions
 from segue.store.arrivals import Duplicate, Fresh, Handled, Instead, Queued, Via
 from segue.store.persons import Met
@@ -122,6 +123,10 @@ class Inbox:
                     yield from self._say(arrival, Answer(verdict.notice), trace, at)
                 return Handled("refused")
             if not arrival.parts:
+                # Whoever has a conversation there knows how to talk to it.
+                if arrival.brings_agent and (yield from sessions.bound(lane)) is None:
+                    line = welcome(arrival.place, lane, self._account(lane))
+                    yield from self._say(arrival, Answer(line), trace, at)
                 return Handled("nothing was said")
             command = parse(plain_text(arrival.parts))
             if isinstance(command, Command):
@@ -141,10 +146,12 @@ class Inbox:
     def _meant(self, arrival: Arrival, lane: Lane) -> Transaction[bool]:
         """Whether a message in a group is for the agent: it names or answers it, or is in a thread that it opened."""
         address = lane.address
-        account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
-        if arrival.place.kind is Kind.DM or account.mentions is Mentions.OPTIONAL:
+        if arrival.place.kind is Kind.DM or self._account(lane).mentions is Mentions.OPTIONAL:
             return True
         return arrival.mentions_agent or bool(address.thread and (yield from places.opened(address)))
+
+    def _account(self, lane: Lane) -> AccountSettings:
+        return self._settings.accounts.get((lane.address.platform, lane.address.account), AccountSettings())
 
     def _quoted(self, arrival: Arrival, met: Met, lane: Lane, at: Moment) -> Transaction[Instead | None]:
         """Where a reply to one of the agent's messages goes, if the host lets quotes decide."""

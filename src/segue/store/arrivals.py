@@ -10,7 +10,7 @@ import msgspec
 
 from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_key, clean_place, lane_of
-from segue.core.messages import Arrival, Aside, Notice, Parts, encode_parts
+from segue.core.messages import Arrival, Aside, Notice, Parts, Telling, encode_parts
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.prompts import RESET, first_words
 from segue.core.resets import Due, Policies, due, notice
@@ -181,6 +181,8 @@ def _locate(
         yield from _still(person)
         place = yield from places.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], at)
         lane, row = yield from _look(place, settings, person)
+    if arrival.topic is Telling.ONCE:
+        place = yield from places.as_known(place)
     if row is None or _described(row) != (place.kind, place.name, place.topic):
         place = clean_place(place)
         if row is None or _described(row) != (place.kind, place.name, place.topic):

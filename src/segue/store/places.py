@@ -60,6 +60,13 @@ def opened(address: Address) -> Transaction[bool]:
     return bool(rows) and rows[0][3] is not None
 
 
+def as_known(place: Place) -> Transaction[Place]:
+    """A place with the topic that is known for it, if one is."""
+    rows = yield q.address(address=place.address.key)
+    topic = rows[0][2] if rows and rows[0][2] else place.topic
+    return Place(place.address, place.kind, place.name, topic, place.opened)
+
+
 def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[None]:
     """Name the home of an account."""
     by = yield from actors.hold(by)

@@ -165,6 +165,13 @@ class Telegram:
         if update.message is not None and update.message.became:
             old, new = update.message.became
             self._moved[old] = new
+        change = update.my_chat_member
+        if change is not None and change.chat.type != "private" and (change.begins or change.ends):
+            became = "was brought into" if change.begins else "was removed from"
+            chat, by = change.chat, change.sender
+            log.warning(
+                "telegram.%s %s the %s %r (%d) by %d", self.account, became, chat.type, chat.title, chat.id, by.id
+            )
 
     async def _whole(self, heard: Heard) -> Arrival:
         """An arrival with its files, and with the other id of a group that became a supergroup."""

@@ -1,8 +1,8 @@
 """Updates as Telegram sends them, read into arrivals.
 
 Only what is needed is read. What a chat can hold and nobody here understands is a letter; what isn't somebody's message
-to others (who joined, what was pinned, a topic's new name) is nothing. Only a group's new id is remembered
-though nobody spoke.
+to others (who joined, what was pinned) is nothing. Three things are remembered though nobody spoke: a group's new id,
+what a topic is called, and that somebody brought the bot into a group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import Arrival, Part, Speaker, Text
+from segue.core.messages import Arrival, Part, Speaker, Telling, Text
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
@@ -22,6 +22,8 @@ _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "give
 """What people send that has neither words nor a file."""
 _QUOTED = 1000
 """Characters of a quoted text that are shown to the agent."""
+_GROUPS = ("group", "supergroup")
+_IN = ("creator", "administrator", "member")
 _COMMAND = re.compile(r"^(/[A-Za-z0-9_]+)@([A-Za-z0-9_]+)(?=\s|$)")
 
 
@@ -67,7 +69,7 @@ class Attachment(Value, frozen=True):
 
 
 class Topic(Value, frozen=True):
-    """A topic that was begun."""
+    """A topic that was begun, or called something else."""
 
     name: str = ""
 
@@ -117,6 +119,7 @@ class Message(Value, frozen=True):
     location: Location | None = None
     contact: Contact | None = None
     forum_topic_created: Topic | None = None
+    forum_topic_edited: Topic | None = None
     migrate_from_chat_id: int = 0
     migrate_to_chat_id: int = 0
 
@@ -126,6 +129,17 @@ class Message(Value, frozen=True):
         if self.migrate_to_chat_id:
             return str(self.chat.id), str(self.migrate_to_chat_id)
         return (str(self.migrate_from_chat_id), str(self.chat.id)) if self.migrate_from_chat_id else None
+
+    @property
+    def called(self) -> str:
+        """What its topic is called from now on, if this is where that was said."""
+        named = self.forum_topic_created or self.forum_topic_edited
+        return named.name if named else ""
+
+    @property
+    def telling(self) -> Telling:
+        """Whether that is what its topic is called: else it names what the topic was called at first, if anything."""
+        return Telling.NOW if self.called or not self.is_topic_message else Telling.ONCE
 
     @property
     def words(self) -> str:
@@ -160,6 +174,34 @@ class Callback(Value, frozen=True):
     message: Message | None = None
 
 
+class Member(Value, frozen=True):
+    """Whether somebody is in a chat."""
+
+    status: str
+    is_member: bool = False
+
+    @property
+    def is_in(self) -> bool:
+        return self.status in _IN or self.is_member
+
+
+class Membership(Value, frozen=True):
+    """The bot was brought into a chat, or sent out of it, or may do more or less there."""
+
+    chat: Chat
+    old_chat_member: Member
+    new_chat_member: Member
+    sender: User = msgspec.field(name="from")
+
+    @property
+    def begins(self) -> bool:
+        return self.new_chat_member.is_in and not self.old_chat_member.is_in
+
+    @property
+    def ends(self) -> bool:
+        return self.old_chat_member.is_in and not self.new_chat_member.is_in
+
+
 class Update(Value, frozen=True):
     """One thing that happened."""
 
@@ -167,6 +209,7 @@ class Update(Value, frozen=True):
     message: Message | None = None
     edited_message: Message | None = None
     callback_query: Callback | None = None
+    my_chat_member: Membership | None = None
 
 
 class Me(Value, frozen=True):
@@ -197,6 +240,8 @@ def read(update: Update, raw: Mapping[str, Any], account: str, me: Me, at: Momen
     """What an update says to the agent, if anything; raises `Invalid` for what can't be understood."""
     if update.callback_query is not None:
         return _pressed(update, update.callback_query, account, at)
+    if update.my_chat_member is not None:
+        return _brought(update, update.my_chat_member, account, at)
     message = update.message or update.edited_message
     if message is None or not _from_somebody(message, me):
         return None
@@ -204,7 +249,7 @@ def read(update: Update, raw: Mapping[str, Any], account: str, me: Me, at: Momen
     if text is None:
         return None
     files = tuple(message.attachments)
-    if not text and not files and not message.became:
+    if not text and not files and not message.became and not message.called:
         sent = raw["message" if update.message else "edited_message"]
         if foreign := next((kind for kind in _FOREIGN if kind in sent), ""):
             raise Invalid(foreign, "messages of this kind aren't understood", "Write it in words.")
@@ -222,6 +267,7 @@ def read(update: Update, raw: Mapping[str, Any], account: str, me: Me, at: Momen
         quotes=str(message.answered.message_id) if message.answered else "",
         edits="" if update.message else id,
         mentions_agent=_mentions(message, me),
+        topic=message.telling,
     )
     return Heard(arrival, files)
 
@@ -237,8 +283,25 @@ def _pressed(update: Update, pressed: Callback, account: str, at: Moment) -> Hea
         at=at,
         seen_as=(f"update/{update.update_id}",),
         mentions_agent=True,
+        topic=pressed.message.telling,
     )
     return Heard(arrival, callback=pressed.id)
+
+
+def _brought(update: Update, change: Membership, account: str, at: Moment) -> Heard | None:
+    """That a person brought the bot into a group; in a channel nobody is answered, a private chat its person begins."""
+    if change.chat.type not in _GROUPS or change.sender.is_bot or not change.begins:
+        return None
+    arrival = Arrival(
+        place=Place(Address("telegram", account, "", str(change.chat.id)), Kind.GROUP, change.chat.title),
+        message=f"brought.{update.update_id}",
+        speaker=Speaker(Identity("telegram", account, str(change.sender.id)), change.sender.name),
+        parts=(),
+        at=at,
+        seen_as=(f"update/{update.update_id}",),
+        brings_agent=True,
+    )
+    return Heard(arrival)
 
 
 def _from_somebody(message: Message, me: Me) -> bool:
@@ -268,7 +331,8 @@ def _place(message: Message, account: str) -> Place:
     private = chat.type == "private"
     name = message.sender.name if private and message.sender and not message.sender.is_bot else chat.title
     address = Address("telegram", account, "", str(chat.id), thread)
-    return Place(address, Kind.DM if private else Kind.GROUP, name, began.name if began and thread else "")
+    topic = message.called or (began.name if began else "")
+    return Place(address, Kind.DM if private else Kind.GROUP, name, topic if thread else "")
 
 
 def _speaker(message: Message, account: str) -> Speaker:
