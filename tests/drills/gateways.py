@@ -16,10 +16,10 @@ import apsw
 
 from segue import Store
 from segue.adapters.http import HttpAccount
-from segue.core.contracts import Accepted, Driver, Event, Letter, Point, Probe, Work
+from segue.core.contracts import Driver, Event, Point, Probe, Work
 from segue.core.envelopes import words as words_of
 from segue.core.handoffs import Patience
-from segue.core.messages import Arrival, Sending, Text, ToolCall, ToolResult, plain_text
+from segue.core.messages import Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.moves import Limits
 from segue.core.resets import Policies, Policy, When
 from segue.core.secret import Secret
@@ -34,18 +34,11 @@ from segue.store.arrivals import Settings
 from segue.store.postgres import Postgres
 from segue.store.sqlite import Sqlite
 from segue.testing import Shelf
+from tests.drills.planting import Bug, planted
 from tests.store.disk import Disk
 
 SECRET = "drill"
 ACCOUNT = "alpha"
-
-
-class Bug(enum.Enum):
-    """A mistake that is planted on purpose, to see that a drill finds it."""
-
-    NONE = "none"
-    ACKNOWLEDGES_FIRST = "the platform hears 2xx before the message is durable"
-    FORGETS_KEYS = "a redelivery is taken for a new message"
 
 
 class Mind(enum.Enum):
@@ -173,17 +166,6 @@ def sent(work: Work) -> str:
     return json.dumps({"context": work.context, "voices": work.voices, "said": said})
 
 
-class AcknowledgesFirst(Gateway):
-    """A gateway with the oldest bug there is."""
-
-    async def accept(self, arrival: Arrival | Letter) -> Accepted:
-        self._later = asyncio.get_running_loop().call_later(0.02, self._start, arrival)
-        return Accepted.NEW
-
-    def _start(self, arrival: Arrival | Letter) -> None:
-        self._task = asyncio.create_task(super().accept(arrival))
-
-
 def _probe(plan: Plan) -> Probe:
     left = plan.dies_after
 
@@ -237,10 +219,9 @@ async def run(plan: Plan) -> None:
         ending=plan.ending,
         sweep=plan.lease / 10,
     )
-    kind = AcknowledgesFirst if plan.bug is Bug.ACKNOWLEDGES_FIRST else Gateway
     listener = Listener("127.0.0.1", plan.port)
     agent = Delegates(plan.pace) if plan.mind is Mind.DELEGATES else Repeats(plan.pace, plan.spy, plan.wire)
-    gateway = kind(store, agent, [adapter], settings, probe=_probe(plan))
+    gateway = Gateway(store, agent, [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway), listener):
         await ended.wait()
     await adapter.close()
@@ -251,7 +232,8 @@ def _main(plan: Plan) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if plan.log:
         logs.start(Path(plan.log).open("a", buffering=1), [Secret(SECRET)])  # noqa: SIM115 -- as long as the process
-    asyncio.run(run(plan))
+    with planted(*plan.bug.patches):
+        asyncio.run(run(plan))
 
 
 _forge = multiprocessing.get_context("forkserver")

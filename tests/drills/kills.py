@@ -3,11 +3,14 @@
 import asyncio
 import random
 
-from tests.drills.gateways import Bug, Plan, kill, start
+from tests.drills.gateways import Plan, kill, start
+from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
 
 
-async def run(where: str, kills: int, seed: int, people: int = 8, bug: Bug = Bug.NONE) -> Report:
+async def run(
+    where: str, kills: int, seed: int, people: int = 8, patience: float = 10.0, bug: Bug = Bug.NONE
+) -> Report:
     """Kill a gateway so many times while people talk to it, then let it finish."""
     chance = random.Random(seed)
     town = Town(people, seed)
@@ -28,7 +31,7 @@ async def run(where: str, kills: int, seed: int, people: int = 8, bug: Bug = Bug
                 await town.ready()
             await asyncio.sleep(0.5)
             await town.stop_talking()
-            await town.settle(10.0)
+            await town.settle(patience)
         finally:
             await asyncio.to_thread(kill, gateway)
         return town.compare_notes()

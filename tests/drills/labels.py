@@ -2,10 +2,13 @@
 
 import asyncio
 
+from msgspec.structs import replace
+
 from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.runtime.settings import Streams
 from tests.drills.gateways import Plan, kill, start
+from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
 
 POINTS = {
@@ -28,21 +31,14 @@ POINTS = {
 """Every label on a message's way, and how often it is passed before the process dies there."""
 
 
-async def run(where: str, point: Point, times: int, seed: int, sending: Sending, streams: Streams) -> Report:
+async def run(
+    where: str, point: Point, times: int, seed: int, sending: Sending, streams: Streams, bug: Bug = Bug.NONE
+) -> Report:
     """Let a gateway kill itself at a label, again and again, while people talk to it; then let it finish."""
     town = Town(4, seed, sending)
     async with town.platform():
-        plan = Plan(where, town.port, town.callback, pace=0.02, sending=sending, streams=streams)
-        deadly = Plan(
-            where,
-            town.port,
-            town.callback,
-            pace=0.02,
-            sending=sending,
-            streams=streams,
-            dies_at=point,
-            dies_after=POINTS[point],
-        )
+        plan = Plan(where, town.port, town.callback, pace=0.02, sending=sending, streams=streams, bug=bug)
+        deadly = replace(plan, dies_at=point, dies_after=POINTS[point])
         town.start_talking()
         for _ in range(times):
             gateway = await asyncio.to_thread(start, deadly)

@@ -1,10 +1,22 @@
-"""Mistakes that are planted on purpose, for as long as a block lasts: a drill that doesn't find one is no drill."""
+"""Mistakes that are planted on purpose: a drill that doesn't find one is no drill."""
 
+import asyncio
+import enum
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from segue.store import file
+from msgspec.structs import replace
+
+from segue.core.contracts import Accepted, Letter, Transaction
+from segue.core.messages import Arrival
+from segue.runtime.gateway import Gateway
+from segue.runtime.outbox import Outbox
+from segue.store import file, statements
+from segue.store.deliveries import Outgoing
+from segue.store.desk import Job
+from segue.store.sqlite import _Worker
 
 
 class Patch(NamedTuple):
@@ -40,3 +52,139 @@ def pragma(name: str, value: object) -> Patch:
         return "\n".join([*lines, f"pragma {name} = {value};"])
 
     return Patch(file, "_SETTINGS", made_of)
+
+
+def query(name: str, before: str, after: str) -> Patch:
+    """Another text in a named query, for databases that are opened from now on."""
+
+    def made_of(texts: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+        changed = {key: text.replace(before, after) for key, text in texts.items() if key[0] == name}
+        assert all(text != texts[key] for key, text in changed.items())
+        return texts | changed
+
+    return Patch(statements, "_TEXTS", made_of)
+
+
+def split(at: str) -> Patch:
+    """On SQLite, a commit more in the middle of a transaction: before this statement."""
+
+    def made_of(run: Callable[[_Worker, Job], Any]) -> Callable[[_Worker, Job], Any]:
+        def in_two(worker: _Worker, job: Job) -> Any:
+            whole = job.transaction
+
+            def halves(*args: Any, **kwargs: Any) -> Transaction[Any]:
+                steps = whole(*args, **kwargs)
+                rows: Any = None
+                while True:
+                    try:
+                        statement = steps.send(rows)
+                    except StopIteration as done:
+                        return done.value
+                    if statement.name == at:
+                        worker._execute("commit")
+                        worker._execute(worker._begin)
+                    rows = yield statement
+
+            job.transaction = halves
+            try:
+                return run(worker, job)
+            finally:
+                job.transaction = whole
+
+        return in_two
+
+    return Patch(_Worker, "_run", made_of)
+
+
+def _acknowledge_first(accept: Callable[[Gateway, Arrival | Letter], Any]) -> Any:
+    kept = set[Any]()
+
+    async def acknowledge(gateway: Gateway, arrival: Arrival | Letter) -> Accepted:
+        loop = asyncio.get_running_loop()
+        kept.add(loop.call_later(0.02, lambda: kept.add(loop.create_task(accept(gateway, arrival)))))
+        return Accepted.NEW
+
+    return acknowledge
+
+
+def _answer_at_once(attempt: Callable[[_Worker, Job], None]) -> Any:
+    def answered(worker: _Worker, job: Job) -> None:
+        attempt(worker, job)
+        job.future.get_loop().call_soon_threadsafe(job.settle)
+
+    return answered
+
+
+def _new_keys(send: Callable[[Outbox, Outgoing], Any]) -> Any:
+    async def sent(outbox: Outbox, held: Outgoing) -> str:
+        delivery = replace(held.delivery, key=f"{held.delivery.key}/{os.urandom(4).hex()}")
+        message: str = await send(outbox, replace(held, delivery=delivery))
+        return message
+
+    return sent
+
+
+def _one_chat(accept: Callable[[Gateway, Arrival], Any]) -> Any:
+    async def accepted(gateway: Gateway, arrival: Arrival) -> Accepted:
+        address = replace(arrival.place.address, chat="one for all")
+        outcome: Accepted = await accept(gateway, replace(arrival, place=replace(arrival.place, address=address)))
+        return outcome
+
+    return accepted
+
+
+_HELD = ("holder = :me and epoch = :epoch", "1 = 1")
+_BEAT = "update replicas set expires = {now} + :seconds where id = :me and expires >= {now}"
+_COME_BACK = """insert into replicas (id, expires) values (:me, {now} + :seconds)
+    on conflict (id) do update set expires = excluded.expires"""
+
+
+class Bug(enum.Enum):
+    """A mistake, and what it would do."""
+
+    NONE = "nothing is wrong"
+    ACKNOWLEDGES_FIRST = "the platform hears 2xx before the message is durable"
+    ANSWERS_BEFORE_THE_COMMIT = "whoever waits for a write hears that it is done before it is"
+    FORGETS_KEYS = "a redelivery is taken for a new message"
+    ACCEPTS_IN_TWO_TRANSACTIONS = "the key of a message is durable before its turn is"
+    FINISHES_IN_TWO_TRANSACTIONS = "a turn is done before its answer is on its way"
+    LEASES_WITHOUT_EPOCHS = "whoever held a session once may write to it for ever"
+    NEVER_TAKES_OVER = "what a dead replica held stays held"
+    NEW_KEYS = "each attempt at a delivery has a key of its own"
+    OUT_OF_TURN = "deliveries to one place are sent in any order"
+    ONE_CHAT_FOR_ALL = "whoever writes is in the same conversation"
+    COMMITS_UNSYNCED = "a commit is in the log, which isn't synced"
+    NOTHING_SYNCED = "nothing is ever synced"
+    FOLDER_UNSYNCED = "the log may lose its name"
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        """How it is planted."""
+        return _PATCHES[self]
+
+
+_PATCHES: dict[Bug, tuple[Patch, ...]] = {
+    Bug.NONE: (),
+    Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),
+    Bug.ANSWERS_BEFORE_THE_COMMIT: (Patch(_Worker, "_attempt", _answer_at_once),),
+    Bug.FORGETS_KEYS: (query("see", "do nothing", "do update set at = excluded.at"),),
+    Bug.ACCEPTS_IN_TWO_TRANSACTIONS: (split("add_turn_from"),),
+    Bug.FINISHES_IN_TWO_TRANSACTIONS: (split("add_delivery"),),
+    Bug.LEASES_WITHOUT_EPOCHS: (
+        query("hold", *_HELD),
+        query("hold_turn", "s.holder = :me and s.epoch = :epoch", "1 = 1"),
+        query("finish", *_HELD),
+        query("end_turn", "and outcome is null", ""),
+        query("beat", _BEAT, _COME_BACK),
+    ),
+    Bug.NEVER_TAKES_OVER: (query("free_sessions", "where holder is not null", "where 1 = 0 and holder is not null"),),
+    Bug.NEW_KEYS: (Patch(Outbox, "_send", _new_keys),),
+    Bug.OUT_OF_TURN: (
+        query("outgoing", "and (p.id < d.id or p.holder is not null)", "and 1 = 0"),
+        query("outgoing", "order by d.due, d.id", "order by d.due desc, d.id desc"),
+    ),
+    Bug.ONE_CHAT_FOR_ALL: (Patch(Gateway, "accept", _one_chat),),
+    Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
+    Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
+    Bug.FOLDER_UNSYNCED: (Patch(file, "_sync_folder", lambda _: lambda _folder: None),),
+}

@@ -9,7 +9,9 @@ import httpx2
 
 from segue.core.values import Value
 from tests.drills.gateways import Plan, kill, start
+from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
+from tests.store.world import Engine, raw_sql
 
 _REFUSED = re.compile(r"^segue_writes_refused ([0-9.]+)$", re.MULTILINE)
 
@@ -20,14 +22,20 @@ class Zombies(Value, frozen=True):
     report: Report
     refused: int
     """Writes of woken replicas that the fence turned away."""
+    twice: list[str]
+    """What stands in a transcript more than once."""
+
+    @property
+    def clean(self) -> bool:
+        return self.report.clean and self.refused > 0 and not self.twice
 
 
-async def run(where: str, rounds: int, seed: int) -> Zombies:
+async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombies:
     """Freeze a replica in a turn, see the other answer, wake the first and see its writes refused."""
     town = Town(4, seed)
     async with town.platform():
-        sleeper = Plan(where, town.port, town.callback, pace=0.3)
-        other = Plan(where, town.free_port(), town.callback, pace=0.05)
+        sleeper = Plan(where, town.port, town.callback, pace=0.3, bug=bug)
+        other = Plan(where, town.free_port(), town.callback, pace=0.05, bug=bug)
         gateways = [await asyncio.to_thread(start, sleeper), await asyncio.to_thread(start, other)]
         pid = gateways[0].pid
         assert pid is not None
@@ -48,7 +56,20 @@ async def run(where: str, rounds: int, seed: int) -> Zombies:
         finally:
             for gateway in gateways:
                 await asyncio.to_thread(kill, gateway)
-        return Zombies(town.compare_notes(), refused)
+        return Zombies(town.compare_notes(), refused, await _twice(where))
+
+
+async def _twice(where: str) -> list[str]:
+    """What people said and agents answered, as often as it was written down, if that is more than once."""
+    raw = await raw_sql(Engine.POSTGRES, where)
+    try:
+        rows = await raw(
+            "select session, parts from entries where parts like $1 group by session, parts having count(*) > 1",
+            "%I am %",
+        )
+    finally:
+        await raw.close()
+    return [f"{session}: {parts}" for session, parts in rows]
 
 
 async def _refused(port: int) -> int:

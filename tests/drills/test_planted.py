@@ -1,0 +1,63 @@
+"""A test of the drills: each mistake is planted, and found by the sample of the drill that is there to find it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segue.core.contracts import Point
+from segue.core.messages import Sending
+from segue.runtime.settings import Streams
+from tests.drills import kills, labels, power, zombies
+from tests.drills.planting import Bug
+from tests.drills.town import Report
+
+FOUND_BY_KILLS: dict[Bug, Callable[[Report], list[str]]] = {
+    Bug.ACKNOWLEDGES_FIRST: lambda report: report.lost,
+    Bug.NEVER_TAKES_OVER: lambda report: report.lost,
+    Bug.OUT_OF_TURN: lambda report: report.disordered,
+    Bug.ONE_CHAT_FOR_ALL: lambda report: report.mixed,
+}
+FOUND_BY_LABELS: dict[Bug, tuple[Point, Callable[[Report], list[str]]]] = {
+    Bug.NEW_KEYS: (Point.SEND_CALLED, lambda report: report.doubled),
+}
+FOUND_BY_POWER_CUTS = {
+    Bug.ANSWERS_BEFORE_THE_COMMIT: "lost",
+    Bug.COMMITS_UNSYNCED: "lost",
+    Bug.NOTHING_SYNCED: "lost",
+    Bug.FOLDER_UNSYNCED: "lost",
+    Bug.FORGETS_KEYS: "a message became two turns",
+    Bug.ACCEPTS_IN_TWO_TRANSACTIONS: "a session's turns aren't numbered",
+    Bug.FINISHES_IN_TWO_TRANSACTIONS: "no answer is on its way",
+}
+FOUND_BY_ZOMBIES = (Bug.LEASES_WITHOUT_EPOCHS,)
+
+
+def test_every_mistake_has_its_drill() -> None:
+    found = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
+    assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_KILLS, ids=lambda bug: bug.name)
+async def test_kills_find_it(bug: Bug, tmp_path: Path) -> None:
+    report = await kills.run(str(tmp_path / "segue.db"), kills=8, seed=7, patience=2.0, bug=bug)
+    assert FOUND_BY_KILLS[bug](report)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_LABELS, ids=lambda bug: bug.name)
+async def test_deaths_at_a_label_find_it(bug: Bug, tmp_path: Path) -> None:
+    point, wrong = FOUND_BY_LABELS[bug]
+    report = await labels.run(str(tmp_path / "segue.db"), point, 3, 7, Sending.KEYED, Streams.WHOLE, bug)
+    assert wrong(report)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_POWER_CUTS, ids=lambda bug: bug.name)
+def test_power_cuts_find_it(bug: Bug) -> None:
+    found = power.run(images=80, seed=7, bug=bug)
+    assert any(FOUND_BY_POWER_CUTS[bug] in each for each in found.wrong)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_ZOMBIES, ids=lambda bug: bug.name)
+async def test_zombies_find_it(bug: Bug, postgres_dsn: str) -> None:
+    found = await zombies.run(postgres_dsn, rounds=3, seed=7, bug=bug)
+    assert found.twice
