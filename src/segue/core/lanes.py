@@ -61,10 +61,10 @@ class Address(Value, frozen=True, order=True):
         """The five parts as one string; `Address.parse` is its inverse."""
         return _join(self.platform, self.account, self.space, self.chat, self.thread)
 
-    @classmethod
-    def parse(cls, key: str) -> Address:
+    @staticmethod
+    def parse(key: str) -> Address:
         """The address that wrote this key."""
-        return cls(*_split(key, 5, "address"))
+        return _address(key)
 
     @property
     def outside(self) -> Address:
@@ -84,11 +84,10 @@ class Lane(Value, frozen=True, order=True):
         """The six parts as one string; `Lane.parse` is its inverse."""
         return f"{self.address.key}/{_escape(self.person)}"
 
-    @classmethod
-    def parse(cls, key: str) -> Lane:
+    @staticmethod
+    def parse(key: str) -> Lane:
         """The lane that wrote this key."""
-        *address, person = _split(key, 6, "lane")
-        return cls(Address(*address), person)
+        return _lane(key)
 
 
 class Identity(Value, frozen=True, order=True):
@@ -204,3 +203,15 @@ def _split(key: str, count: int, what: str) -> list[str]:
     if len(parts) != count or _join(*parts) != key:
         raise Invalid(what, f"{key!r} is not the key of any {what}", "Copy it whole, as Segue wrote it.")
     return parts
+
+
+# A gateway reads the keys of the same few places over and over.
+@lru_cache(maxsize=4096)
+def _address(key: str) -> Address:
+    return Address(*_split(key, 5, "address"))
+
+
+@lru_cache(maxsize=4096)
+def _lane(key: str) -> Lane:
+    *address, person = _split(key, 6, "lane")
+    return Lane(Address(*address), person)

@@ -311,7 +311,9 @@ def _queue(
     rows = yield q.enqueue(session=session, me=me, at=at)
     if not rows:
         raise Moved
-    seq, holder, epoch, head, tip_session, tip_n = rows[0]
+    seq, holder, epoch, head, tip_session, tip_n, unswept = rows[0]
+    if unswept:
+        yield q.sweep_soon(session=session, at=at)
     person, parts = met.person, encode_parts(arrival.parts)
     # The session is locked now: if the lane still speaks to it, this message belongs here.
     turn_row: dict[str, Any] = {

@@ -26,17 +26,25 @@ def unheeded(_: Point) -> None:
 
 def refuse_unsound(arguments: Mapping[str, Any]) -> None:
     """Refuse what one of the databases couldn't keep: both say no to the same."""
+    # Almost every statement is sound, and all of its texts together are seen to be so as fast as one of them.
+    text = "".join([argument for argument in arguments.values() if argument.__class__ is str])
+    if "\0" in text or not text.isascii():
+        _refuse_text(arguments)
     for name, argument in arguments.items():
-        if isinstance(argument, str):
-            if "\0" in argument:
-                raise Invalid(name, "text can't contain the character NUL", "Remove it.")
-            if not argument.isascii():
-                try:
-                    argument.encode()
-                except UnicodeEncodeError:
-                    raise Invalid(name, "text can't contain half of a surrogate pair", "Decode it anew.") from None
-        elif isinstance(argument, int) and not -_LARGEST <= argument <= _LARGEST:
+        if argument.__class__ is int and not -_LARGEST <= argument <= _LARGEST:
             raise Invalid(name, "no number is that large here", f"Keep it within {_LARGEST:,}.")
+
+
+def _refuse_text(arguments: Mapping[str, Any]) -> None:
+    for name, argument in arguments.items():
+        if not isinstance(argument, str):
+            continue
+        if "\0" in argument:
+            raise Invalid(name, "text can't contain the character NUL", "Remove it.")
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise Invalid(name, "text can't contain half of a surrogate pair", "Decode it anew.") from None
 
 
 def too_long() -> Invalid:

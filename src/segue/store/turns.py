@@ -272,6 +272,8 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
         queued = yield q.enqueue_ending(session=asked.session)
     else:
         queued = yield q.enqueue(session=asked.session, me=None, at=at)
+        if queued and queued[0][-1]:
+            yield q.sweep_soon(session=asked.session, at=at)
     if not queued:
         raise Refused(Refusal.CLOSED)
     added = yield q.add_turn(

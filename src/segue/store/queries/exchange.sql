@@ -9,11 +9,12 @@ delete from seen where id in (select id from seen where at < :before order by id
 -- name: enqueue
 -- A turn more for a session; an idle one is held at once, unless it is put off because of a handoff.
 update sessions set tail = tail + 1, used = case when used < :at then :at else used end,
-  due = case when head = tail and due = 0 then {now} else due end, sweep = coalesce(sweep, :at),
+  due = case when head = tail and due = 0 then {now} else due end,
   epoch = epoch + case when head = tail and due = 0 and cast(:me as text) is not null then 1 else 0 end,
   running = case when head = tail and due = 0 and cast(:me as text) is not null then tail + 1 else running end,
   holder = case when head = tail and due = 0 then cast(:me as text) else holder end
-where id = :session and closed is null returning tail, holder, epoch, head, tip_session, tip;
+where id = :session and closed is null
+returning tail, holder, epoch, head, tip_session, tip, case when sweep is null then 1 else 0 end;
 
 -- name: add_turn_from
 -- The turn of an arrival, if its lane still speaks to that session, and its speaker is still that person.
