@@ -24,6 +24,7 @@ from segue.core.values import Value
 from segue.runtime.settings import Streams
 from tests.drills import (
     children,
+    disks,
     everywhere,
     handoffs,
     hostile_lanes,
@@ -100,6 +101,10 @@ def _power(_fresh: Fresh, seed: int) -> str:
     return "\n".join(power.run(500, seed).wrong)
 
 
+def _disks(_fresh: Fresh, seed: int) -> str:
+    return "\n".join(disks.run(20, seed).wrong)
+
+
 def _everywhere(_fresh: Fresh, seed: int) -> str:
     try:
         found = asyncio.run(everywhere.run(300.0, seed))
@@ -122,6 +127,7 @@ DRILLS = {
     "schedules": Drill(1_000, "kills when work is due on SQLite", 10, _schedules),
     "schedules-postgres": Drill(1_000, "kills when work is due on PostgreSQL", 10, _schedules),
     "power": Drill(20_000, "power cuts on SQLite", 500, _power),
+    "disks": Drill(1_000, "disks that fail, fill up, are locked or damaged", 20, _disks),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),

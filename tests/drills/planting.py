@@ -11,8 +11,11 @@ from msgspec.structs import replace
 
 from segue.core.contracts import Accepted, Letter, Transaction
 from segue.core.messages import Arrival
+from segue.errors import StoreError
 from segue.runtime.gateway import Gateway
+from segue.runtime.inbox import Inbox
 from segue.runtime.outbox import Outbox
+from segue.runtime.patience import Patient
 from segue.store import file, statements
 from segue.store.deliveries import Outgoing
 from segue.store.desk import Job
@@ -133,6 +136,24 @@ def _one_chat(accept: Callable[[Gateway, Arrival], Any]) -> Any:
     return accepted
 
 
+def _whatever_happens(accept: Callable[[Inbox, Arrival], Any]) -> Any:
+    async def accepted(inbox: Inbox, arrival: Arrival) -> Accepted:
+        try:
+            outcome: Accepted = await accept(inbox, arrival)
+        except StoreError:
+            return Accepted.NEW
+        return outcome
+
+    return accepted
+
+
+def _once(_insist: Any) -> Any:
+    async def once(_patient: Patient, ask: Callable[[], Any]) -> Any:
+        return await ask()
+
+    return once
+
+
 _HELD = ("holder = :me and epoch = :epoch", "1 = 1")
 _BEAT = "update replicas set expires = {now} + :seconds where id = :me and expires >= {now}"
 _COME_BACK = """insert into replicas (id, expires) values (:me, {now} + :seconds)
@@ -153,6 +174,9 @@ class Bug(enum.Enum):
     NEW_KEYS = "each attempt at a delivery has a key of its own"
     OUT_OF_TURN = "deliveries to one place are sent in any order"
     ONE_CHAT_FOR_ALL = "whoever writes is in the same conversation"
+    BELIEVES_IN_DISKS = "a message that couldn't be kept is acknowledged all the same"
+    ALWAYS_WELL = "health is green, whatever happens"
+    GIVES_UP = "a store that can't now is never asked again"
     COMMITS_UNSYNCED = "a commit is in the log, which isn't synced"
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
@@ -184,6 +208,9 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
         query("outgoing", "order by d.due, d.id", "order by d.due desc, d.id desc"),
     ),
     Bug.ONE_CHAT_FOR_ALL: (Patch(Gateway, "accept", _one_chat),),
+    Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
+    Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),
+    Bug.GIVES_UP: (Patch(Patient, "_insist", _once),),
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(file, "_sync_folder", lambda _: lambda _folder: None),),

@@ -8,7 +8,7 @@ import pytest
 from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.runtime.settings import Streams
-from tests.drills import kills, labels, power, zombies
+from tests.drills import disks, kills, labels, power, zombies
 from tests.drills.planting import Bug
 from tests.drills.town import Report
 
@@ -31,10 +31,15 @@ FOUND_BY_POWER_CUTS = {
     Bug.FINISHES_IN_TWO_TRANSACTIONS: "no answer is on its way",
 }
 FOUND_BY_ZOMBIES = (Bug.LEASES_WITHOUT_EPOCHS,)
+FOUND_BY_BAD_DISKS = {
+    Bug.BELIEVES_IN_DISKS: "lost",
+    Bug.ALWAYS_WELL: "never: health turned red",
+    Bug.GIVES_UP: "never: health turned green",
+}
 
 
 def test_every_mistake_has_its_drill() -> None:
-    found = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
+    found = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES, *FOUND_BY_BAD_DISKS]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
 
@@ -61,3 +66,9 @@ def test_power_cuts_find_it(bug: Bug) -> None:
 async def test_zombies_find_it(bug: Bug, postgres_dsn: str) -> None:
     found = await zombies.run(postgres_dsn, rounds=3, seed=7, bug=bug)
     assert found.twice
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_BAD_DISKS, ids=lambda bug: bug.name)
+def test_bad_disks_find_it(bug: Bug) -> None:
+    found = disks.run(troubles=2, seed=2, stuck=1.0, bug=bug)
+    assert any(FOUND_BY_BAD_DISKS[bug] in each for each in found.wrong)

@@ -40,6 +40,29 @@ class Disk(apsw.VFS):
         self.done[what] += 1
 
 
+class Faulty(Disk):
+    """A disk that also counts its failures, and may give wrong bytes back."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+        self.rot: Callable[[bytes], bytes] | None = None
+        super().__init__()
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
+        return _FaultyFile(self, name, flags)
+
+    def heal(self) -> None:
+        super().heal()
+        self.rot = None
+
+    def passes(self, what: str) -> None:
+        try:
+            super().passes(what)
+        except apsw.Error:
+            self.failed += 1
+            raise
+
+
 class _File(apsw.VFSFile):
     def __init__(self, disk: Disk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
         self._disk = disk
@@ -52,3 +75,17 @@ class _File(apsw.VFSFile):
     def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite's name
         self._disk.passes("sync")
         super().xSync(flags)
+
+
+class _FaultyFile(_File):
+    def __init__(self, disk: Faulty, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        self._faulty = disk
+        super().__init__(disk, name, flags)
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - SQLite's name
+        content = super().xRead(amount, offset)
+        return self._faulty.rot(content) if self._faulty.rot else content
+
+    def xTruncate(self, newsize: int) -> None:  # noqa: N802 - SQLite's name
+        self._disk.passes("truncate")
+        super().xTruncate(newsize)

@@ -1,0 +1,224 @@
+"""Disks that fail: the Nth write, every write, no room, a file that is locked, read-only or damaged.
+
+Meanwhile people talk. Whoever was told yes is answered, once; who was told no isn't in the file; health turns red while
+it lasts, and green when it is over.
+"""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Any, assert_never
+
+import apsw
+
+from segue.core.contracts import Accepted
+from segue.core.values import Value
+from segue.errors import OutcomeUnknown, StoreError
+from segue.runtime.gateway import Gateway
+from segue.store.sqlite import Sqlite
+from segue.store.store import Store
+from tests.drills.gateways import Repeats
+from tests.drills.planting import Bug, planted
+from tests.drills.room import Wall, said, settings
+from tests.store.disk import Disk, Faulty
+from tests.store.invariants import VIOLATIONS
+
+PEOPLE = 4
+PATIENCE = 0.02
+"""Seconds that the store waits for a lock."""
+LEASE = 0.3
+_PAGE = 4096
+
+
+class Trouble(Enum):
+    """What is wrong with a disk."""
+
+    FAILS = "an operation fails, and perhaps a few more"
+    FAILS_FULL = "there is no room for an operation, and perhaps for a few more"
+    BROKEN = "every operation fails until it is mended"
+    FULL = "there is no room until somebody makes some"
+    READ_ONLY = "nothing can be written until somebody permits it"
+    LOCKED = "another program holds the file"
+    DAMAGED = "whatever is read is damaged, until the disk is sound again"
+
+
+PASSES = (Trouble.FAILS, Trouble.FAILS_FULL)
+"""What is over before anybody could see it."""
+
+
+class Found(Value, frozen=True):
+    """What came of some troubles."""
+
+    troubles: int
+    refused: int
+    """Messages that somebody was told no about."""
+    wrong: list[str]
+
+
+def run(troubles: int, seed: int, stuck: float = 15.0, bug: Bug = Bug.NONE) -> Found:
+    """So many troubles, one after the other, each with a new file; what hasn't happened after a while is stuck."""
+    dice = random.Random(seed)
+    wrong: list[str] = []
+    refused = 0
+    with tempfile.TemporaryDirectory(prefix="segue-disks-") as scratch, planted(*bug.patches):
+        for n in range(troubles):
+            trouble = list(Trouble)[(seed + n) % len(Trouble)]
+            stage = _Stage(Path(scratch) / f"{n}.db", trouble, stuck, random.Random(dice.random()))
+            wrong += [f"{trouble.name}, at {stage.which}: {each}" for each in asyncio.run(stage.play())]
+            refused += stage.refused
+    return Found(troubles, refused, wrong)
+
+
+class _Stage:
+    """One gateway on one disk that gets into trouble once."""
+
+    def __init__(self, path: Path, trouble: Trouble, stuck: float, dice: random.Random) -> None:
+        self._path = path
+        self._trouble = trouble
+        self._stuck = stuck
+        self._dice = dice
+        self._told: list[str] = []
+        self._wall = Wall(lambda _what, _of: None)
+        self._talking = True
+        self._wrong: list[str] = []
+        self.which = dice.randrange(1, 120)
+        """The how-manieth operation fails first."""
+        self.refused = 0
+
+    async def play(self) -> list[str]:
+        """Let it happen; returns what is wrong."""
+        with ExitStack() as disks:
+            disk = Faulty()
+            disks.callback(disk.unregister)
+            async with self._gateway(disk) as gateway:
+                talking = [asyncio.create_task(self._talk(gateway, f"chat-{n}")) for n in range(PEOPLE)]
+                await self._until("anybody was answered", lambda: bool(self._wall.posts))
+                with self._in_trouble(disk):
+                    if self._trouble in PASSES:
+                        await self._until("the trouble came", lambda: disk.failed > 0)
+                    else:
+                        await self._until("health turned red", lambda: bool(gateway.problems()))
+                        if self._trouble is not Trouble.DAMAGED:
+                            await self._until("it said that it isn't ready", lambda: not gateway.ready)
+                            await self._until("everybody was told no", lambda: self.refused >= PEOPLE)
+                if self._trouble is not Trouble.DAMAGED:
+                    await self._until("health turned green", lambda: not gateway.problems())
+                self._talking = False
+                await asyncio.gather(*talking)
+                if self._trouble is not Trouble.DAMAGED:
+                    await self._answered()
+            if self._trouble is Trouble.DAMAGED:
+                # A gateway whose file was damaged has ended; it is started again once somebody saw to the disk.
+                async with self._gateway(disk):
+                    await self._answered()
+        return self._wrong + self._look()
+
+    def _gateway(self, disk: Disk) -> "_Living":
+        return _Living(self._path, disk, self._wall)
+
+    async def _talk(self, gateway: Gateway, chat: str) -> None:
+        """Say one thing after the other, each until somebody says yes, and see whether a no was one."""
+        n = 0
+        while self._talking:
+            await self._insist(gateway, chat, f"{chat}-{n}")
+            await asyncio.sleep(0.005)
+            n += 1
+
+    async def _insist(self, gateway: Gateway, chat: str, message: str) -> None:
+        certain = True
+        while self._talking or self._trouble is not Trouble.DAMAGED:
+            try:
+                accepted = await gateway.accept(said(chat, message))
+            except StoreError as error:
+                self.refused += 1
+                certain = certain and not isinstance(error, OutcomeUnknown)
+                await asyncio.sleep(0.005)
+            else:
+                if accepted is Accepted.DUPLICATE and certain:
+                    self._wrong.append(f"{message} was kept, though somebody was told that it wasn't")
+                self._told.append(message)
+                return
+
+    @contextmanager
+    def _in_trouble(self, disk: "Faulty") -> Iterator[None]:
+        """Trouble, and its end."""
+        match self._trouble:
+            case Trouble.FAILS:
+                disk.fail(self.which, apsw.IOError, times=self._dice.randint(1, 6))
+            case Trouble.FAILS_FULL:
+                disk.fail(self.which, apsw.FullError, times=self._dice.randint(1, 6))
+            case Trouble.BROKEN:
+                disk.fail(self.which, apsw.IOError, times=1_000_000)
+            case Trouble.FULL:
+                disk.fail(self.which, apsw.FullError, times=1_000_000)
+            case Trouble.READ_ONLY:
+                disk.fail(self.which, apsw.ReadOnlyError, times=1_000_000)
+            case Trouble.DAMAGED:
+                disk.rot = _damaged
+            case Trouble.LOCKED:
+                other = apsw.Connection(str(self._path))
+                other.set_busy_timeout(5000)
+                other.execute("begin immediate")
+                try:
+                    yield
+                finally:
+                    other.execute("rollback")
+                    other.close()
+                return
+            case _:
+                assert_never(self._trouble)
+        try:
+            yield
+        finally:
+            disk.heal()
+
+    async def _answered(self) -> None:
+        await self._until("all were answered", lambda: all(self._wall.answers(message) for message in self._told))
+
+    async def _until(self, what: str, so: Callable[[], bool]) -> None:
+        """Wait until it is so; that it never was is wrong."""
+        try:
+            async with asyncio.timeout(self._stuck):
+                while not so():  # noqa: ASYNC110 -- a gateway tells its health to whoever asks
+                    await asyncio.sleep(0.005)
+        except TimeoutError:
+            self._wrong.append(f"never: {what}")
+
+    def _look(self) -> list[str]:
+        """What isn't as it should be in the end."""
+        wrong = [
+            f"{message} was answered {len(answers)} times"
+            for message in self._told
+            if len(answers := self._wall.answers(message)) != 1
+        ]
+        connection = apsw.Connection(str(self._path))
+        try:
+            wrong += [f"damaged: {what}" for (what,) in connection.execute("pragma quick_check") if what != "ok"]
+            wrong += [f"{what}: {rows}" for what, sql in VIOLATIONS.items() if (rows := list(connection.execute(sql)))]
+            there = {message for (message,) in connection.execute("select message from turns")}
+        finally:
+            connection.close()
+        return wrong + [f"lost: {message}" for message in self._told if message not in there]
+
+
+class _Living(AsyncExitStack):
+    """A gateway that lives for as long as a block lasts."""
+
+    def __init__(self, path: Path, disk: Disk, wall: Wall) -> None:
+        super().__init__()
+        self._where = path, disk, wall
+
+    async def __aenter__(self) -> Any:
+        path, disk, wall = self._where
+        driver = await Sqlite.open(path, vfs=disk.name, patience=PATIENCE, readers=1)
+        store = await self.enter_async_context(Store(driver))
+        return await self.enter_async_context(Gateway(store, Repeats(0.0, ""), [wall], settings(LEASE)))
+
+
+def _damaged(content: bytes) -> bytes:
+    """A page whose first byte is wrong: that SQLite notices, as it doesn't each wrong letter in somebody's words."""
+    return bytes([content[0] ^ 0xFF]) + content[1:] if len(content) == _PAGE else content
