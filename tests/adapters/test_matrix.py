@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +301,162 @@ async def test_strangers_bring_it_into_no_group(town: MatrixHarness, caplog: pyt
     rooms = (await town.bot.call("GET", "/joined_rooms"))["joined_rooms"]
     assert (anns in rooms, bens in rooms) == (True, False)
     assert f"{ben.id} invited it to {bens}, and may not." in caplog.text
+
+
+async def upgraded(town: MatrixHarness, room: str) -> str:
+    """Ann puts a newer version of a room in its place."""
+    made = await town.people["Ann"].call("POST", f"/rooms/{room}/upgrade", {"new_version": "10"})
+    return str(made["replacement_room"])
+
+
+@pytest.mark.parametrize("away", ["", "away"])
+async def test_a_conversation_goes_on_in_the_room_that_replaces_its_room(town: MatrixHarness, away: str) -> None:
+    ann, agent = town.people["Ann"], ScriptedAgent("one", "two", "three")
+    room = await room_of(town)
+    async with AsyncExitStack() as gone:
+        await gone.enter_async_context(running(town, agent))
+        await ann.says(room, "first")
+        await ann.reads(room, town.bot.id, "one")
+        if away:
+            await gone.aclose()
+        new = await upgraded(town, room)
+        await ann.call("POST", f"/rooms/{new}/invite", {"user_id": town.bot.id})
+        await ann.says(new, "second")
+        if not away:
+            await ann.reads(new, town.bot.id, "two")
+    async with running(town, agent):
+        await ann.reads(new, town.bot.id, "two")
+        await ann.says(new, "third")
+        await ann.reads(new, town.bot.id, "two", "three")
+    said = [entry.text for entry in agent.works[-1].transcript if entry.text]
+    assert said[-4:] == ["first", "one", "second", "two"]
+
+
+async def test_a_room_that_everybody_may_enter_is_followed_where_it_goes_on_and_read_from_its_beginning(
+    town: MatrixHarness,
+) -> None:
+    ann, inbox = town.people["Ann"], Inbox()
+    room = await ann.make_room(preset="public_chat")
+    await town.bot.join(room)
+    new = await upgraded(town, room)
+    await ann.says(new, "before it came")
+    keys = msgspec.structs.replace(town.keys, public=False)
+    adapter = keys.adapter("main", Folder(town.folder))
+    async with town.deliver(adapter, inbox.accept):
+        arrival = await inbox.gets("before it came")
+        assert (arrival.place.address.chat, arrival.chat_aliases, arrival.place.kind) == (new, (room,), Kind.GROUP)
+        at = Address("matrix", "main", NAME, room)
+        first = await adapter.send(a_delivery(at, "to the old room"))
+        await adapter.edit(a_delivery(at, "to the old room, or not").with_message(first))
+        thread = await adapter.open_thread(at, "Plans", "k")
+        await adapter.send(a_delivery(thread, "in a thread"))
+        await adapter.send(a_delivery(Address("matrix", "main", NAME, room, "$gone"), "in a thread of the old room"))
+        await adapter.typing(at)
+    assert [seen.text for seen in await ann.sees(new, town.bot.id)] == [
+        "to the old room, or not",
+        "Plans",
+        "in a thread of the old room",
+    ]
+    assert [seen.text for seen in await ann.sees(new, town.bot.id, thread.thread)] == ["in a thread"]
+    assert await ann.sees(room, town.bot.id) == []
+    await adapter.close()
+
+
+async def test_an_invitation_to_where_its_room_goes_on_needs_no_inviter(town: MatrixHarness) -> None:
+    ann, inbox = town.people["Ann"], Inbox()
+    room = await room_of(town, Kind.GROUP)
+    adapter = msgspec.structs.replace(town.keys, public=False).adapter("main", Folder(town.folder))
+    async with town.deliver(adapter, inbox.accept):
+        new = await upgraded(town, room)
+        await ann.call("POST", f"/rooms/{new}/invite", {"user_id": town.bot.id})
+        await ann.says(new, "here we are")
+        arrival = await inbox.gets("here we are")
+    await adapter.close()
+    assert arrival.chat_aliases == (room,)
+    assert not any(heard.brings_agent for heard in inbox.arrivals)
+
+
+async def test_nobody_takes_over_a_conversation_by_what_their_own_room_says(
+    town: MatrixHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann, ben, inbox = town.people["Ann"], town.people["Ben"], Inbox()
+    hers = await room_of(town)
+    other = await ben.make_room(preset="public_chat")
+    adapter = town.adapter()
+    async with town.deliver(adapter, inbox.accept):
+        claims = await ben.make_room(town.bot, is_direct=True, creation_content={"predecessor": {"room_id": hers}})
+        await ben.says(claims, "I was hers")
+        assert (await inbox.gets("I was hers")).chat_aliases == ()
+        for target in (hers, other):
+            mine = await ben.make_room(town.bot)
+            await ben.says(mine, f"on the way to {target}")
+            await inbox.gets(f"on the way to {target}")
+            await ben.call("PUT", f"/rooms/{mine}/state/m.room.tombstone", {"replacement_room": target})
+            await ben.says(mine, f"from here to {target}")
+            assert (await inbox.gets(f"from here to {target}")).chat_aliases == ()
+            await adapter.send(a_delivery(Address("matrix", "main", NAME, mine), f"not to {target}"))
+        await ann.says(hers, "still here?")
+        assert (await inbox.gets("still here?")).chat_aliases == ()
+    assert await ann.sees(hers, town.bot.id) == []
+    assert other not in (await town.bot.call("GET", "/joined_rooms"))["joined_rooms"]
+    assert f"sent it to {other}, which doesn't continue" in caplog.text
+
+
+async def test_whoever_brings_it_into_a_room_of_several_people_is_heard(town: MatrixHarness) -> None:
+    ann, ben, inbox = town.people["Ann"], town.people["Ben"], Inbox()
+    async with town.deliver(town.adapter(), inbox.accept):
+        room = await ann.make_room(town.bot, ben)
+        await ann.make_room(town.bot, is_direct=True)
+        await ann.says(room, "welcome")
+        await inbox.gets("welcome")
+    [brought] = [arrival for arrival in inbox.arrivals if arrival.brings_agent]
+    assert (brought.place.address.chat, brought.place.kind, brought.parts) == (room, Kind.GROUP, ())
+    assert (brought.speaker.identity.user, brought.speaker.name) == (ann.id, "Ann")
+
+
+async def test_a_room_that_it_was_removed_from_is_in_the_log(
+    town: MatrixHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann, room, inbox = town.people["Ann"], await room_of(town), Inbox()
+    adapter = town.adapter()
+    async with town.deliver(adapter, inbox.accept):
+        await ann.says(room, "hello")
+        await inbox.gets("hello")
+        await ann.call("POST", f"/rooms/{room}/kick", {"user_id": town.bot.id})
+        other = await room_of(town)
+        await ann.says(other, "elsewhere")
+        await inbox.gets("elsewhere")
+    assert f"matrix.main was removed from {room} by {ann.id}" in caplog.text
+    with pytest.raises(SendNever, match="403"):
+        await adapter.send(a_delivery(Address("matrix", "main", NAME, room), "hello?"))
+
+
+@pytest.mark.parametrize(("marked", "kind"), [("marked", Kind.DM), ("", Kind.GROUP)])
+async def test_a_room_whose_other_people_left_is_private_only_if_it_is_marked_so(
+    town: MatrixHarness, marked: str, kind: Kind
+) -> None:
+    ann, ben, inbox = town.people["Ann"], town.people["Ben"], Inbox()
+    room = await ann.make_room(town.bot, ben)
+    for user in (ben, town.bot):
+        await user.join(room)
+    async with town.deliver(town.adapter(), inbox.accept):
+        await ann.says(room, "with Ben")
+        assert (await inbox.gets("with Ben")).place.kind is Kind.GROUP
+        await ben.call("POST", f"/rooms/{room}/leave")
+        if marked:
+            await town.bot.call("PUT", f"/user/{town.bot.id}/account_data/m.direct", {ann.id: [room], "odd": 7})
+        await ann.says(room, "without")
+        assert (await inbox.gets("without")).place.kind is kind
+
+
+async def test_an_invitation_to_a_private_chat_marks_it_as_one(town: MatrixHarness) -> None:
+    ann, inbox = town.people["Ann"], Inbox()
+    async with town.deliver(town.adapter(), inbox.accept):
+        rooms = [await ann.make_room(town.bot, is_direct=True) for _ in range(2)]
+        for room in rooms:
+            await ann.says(room, f"hello {room}")
+            assert (await inbox.gets(f"hello {room}")).place.kind is Kind.DM
+    assert await town.bot.call("GET", f"/user/{town.bot.id}/account_data/m.direct") == {ann.id: rooms}
 
 
 async def test_the_homeservers_patience_is_asked_for_before_it_ends(tmp_path: Path) -> None:

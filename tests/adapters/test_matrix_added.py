@@ -29,7 +29,7 @@ async def test_a_bot_is_added_by_its_password_and_says_hello(
     monkeypatch.setenv("SEGUE_HOME", str(tmp_path))
     monkeypatch.setenv("PASSWORD", "p")
     ann = town.people["Ann"]
-    said = [f"homeserver={town.server.url}", f"user={town.bot.id}", "password=env:PASSWORD"]
+    said = [f"homeserver={town.server.url}", f"user={town.bot.id}", "password=env:PASSWORD", "inviters=@cay:e.example"]
     arguments = ["matrix", "--account", "main", "--owner", ann.id, *(part for one in said for part in ("--set", one))]
     done = await asyncio.to_thread(CliRunner().invoke, command, arguments)
     assert done.exit_code == 0, (done.output, done.exception)
@@ -38,10 +38,13 @@ async def test_a_bot_is_added_by_its_password_and_says_hello(
     [account] = config.accounts
     assert isinstance(account.keys, MatrixAccount)
     assert (account.keys.homeserver, account.keys.user) == (town.server.url, town.bot.id)
+    assert account.keys.inviters == (ann.id, "@cay:e.example"), "whoever added it couldn't bring it into a room"
     assert "PASSWORD" not in (tmp_path / "segue.toml").read_text()
     [room] = (await ann.call("GET", "/sync", query={"timeout": "0"}))["rooms"]["invite"]
     await ann.join(room)
     await ann.reads(room, town.bot.id, "Hello. Write to me here, or type /help.")
+    marked = await town.bot.call("GET", f"/user/{town.bot.id}/account_data/m.direct")
+    assert marked == {ann.id: [room]}
 
 
 async def test_what_is_wrong_is_told_before_anything_is_written(town: MatrixHarness) -> None:
@@ -52,5 +55,7 @@ async def test_what_is_wrong_is_told_before_anything_is_written(town: MatrixHarn
         await MatrixAccount.added({**right, "password": "wrong"})
     with pytest.raises(Invalid, match=r"the token is @\S+'s, not @"):
         await MatrixAccount.added({**right, "token": town.people["Ann"].token})
+    with pytest.raises(Invalid, match="'cay' is not a user's id"):
+        await MatrixAccount.added({**right, "password": "p", "inviters": "@ben:e.example, cay"})
     with pytest.raises(Disconnected, match="nobody answers"):
         await MatrixAccount.added({**right, "homeserver": "http://127.0.0.1:1", "password": "p"})

@@ -49,6 +49,7 @@ class Recorded:
         return Starlette(
             routes=[
                 Route(f"{base}/account/whoami", lambda _: JSONResponse({"user_id": BOT})),
+                Route(f"{base}/joined_rooms", lambda _: JSONResponse({"joined_rooms": [ROOM]})),
                 Route(f"{base}/sync", self._sync),
                 Route(f"{base}/rooms/{{room:path}}/state", lambda _: JSONResponse(self.state)),
                 Route(f"{base}/rooms/{{room:path}}/event/{{id:path}}", self._event),
@@ -163,6 +164,39 @@ async def test_what_cannot_be_understood_is_kept_and_stops_nothing(line: Line, r
 async def test_what_is_not_said_to_anybody_is_neither(line: Line, raw: Any) -> None:
     inbox = await line.hears(raw, event(text("hello"), id="$2"))
     assert (inbox.texts, inbox.letters) == (["hello"], [])
+
+
+def state(kind: str, **content: Any) -> Json:
+    return {**event(content, kind), "state_key": ""}
+
+
+async def test_a_room_is_called_what_it_is_called_by_now(line: Line) -> None:
+    renamed = (state("m.room.name", name="Cake"), state("m.room.topic", topic="with cream"))
+    first, second = (await line.hears(event(text("one")), *renamed, event(text("two"), id="$2"))).arrivals
+    assert (first.place.name, second.place.name, second.place.topic) == ("Plans", "Cake", "with cream")
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [("invite", Kind.DM), ("knock", Kind.DM), ("public", Kind.GROUP), ("restricted", Kind.GROUP), (None, Kind.GROUP)],
+)
+async def test_two_in_a_room_that_others_may_enter_are_no_private_chat(line: Line, rule: Any, kind: Kind) -> None:
+    line.server.state = [member(BOT, "Segue"), member(ANN, "Ann"), state("m.room.join_rules", join_rule=rule)]
+    [arrival] = (await line.hears(event(text("hello")))).arrivals
+    assert arrival.place.kind is kind
+
+
+@pytest.mark.parametrize("predecessor", [None, "!x", {}, {"room_id": 7}, {"room_id": ROOM}])
+@pytest.mark.parametrize("replacement", [None, 7, ROOM, "!nowhere"])
+async def test_what_a_room_says_of_others_may_be_nonsense(line: Line, predecessor: Any, replacement: Any) -> None:
+    line.server.state += [
+        state("m.room.create", predecessor=predecessor),
+        state("m.room.tombstone", replacement_room=replacement),
+    ]
+    gone = state("m.room.tombstone", replacement_room=replacement)
+    [arrival] = (await line.hears(gone, event(text("hello"), id="$2"))).arrivals
+    assert arrival.chat_aliases == ()
+    assert await line.adapter.send(a_delivery(AT, "hello")) == "$sent"
 
 
 @pytest.mark.parametrize("empty", ["m.relates_to", "m.mentions", "m.new_content", "formatted_body", "info", "url"])

@@ -163,6 +163,9 @@ def _write(
                 reference = f"file:{kept[-1].name}"
             table[key] = reference
         table.update({key: value for key, value in added.keys.items() if value})
+        for key, users in added.users.items():
+            if listed := [*dict.fromkeys([*([whom.owner] if whom.owner else []), *users])]:
+                table[key] = listed
         if whom.public:
             table["public"] = True
         if whom.chat:

@@ -31,6 +31,8 @@ class Added(Value, frozen=True):
     """Keys of [PLATFORM.ACCOUNT] that may be read by anybody."""
     secrets: Mapping[str, Secret] = {}
     """Keys that are written as a reference."""
+    users: Mapping[str, tuple[str, ...]] = {}
+    """Keys that list users: whoever is adding it comes first in each."""
     link: str = ""
     """What opens a chat with it, for whoever is adding it."""
 

@@ -21,6 +21,7 @@ from segue.core.values import Value
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 _USER = re.compile(r"@[^:\s]+:\S+")
+_WHOLE = 'Write it whole, such as "@segue:example.org".'
 
 
 class MatrixAccount(Value, frozen=True):
@@ -48,7 +49,10 @@ class MatrixAccount(Value, frozen=True):
             fix = 'Write the whole address, such as "https://matrix.example.org".'
             raise Invalid("homeserver", f"{self.homeserver!r} is not an http address", fix)
         if not _USER.fullmatch(self.user):
-            raise Invalid("user", f"{self.user!r} is not a user's id", 'Write it whole, such as "@segue:example.org".')
+            raise Invalid("user", f"{self.user!r} is not a user's id", _WHOLE)
+        for inviter in self.inviters:
+            if not _USER.fullmatch(inviter):
+                raise Invalid("inviters", f"{inviter!r} is not a user's id", _WHOLE)
 
     @classmethod
     def questions(cls) -> tuple[Question, ...]:
@@ -58,6 +62,9 @@ class MatrixAccount(Value, frozen=True):
             Question("user", "The bot's own id there, such as @segue:example.org"),
             Question("password", "Its password (empty: you have a token)", secret=True, default=""),
             Question("token", "Its access token (empty: you gave the password)", secret=True, default=""),
+            Question(
+                "inviters", "Who beside you may bring it into rooms of several people (ids, empty: nobody)", default=""
+            ),
         )
 
     @classmethod
@@ -67,7 +74,7 @@ class MatrixAccount(Value, frozen=True):
         password, token = answers.get("password", ""), Secret(answers.get("token", "").strip())
         if not password and not token.reveal():
             raise Invalid("token", "there is neither a password nor a token", "Give one of the two.")
-        keys = cls(url, user, token)
+        keys = cls(url, user, token, tuple(answers.get("inviters", "").replace(",", " ").split()))
         server = Homeserver(url, user, token)
         try:
             if not token.reveal():
@@ -83,7 +90,8 @@ class MatrixAccount(Value, frozen=True):
             raise Invalid("user", f"the token is {owner}'s, not {keys.user}'s", "Put one of the two right.")
         said = f"The bot is {owner}, and its homeserver answers."
         name = keys.user[1:].partition(":")[0]
-        return Added(name, said, {"homeserver": url, "user": keys.user}, {"token": token})
+        users = {"inviters": keys.inviters}
+        return Added(name, said, {"homeserver": url, "user": keys.user}, {"token": token}, users=users)
 
     async def greet(self, account: str, user: str) -> str:
         """Begin a private chat that isn't encrypted, and say hello there."""

@@ -10,7 +10,7 @@ from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import ENCRYPTED, Incoming, Inviters
 from segue.adapters.matrix.pace import Pace
-from segue.adapters.matrix.rooms import Room, Rooms
+from segue.adapters.matrix.rooms import Rooms
 from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Longest, Measure
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Delivery, Sending
@@ -60,7 +60,7 @@ class Matrix:
                 if since:
                     await self._incoming.take(batch, since, accept)
                 else:
-                    await self._incoming.begin(batch)
+                    await self._incoming.begin(batch, accept)
                 since, wait = str(batch["next_batch"]), _WAIT
                 await cursor.keep(since)
         except SendError as error:
@@ -74,59 +74,68 @@ class Matrix:
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; the homeserver knows a transaction that it has seen."""
-        room = await self._readable(delivery.address)
-        answers = delivery.answers[-1] if delivery.answers and room.kind is not Kind.DM else ""
-        content = message(delivery.text, delivery.address.thread, answers)
+        there = await self._now(delivery.address)
         if not delivery.text and delivery.files:
-            return (await self._attach(delivery))[0]
-        sent = await self._write(delivery, delivery.key, content)
-        await self._attach(delivery)
+            return (await self._attach(delivery, there))[0]
+        private = (await self._rooms.get(there.chat)).kind is Kind.DM
+        answers = delivery.answers[-1] if delivery.answers and not private else ""
+        sent = await self._write(delivery, there, delivery.key, message(delivery.text, there.thread, answers))
+        await self._attach(delivery, there)
         return sent
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of a message."""
+        there = await self._now(delivery.address, delivery.message)
         # A transaction of its own for each: a text may come back after another, and wouldn't be shown again.
-        await self._write(delivery, f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text))
-        await self._attach(delivery)
+        key, content = f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text)
+        await self._write(delivery, there, key, content)
+        await self._attach(delivery, there)
 
     async def typing(self, address: Address) -> None:
         """Show that the agent writes."""
-        await self._server.typing(address.chat, _TYPING)
+        await self._server.typing(await self._rooms.now(address.chat), _TYPING)
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root; the thread is named after it."""
-        await self._readable(parent)
-        root = await self._server.send(parent.chat, _transaction(key), message(title))
+        there = await self._now(parent)
+        root = await self._server.send(there.chat, _transaction(key), message(title))
         return Address(parent.platform, parent.account, parent.space, parent.chat, root)
 
     async def close(self) -> None:
         """Let go of the connections."""
         await self._server.close()
 
-    async def _readable(self, address: Address) -> Room:
-        """The room of an address, if what is said there isn't encrypted."""
-        room = await self._rooms.get(address.chat)
-        if room.encrypted:
-            raise SendNever(ENCRYPTED)
-        return room
+    async def _now(self, address: Address, event: str = "") -> Address:
+        """Where an address is by now, if what is said there isn't encrypted: a room may have been replaced.
 
-    async def _attach(self, delivery: Delivery) -> list[str]:
+        Events aren't taken along: one that is edited stays where it was, what is said in a thread comes without it.
+        """
+        chat, thread = await self._rooms.now(address.chat), address.thread
+        if chat != address.chat and event and await self._server.event(chat, event) is None:
+            chat = address.chat
+        if chat != address.chat and thread and await self._server.event(chat, thread) is None:
+            thread = ""
+        if (await self._rooms.get(chat)).encrypted:
+            raise SendNever(ENCRYPTED)
+        return Address(address.platform, address.account, address.space, chat, thread)
+
+    async def _attach(self, delivery: Delivery, there: Address) -> list[str]:
         """Send the files that go with a text, each once."""
         sent = []
         for n, kept in enumerate(delivery.files):
             where = await self._server.upload(kept.name, kept.media, await self._files.read(kept))
-            content = attached(kept, where, delivery.address.thread)
-            sent.append(await self._write(delivery, f"{delivery.key}/file/{n}", content))
+            content = attached(kept, where, there.thread)
+            sent.append(await self._write(delivery, there, f"{delivery.key}/file/{n}", content))
         return sent
 
-    async def _write(self, delivery: Delivery, key: str, content: Json) -> str:
+    async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
         now = self._clock()
         # Only what streams was never attempted before: it may wait, so that the final text needn't.
         seconds = self._pace.wait(now) if delivery.attempt else self._pace.wait_to_show(now)
         if seconds:
             raise SendLater("the homeserver would ask for patience", seconds)
         try:
-            return await self._server.send(delivery.address.chat, _transaction(key), content)
+            return await self._server.send(there.chat, _transaction(key), content)
         except SendLater as error:
             if error.seconds is not None:
                 self._pace.refused(self._clock(), error.seconds)

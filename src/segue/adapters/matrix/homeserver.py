@@ -19,7 +19,10 @@ Json = dict[str, Any]
 
 _SLOWEST = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
 """Longer than the homeserver holds a sync that has nothing to tell."""
-_TYPES = ["m.room.message", "m.room.encrypted", "m.room.encryption", "m.room.member", "m.room.name", "m.room.topic"]
+_STATE = ("encryption", "member", "name", "topic", "join_rules", "tombstone")
+_TYPES = ["m.room.message", "m.room.encrypted", *(f"m.room.{kind}" for kind in _STATE)]
+PRIVATE_CHATS = "m.direct"
+"""The account data that lists them."""
 _PAGE = 100
 _NOTHING: Json = {"not_types": ["*"]}
 
@@ -67,7 +70,9 @@ class Homeserver:
     async def begin_chat(self, person: str) -> str:
         """A new private room with somebody, which isn't encrypted; returns its id."""
         body = {"preset": "trusted_private_chat", "is_direct": True, "invite": [person]}
-        return str((await self._call(Method.POST, Path.v3.createRoom, body))["room_id"])
+        room = str((await self._call(Method.POST, Path.v3.createRoom, body))["room_id"])
+        await self.mark_private(person, room)
+        return room
 
     async def sync(self, since: str, wait: int) -> Json:
         """What happened since then; waits up to so many milliseconds for something to happen."""
@@ -77,7 +82,7 @@ class Homeserver:
             "ephemeral": _NOTHING,
             "account_data": _NOTHING,
         }
-        chosen = json.dumps({"room": room, "presence": _NOTHING, "account_data": _NOTHING})
+        chosen = json.dumps({"room": room, "presence": _NOTHING, "account_data": {"types": [PRIVATE_CHATS]}})
         query = {"filter": chosen, "timeout": str(wait), "set_presence": "online"}
         return await self._call(Method.GET, Path.v3.sync, query=query | ({"since": since} if since else {}))
 
@@ -103,9 +108,42 @@ class Homeserver:
         found: Any = await self._call(Method.GET, Path.v3.rooms[room].state)
         return list(found)
 
-    async def join(self, room: str) -> None:
-        """Follow an invitation."""
-        await self._call(Method.POST, Path.v3.rooms[room].join)
+    async def goes_on(self, room: str) -> str:
+        """The room that another one says stands for it; empty if it says none, or nothing that the bot may see."""
+        try:
+            told = await self._call(Method.GET, Path.v3.rooms[room].state["m.room.tombstone"])
+        except SendNever:
+            return ""
+        return str(told.get("replacement_room", ""))
+
+    async def rooms(self) -> list[str]:
+        """The rooms that the bot is in."""
+        return list((await self._call(Method.GET, Path.v3.joined_rooms))["joined_rooms"])
+
+    async def join(self, room: str, via: str) -> None:
+        """Come into a room that a server knows."""
+        await self._call(Method.POST, Path.v3.join[room], query={"server_name": via, "via": via})
+
+    async def leave(self, room: str) -> None:
+        """Go out of a room."""
+        await self._call(Method.POST, Path.v3.rooms[room].leave)
+
+    async def private_chats(self) -> frozenset[str]:
+        """The rooms that the bot's account has marked as private chats."""
+        return frozenset(room for rooms in (await self._private()).values() for room in rooms)
+
+    async def mark_private(self, person: str, room: str) -> None:
+        """Mark a room as a private chat with somebody, as clients do."""
+        marked = await self._private()
+        rooms = [*dict.fromkeys([*marked.get(person, []), room])]
+        await self._call(Method.PUT, Path.v3.user[self.user].account_data[PRIVATE_CHATS], {**marked, person: rooms})
+
+    async def _private(self) -> dict[str, list[str]]:
+        try:
+            told = await self._call(Method.GET, Path.v3.user[self.user].account_data[PRIVATE_CHATS])
+        except SendNever:
+            return {}  # nothing was ever marked
+        return {person: rooms for person, rooms in told.items() if isinstance(rooms, list)}
 
     async def send(self, room: str, transaction: str, content: Json) -> str:
         """Write; the same transaction gives the same event."""

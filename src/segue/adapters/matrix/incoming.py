@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import OrderedDict
 from enum import Enum
 from functools import partial
@@ -17,16 +18,18 @@ import msgspec
 
 from segue.adapters.download import NotFetched
 from segue.adapters.matrix.events import Content, Event, Relation, decode
-from segue.adapters.matrix.homeserver import Homeserver, Json
-from segue.adapters.matrix.rooms import Room, Rooms
+from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
+from segue.adapters.matrix.rooms import Room, Rooms, before
 from segue.core.contracts import Accept, Files, Letter
-from segue.core.lanes import Address, Identity
+from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Arrival, File, Part, Speaker, Text
+from segue.core.values import Value
 from segue.errors import SendNever
 
 log = logging.getLogger(__name__)
 
 _REMEMBERED = 1024
+_CREATE = "m.room.create"
 _REFUSED = "org.segue.refused"
 ENCRYPTED = "I can't read encrypted rooms. Invite me to a room without encryption, and we can talk there."
 
@@ -37,6 +40,21 @@ class Inviters(Enum):
     EVERYBODY = "everybody"
 
 
+class Invitation(Value, frozen=True):
+    """Somebody asks the bot into a room."""
+
+    room: str
+    by: str
+    content: Json
+    former: str
+    """The room that it says it continues."""
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it is to be a private chat."""
+        return self.content.get("is_direct") is True
+
+
 class Incoming:
     """Takes in what one account's homeserver tells."""
 
@@ -44,6 +62,7 @@ class Incoming:
         self, account: str, server: Homeserver, rooms: Rooms, files: Files, inviters: frozenset[str] | Inviters
     ) -> None:
         self._account = account
+        self._name = f"matrix.{account}"
         self._files = files
         self._server = server
         self._rooms = rooms
@@ -52,36 +71,85 @@ class Incoming:
         self._space = server.user.partition(":")[2]
         self._looked_up: OrderedDict[str, Event] = OrderedDict()
 
-    async def begin(self, batch: Json) -> None:
+    async def begin(self, batch: Json, accept: Accept) -> None:
         """Take the first batch ever: what was said before isn't answered, but invitations are."""
-        await self._invitations(batch)
+        await self._invitations(batch, accept)
 
     async def take(self, batch: Json, since: str, accept: Accept) -> None:
         """Take a batch that follows this token."""
-        await self._invitations(batch)
+        if any(event.get("type") == PRIVATE_CHATS for event in batch.get("account_data", {}).get("events", [])):
+            self._rooms.forget()
+        await self._invitations(batch, accept)
+        for room, left in batch.get("rooms", {}).get("leave", {}).items():
+            self._removed(room, left.get("timeline", {}).get("events", []))
         for room, joined in batch.get("rooms", {}).get("join", {}).items():
             for raw in joined.get("state", {}).get("events", []):
                 await self._state(room, raw)
             for raw in await self._events(room, joined.get("timeline", {}), since):
                 await self._hear(room, raw, accept)
 
-    async def _invitations(self, batch: Json) -> None:
+    async def _invitations(self, batch: Json, accept: Accept) -> None:
         for room, invited in batch.get("rooms", {}).get("invite", {}).items():
-            for event in invited.get("invite_state", {}).get("events", []):
+            told = invited.get("invite_state", {}).get("events", [])
+            former = next((before(event.get("content", {})) for event in told if event.get("type") == _CREATE), "")
+            for event in told:
                 if event.get("type") == "m.room.member" and event.get("state_key") == self._me:
-                    await self._answer(room, str(event.get("sender")), event.get("content", {}))
+                    invitation = Invitation(room, str(event.get("sender")), event.get("content", {}), former)
+                    if await self._follow(invitation) and not invitation.is_direct:
+                        await self._greet(invitation, str(batch["next_batch"]), accept)
 
-    async def _answer(self, room: str, by: str, content: Json) -> None:
-        """Follow an invitation, if whoever sent it may."""
-        name = f"matrix.{self._account}"
-        direct = content.get("is_direct") is True
-        if not direct and self._inviters is not Inviters.EVERYBODY and by not in self._inviters:
-            log.warning("%s: %s invited it to %s, and may not. Name them in its inviters if they may.", name, by, room)
-            return
+    async def _follow(self, invitation: Invitation) -> bool:
+        """Come along, if whoever asks may bring the bot there."""
+        room, by = invitation.room, invitation.by
+        may = invitation.is_direct or self._inviters is Inviters.EVERYBODY or by in self._inviters
+        # Where its room goes on, it goes too.
+        if not may and not await self._rooms.agree(invitation.former, room):
+            log.warning(
+                "%s: %s invited it to %s, and may not. Name them in its inviters if they may.", self._name, by, room
+            )
+            return False
+        if not await self._join(room, by):
+            return False
+        if invitation.is_direct:
+            await self._server.mark_private(by, room)
+        return True
+
+    async def _join(self, room: str, by: str) -> bool:
         try:
-            await self._server.join(room)
+            await self._server.join(room, by.partition(":")[2])
         except SendNever as error:
-            log.warning("%s: it can't join %s, to which %s invited it: %s", name, room, by, error)
+            log.warning("%s: it can't join %s, to which %s asks it: %s", self._name, room, by, error)
+            return False
+        return True
+
+    async def _greet(self, invitation: Invitation, at: str, accept: Accept) -> None:
+        """Let the gateway know that somebody brought the bot into a room of several people."""
+        room = await self._rooms.get(invitation.room)
+        if room.kind is Kind.DM or room.encrypted or room.former:
+            return
+        speaker = Speaker(Identity("matrix", self._account, invitation.by), room.names.get(invitation.by, ""))
+        place = room.place(Address("matrix", self._account, self._space, invitation.room))
+        await accept(Arrival(place, f"invited/{at}", speaker, (), time.time(), brings_agent=True))
+
+    def _removed(self, room: str, events: list[Any]) -> None:
+        self._rooms.leave(room)
+        for raw in events:
+            try:
+                event = decode(raw)
+            except msgspec.ValidationError:
+                continue  # that the bot is out is known without it
+            if event.state_key == self._me and event.sender != self._me and event.type == "m.room.member":
+                log.warning("%s was removed from %s by %s", self._name, room, event.sender)
+
+    async def _go_along(self, old: str, event: Event) -> None:
+        """Go where a room goes on; out again if the new room doesn't say that it continues the old one."""
+        new = event.content.get("replacement_room")
+        if not isinstance(new, str) or new in await self._server.rooms() or not await self._join(new, event.sender):
+            return
+        if (await self._rooms.get(new)).former != old:
+            log.warning("%s: %s sent it to %s, which doesn't continue %s", self._name, event.sender, new, old)
+            self._rooms.leave(new)
+            await self._server.leave(new)
 
     async def _events(self, room: str, timeline: Json, since: str) -> list[Any]:
         """All that happened in a room since the token, the oldest first; in a new room since the invitation."""
@@ -92,7 +160,9 @@ class Incoming:
         joined = self._last(events, "join")
         if joined is None:
             return events
-        if decode(events[joined]).before != "invite":
+        was = decode(events[joined]).before
+        # Where its room went on it may have come late: what was said there meanwhile is for the agent, too.
+        if was != "invite" and (was or not (await self._rooms.get(room)).former):
             return events[joined:]
         invited = self._last(events[:joined], "invite")
         if invited is not None:
@@ -123,6 +193,8 @@ class Incoming:
         self._rooms.heed(room, event)
         if event.type == "m.room.encryption":
             await self._refuse(room)
+        if event.type == "m.room.tombstone":
+            await self._go_along(room, event)
 
     async def _hear(self, room: str, raw: object, accept: Accept) -> None:
         """Take one event; what can't be understood is kept as it came."""
@@ -176,6 +248,7 @@ class Incoming:
             quotes=quotes,
             edits=edits,
             mentions_agent=named or await self._mine(id, quotes) or await self._mine(id, thread),
+            chat_aliases=(room.former,) if room.former else (),
         )
 
     async def _mine(self, room: str, event: str) -> bool:
@@ -221,9 +294,9 @@ class Incoming:
         """Say once in an encrypted room that nothing there can be read."""
         if await self._server.marked(room, _REFUSED):
             return
-        log.warning("matrix.%s: %s is encrypted, and isn't answered", self._account, room)
+        log.warning("%s: %s is encrypted, and isn't answered", self._name, room)
         try:
             await self._server.send(room, _REFUSED, {"msgtype": "m.notice", "body": ENCRYPTED, "m.mentions": {}})
         except SendNever as error:
-            log.warning("matrix.%s: %s can't be told so: %s", self._account, room, error)
+            log.warning("%s: %s can't be told so: %s", self._name, room, error)
         await self._server.mark(room, _REFUSED)

@@ -7,9 +7,11 @@ import msgspec
 from segue.adapters.matrix.events import Event, decode
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.core.lanes import Address, Kind, Place
+from segue.errors import SendNever
 
 _PRIVATE = 2
 """The bot and one person."""
+_BY_INVITATION = frozenset({"invite", "private", "knock"})
 
 
 class Room:
@@ -21,11 +23,24 @@ class Room:
         self.name = ""
         self.topic = ""
         self.encrypted = False
+        self.direct = False
+        """The bot's account has it marked as a private chat."""
+        self.open = False
+        """Whoever likes may come in."""
+        self.continues = ""
+        """The room that it says it stands for."""
+        self.goes_on = ""
+        """The room that it says stands for it."""
+        self.former = ""
+        """The room that it stands for, as both say."""
+        self._came: set[str] = set()
+        """Everybody who ever was in it or invited."""
 
     @property
     def kind(self) -> Kind:
-        """Private as long as nobody else can read, whatever somebody has marked it as."""
-        return Kind.DM if len(self.names) <= _PRIVATE else Kind.GROUP
+        """Private as long as nobody else can read, and nobody else could before unless it is marked as private."""
+        alone = len(self.names) <= _PRIVATE and not self.open
+        return Kind.DM if alone and (self.direct or len(self._came) <= _PRIVATE) else Kind.GROUP
 
     def place(self, address: Address) -> Place:
         """An address in this room with what is known about it."""
@@ -34,17 +49,27 @@ class Room:
     def heed(self, event: Event) -> None:
         """Something about the room changed."""
         said = event.content
-        if event.type == "m.room.member" and event.state_key is not None:
-            if said.get("membership") in ("join", "invite"):
-                self.names[event.state_key] = _text(said.get("displayname"))
-            else:
-                self.names.pop(event.state_key, None)
-        elif event.type == "m.room.name":
-            self.name = _text(said.get("name"))
-        elif event.type == "m.room.topic":
-            self.topic = _text(said.get("topic"))
-        elif event.type == "m.room.encryption":
-            self.encrypted = True
+        match event.type:
+            case "m.room.member" if event.state_key is not None:
+                self._came.add(event.state_key)
+                if said.get("membership") in ("join", "invite"):
+                    self.names[event.state_key] = _text(said.get("displayname"))
+                else:
+                    self.names.pop(event.state_key, None)
+            case "m.room.name":
+                self.name = _text(said.get("name"))
+            case "m.room.topic":
+                self.topic = _text(said.get("topic"))
+            case "m.room.encryption":
+                self.encrypted = True
+            case "m.room.join_rules":
+                self.open = said.get("join_rule") not in _BY_INVITATION
+            case "m.room.create":
+                self.continues = before(said)
+            case "m.room.tombstone":
+                self.goes_on = _text(said.get("replacement_room"))
+            case _:
+                pass
 
 
 class Rooms:
@@ -53,6 +78,7 @@ class Rooms:
     def __init__(self, server: Homeserver) -> None:
         self._server = server
         self._known: dict[str, Room] = {}
+        self._direct: frozenset[str] | None = None
 
     async def get(self, room: str) -> Room:
         """How a room is now."""
@@ -63,17 +89,52 @@ class Rooms:
                     found.heed(decode(raw))
                 except msgspec.ValidationError:
                     continue  # it says nothing that is needed
+            if await self.agree(found.continues, room):
+                found.former = found.continues
+            if self._direct is None:
+                self._direct = await self._server.private_chats()
+            found.direct = not self._direct.isdisjoint((room, found.former))
             self._known[room] = found
         return self._known[room]
+
+    async def agree(self, old: str, new: str) -> bool:
+        """Whether a room says that another one, which says that it continues it, stands for it.
+
+        Neither word is enough alone: whoever runs one room could take over a conversation in another.
+        """
+        return bool(old) and await self._server.goes_on(old) == new
+
+    async def now(self, room: str) -> str:
+        """The room in which the conversation of a room goes on: itself, unless it was replaced."""
+        passed = {room}
+        while (following := (await self.get(room)).goes_on) and following not in passed:
+            try:
+                if (await self.get(following)).former != room:
+                    break
+            except SendNever:
+                break  # the bot isn't there
+            passed.add(room := following)
+        return room
 
     def heed(self, room: str, event: Event) -> None:
         """Something about a room changed."""
         if room in self._known:
             self._known[room].heed(event)
 
+    def leave(self, room: str) -> None:
+        """A room isn't followed any more."""
+        self._known.pop(room, None)
+
     def forget(self) -> None:
         """After a time without news, look everything up again."""
         self._known.clear()
+        self._direct = None
+
+
+def before(created: dict[str, object]) -> str:
+    """The room that a new one says it continues."""
+    former = created.get("predecessor")
+    return _text(former.get("room_id")) if isinstance(former, dict) else ""
 
 
 def _text(value: object) -> str:

@@ -54,7 +54,8 @@ class TelegramAccount(Value, frozen=True):
             me = await reached(api.get_me())
         topics = "has topics" if me.has_topics_enabled else "has no topics in private chats; @BotFather turns them on"
         said = f"The bot is @{me.username}, and {topics}."
-        return Added(me.username or "bot", said, _given(answers), {"token": keys.token}, f"https://t.me/{me.username}")
+        link = f"https://t.me/{me.username}"
+        return Added(me.username or "bot", said, _given(answers), {"token": keys.token}, link=link)
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> Met:
