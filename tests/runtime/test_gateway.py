@@ -19,12 +19,17 @@ from segue.testing.personas import Matrix, Persona, Telegram, WhatsApp
 
 @asynccontextmanager
 async def running(
-    path: Path, platform: Persona, agent: Agent, busy: Busy = Busy.QUEUE, mentions: Mentions = Mentions.OPTIONAL
+    path: Path,
+    platform: Persona,
+    agent: Agent,
+    busy: Busy = Busy.QUEUE,
+    mentions: Mentions = Mentions.OPTIONAL,
+    poll: float = 0.05,
 ) -> AsyncIterator[Gateway]:
     """A gateway on the database in this folder."""
     account = AccountSettings(public=True, mentions=mentions)
     settings = GatewaySettings(
-        accounts={(platform.name, platform.account): account}, busy=busy, poll=0.05, lease=1.0, grace=0.1
+        accounts={(platform.name, platform.account): account}, busy=busy, poll=poll, lease=1.0, grace=0.1
     )
     async with (
         await open_store(path / "segue.db") as store,
@@ -176,12 +181,12 @@ async def test_in_a_group_it_answers_only_what_is_meant_for_it(tmp_path: Path) -
     assert group.replies == ["for you"]
 
 
-async def test_a_long_answer_comes_in_pieces_that_fit(tmp_path: Path) -> None:
+async def test_a_long_answer_comes_in_pieces_that_fit_each_as_soon_as_the_last_was_sent(tmp_path: Path) -> None:
     platform = Telegram()
     ann = platform.person("Ann")
     dm = platform.dm(ann)
     long = "\n\n".join(f"Paragraph {n}. " + "word " * 80 for n in range(40))
-    async with running(tmp_path, platform, ScriptedAgent(long)):
+    async with running(tmp_path, platform, ScriptedAgent(long), poll=3600):
         ann.says("tell me all", dm)
         await dm.reads_some(4)
         await platform.settles()

@@ -37,7 +37,7 @@ _CALL = 30.0
 _MARGIN = 0.2
 """Of the lease, kept back for recording what a call did."""
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.25, 300.0
-DEAD = "dead"
+SENT, DEAD = "sent", "dead"
 MAYBE = "(You may have seen this already.) "
 
 
@@ -100,8 +100,9 @@ class Outbox:
         return await self._store.write(deliveries.outgoing, self._replica.id, platform, account, count)
 
     def _ended(self, call: asyncio.Task[None]) -> None:
+        if len(self._calls) == _AT_ONCE or not self._idle.is_set():
+            self.wake.set()
         self._calls.discard(call)
-        self.wake.set()
         if not call.cancelled() and (error := call.exception()):
             log.error("a delivery failed in a way that nobody foresaw", exc_info=error)
 
@@ -110,6 +111,8 @@ class Outbox:
         platform, account = self._adapter.platform, self._adapter.account
         with self._tracing.delivery(platform, account, held.delivery.session):
             outcome = await self._outcome(held)
+        if outcome != SENT:
+            self.wake.set()
         self._metrics.sent(platform, account, outcome, time.monotonic() - started)
         if outcome == DEAD:
             self._metrics.buried(platform, account)
@@ -137,12 +140,23 @@ class Outbox:
         except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: a bug of its own must not keep the delivery
             return await self._failed(held, error)
         self._probe(Point.SEND_CALLED)
-        # The last message of a handoff's opening ends the handoff, in the same transaction.
-        record = handoffs.sent if held.handoff else deliveries.sent
-        kept = await self._keep(record, held, message, self._clock())
+        outcome = await self._record(held, message)
         self._probe(Point.SEND_RECORDED)
         await self._tell(held)
-        return "sent" if kept else "lost"
+        return outcome
+
+    async def _record(self, held: Outgoing, message: str) -> str:
+        """Keep the receipt of what was sent; if more waits for the same address, it is next."""
+        try:
+            if held.handoff:
+                # The last message of a handoff's opening ends the handoff, in the same transaction.
+                await self._store.write(handoffs.sent, held, message, self._clock())
+            elif await self._store.write(deliveries.sent, held, message, self._clock()):
+                self.wake.set()
+        except Fenced as error:
+            log.warning("%s", error)
+            return "lost"
+        return SENT
 
     async def _failed(self, held: Outgoing, error: Exception) -> str:
         """What to do about an attempt by what its adapter says of it."""

@@ -98,10 +98,16 @@ def notify(
     )
 
 
-def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
-    """It was sent: keep the receipt."""
+def sent(held: Outgoing, message: str, at: Moment) -> Transaction[bool]:
+    """It was sent: keep the receipt; returns whether more waits for its address.
+
+    Whoever brings more waits for this, or was before it: nothing is overlooked by both.
+    """
+    address = held.delivery.address.key
+    yield q.hold_name(name=address)
     if not (yield q.sent(id=held.id, me=held.me, attempt=held.delivery.attempt, message=message, at=at)):
         raise Fenced(f"delivery {held.id}")
+    return bool((yield q.unsent_at(address=address, key=held.delivery.key)))
 
 
 def unsent(held: Outgoing, outcome: Attempt, delay: float, error: str) -> Transaction[None]:
