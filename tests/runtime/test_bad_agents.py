@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from segue.agents.given import Given
 from segue.agents.models import ModelKeys
 from segue.agents.providers import ModelAgent
 from segue.runtime.gateway import Gateway
+from segue.runtime.logs import Lines
 from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
 from segue.runtime.turns import FAILED
 from segue.store.sqlite import Sqlite
@@ -43,6 +47,10 @@ async def running(path: Path, platform: Telegram, agent: Given, **more: Any) -> 
         yield
 
 
+class Panic(BaseException):
+    """How libraries that are written in Rust tell that they broke."""
+
+
 async def misbehave(text: str) -> AsyncIterator[Any]:
     """What each of these people has coming."""
     if "hang" in text:
@@ -52,6 +60,10 @@ async def misbehave(text: str) -> AsyncIterator[Any]:
         await asyncio.Event().wait()
     if "crash" in text:
         raise OSError("the disk is gone")
+    if "cancel itself" in text:
+        raise asyncio.CancelledError
+    if "panic" in text:
+        raise Panic
     if "garbage" in text:
         yield {"role": "assistant", "content": os.urandom(8)}
     if "slow" in text:
@@ -75,7 +87,7 @@ def agent(request: pytest.FixtureRequest) -> Given:
     return misbehave if request.param == "function" else Pydantic(FunctionModel(stream_function=by_model))
 
 
-@pytest.mark.parametrize("trouble", ["hang", "stall", "crash", "garbage"])
+@pytest.mark.parametrize("trouble", ["hang", "stall", "crash", "garbage", "cancel itself", "panic"])
 async def test_it_fails_alone_its_person_is_told_and_the_next_message_runs(
     tmp_path: Path, agent: Given, trouble: str
 ) -> None:
@@ -93,6 +105,39 @@ async def test_it_fails_alone_its_person_is_told_and_the_next_message_runs(
     assert his.replies == ["you said hello"]
     assert len(hers.replies) == 2
     assert not any("about to" in reply for reply in hers.replies)
+
+
+async def test_one_that_would_end_the_process_fails_alone(tmp_path: Path) -> None:
+    async def leaves(text: str) -> str:
+        if "leave" in text:
+            sys.exit(3)
+        return f"you said {text}"
+
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, leaves):
+        ann.says("leave", dm)
+        await dm.reads(GIVEN_UP)
+        ann.says("and now?", dm)
+        await dm.reads("you said and now?")
+
+
+async def test_the_log_says_when_and_where_it_failed_and_nothing_that_was_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, misbehave, attempts=1):
+        ann.says("please crash", dm)
+        await dm.reads_some(1)
+    [record] = [record for record in caplog.records if "failed" in record.getMessage()]
+    line = json.loads(Lines().format(record))
+    assert datetime.fromisoformat(line["at"]).tzinfo is UTC
+    assert line["failure"] == "OSError"
+    assert line["where"].startswith(f"{__file__}:")
+    assert "disk" not in str(line)
 
 
 async def test_a_slow_one_is_waited_for(tmp_path: Path, agent: Given) -> None:

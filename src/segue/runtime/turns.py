@@ -70,6 +70,10 @@ class Hung(Exception):
     """The agent said nothing for too long."""
 
 
+class Quit(Exception):
+    """The agent tried to end the process that it runs in."""
+
+
 class Said:
     """What an agent has said so far in a turn."""
 
@@ -112,6 +116,8 @@ class Live:
         self.begun = Beginning((), tuple(draft_of(turn) for turn in run.turns))
         self.answering: asyncio.Task[None] | None = None
         self.stopping = any(turn.stopped_by for turn in run.turns)
+        self.dropped = False
+        """Whether nobody wants its answer any more."""
         self.silence: asyncio.Timeout | None = None
         """When the agent counts as hung, while it is waited for."""
         self.calls = 0
@@ -235,6 +241,7 @@ class Turns:
         if await self._store.read(turns.stopped, session):
             live.stop()
         elif live.answering is not None and await self._store.read(handoffs.lost, live.run.held):
+            live.dropped = True
             live.answering.cancel()
         elif self._settings.busy is not Busy.QUEUE:
             await self._meanwhile(live)
@@ -273,10 +280,15 @@ class Turns:
             except Fenced as error:
                 log.warning("%s", error)
                 return
-            except asyncio.CancelledError:
-                await self._hand_over(live)
+            except asyncio.CancelledError as error:
+                if live.dropped or _cancelled():
+                    await self._hand_over(live)
+                    raise
+                # Nobody here did: a cancelled task of its own got out of the agent.
+                run = await self._fail(live, error)
+            except (GeneratorExit, KeyboardInterrupt):
                 raise
-            except Exception as error:  # noqa: BLE001 -- the agent isn't ours: whatever it raises fails its turn alone
+            except BaseException as error:  # noqa: BLE001 -- the agent isn't ours: its errors fail its turn alone
                 run = await self._fail(live, error)
             finally:
                 # A turn that was taken away may be claimed anew before it has ended here.
@@ -482,17 +494,17 @@ class Turns:
         if done.onward:
             self.wake.set()
 
-    async def _fail(self, live: Live, error: Exception) -> Run | None:
+    async def _fail(self, live: Live, error: BaseException) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""
         run = live.run
         # The error's words may quote what somebody said: its name and its place say enough.
-        where = traceback.extract_tb(error.__traceback__)[-1:]
-        at = f"{where[0].filename}:{where[0].lineno}" if where else ""
+        frames = traceback.extract_tb(error.__traceback__)[-1:]
+        where = f"{frames[0].filename}:{frames[0].lineno}" if frames else ""
         log.warning(
             "turn %s of session %s failed",
             run.name,
             run.held.session,
-            extra={"failure": type(error).__name__, "at": at},
+            extra={"failure": type(error).__name__, "where": where},
         )
         failed = run.fails + 1
         try:
@@ -544,15 +556,28 @@ def _finish(live: Live, said: Said, streamed: Streamed, longest: Longest | None)
 
 async def _until_stopped(live: Live, answering: Coroutine[Any, Any, None]) -> None:
     """Do it to its end, or until its person ends it."""
-    live.answering = asyncio.create_task(answering)
+    live.answering = asyncio.create_task(_contained(answering))
     if live.stopping:
         live.answering.cancel()
     try:
         await live.answering
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if not live.stopping or (task is not None and task.cancelling()):
+        if not live.stopping or _cancelled():
             raise
+
+
+async def _contained(answering: Coroutine[Any, Any, None]) -> None:
+    """Do it, and let nothing of it end the process: a task that is told to exit takes the event loop along."""
+    try:
+        await answering
+    except SystemExit as error:
+        raise Quit("the agent tried to end the process") from error
+
+
+def _cancelled() -> bool:
+    """Whether somebody wants the task that runs this to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _notice(run: Run, begun: Beginning) -> Finish:
