@@ -155,7 +155,7 @@ def test_retry_asks_the_last_exchange_again(line: str, tip: int, asked: list[int
 def test_retry_of_nothing_is_refused(line: str) -> None:
     with pytest.raises(Refused) as refused:
         before_answer(said(line))
-    assert refused.value.why is Refusal.NOTHING_TO_UNDO
+    assert refused.value.why is Refusal.NOTHING_TO_RETRY
 
 
 # Whatever was said

@@ -23,7 +23,11 @@ FOOTER = """
 host; *the host* is the one person who runs this Segue. What reaches only your own sessions (`/resume`, `/search`)
 is for everybody.
 
-`/rewind` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they belong to the thread.
+`/rewind` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they mean the message that the
+thread hangs on.
+
+Where others read along, `/resume` and `/search` show nothing of what was said elsewhere, only titles.
+`/sessions close N` deletes nothing either: `/undo` or `/resume` opens it again.
 
 `/undo` alone takes back whichever is newer: the last move of this place (`/new`, `/resume`, `/branch` ...) or the
 last exchange, and says which. A reset that came by itself goes together with the message that caused it, which is

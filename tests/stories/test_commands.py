@@ -75,7 +75,7 @@ async def test_several_conversations_in_one_flat_chat(stage: Stage) -> None:
         listed = await ann.says("/sessions")
         assert "2. an untitled session (here): You said: about dogs" in listed
         assert await ann.says("/sessions 1") == "Back in an untitled session."
-        assert await ann.says("/sessions close 2") == "Closed an untitled session."
+        assert await ann.says("/sessions close 2") == "Closed an untitled session. /undo opens it again."
         assert "dogs" not in await ann.says("/sessions")
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from segue.core.moves import Limits, Why
+from segue.errors import Refusal
 from segue.runtime.settings import GatewaySettings, Mentions, Quotes
 from segue.store.arrivals import Settings
 from segue.testing import Pause, ScriptedAgent
@@ -27,9 +28,9 @@ async def test_sessions_are_begun_listed_switched_and_closed_by_their_numbers(sq
         assert await square.says("/sessions 1") == "Back in an untitled session."
         assert await square.texts() == ["about cats", "You said: about cats"]
         assert await square.says("/sessions 1") == "You are already in that session."
-        assert await square.says("/sessions close 2") == "Closed an untitled session."
+        assert await square.says("/sessions close 2") == "Closed an untitled session. /undo opens it again."
         assert "dogs" not in await square.says("/sessions")
-        assert await square.says("/sessions 9") == "No session of yours goes by that. /resume lists them."
+        assert await square.says("/sessions 9") == Refusal.NOT_LISTED.value
         assert "Type /sessions" in await square.says("/sessions open")
 
 

@@ -33,7 +33,8 @@ async def test_undo_takes_back_the_newest_of_a_move_and_an_exchange_and_says_whi
         assert await square.says("/undo") == "Took back the last exchange."
         assert await square.says("/undo") == "There is nothing to take back."
         assert await square.texts() == []
-        assert await square.says("/undo nonsense") == "There is nothing to take back."
+        for nonsense in ("nonsense", "0", "-1", "1.5"):
+            assert await square.says(f"/undo {nonsense}") == "Type /undo, or /undo N to take back the last N exchanges."
 
 
 @pytest.mark.parametrize("square", [(Telegram, "sqlite"), (Telegram, "postgres")], indirect=True)

@@ -160,6 +160,6 @@ def before_answer(path: Sequence[Entry]) -> tuple[Tip | None, list[Entry]]:
     """For a retry: the tip before the last exchange, and what the person had said in it."""
     starts = exchanges(path)
     if not starts:
-        raise Refused(Refusal.NOTHING_TO_UNDO)
+        raise Refused(Refusal.NOTHING_TO_RETRY)
     last = path[starts[-1] :]
     return last[0].parent, [entry for entry in last if entry.author.role is Role.PERSON]

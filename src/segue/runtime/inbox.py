@@ -135,7 +135,7 @@ class Inbox:
                 if answer.text:
                     yield from self._say(arrival, answer, trace, at)
                 if answer.ask:
-                    return Instead(answer.ask, answer.kind, answer.session)
+                    return Instead(answer.ask, answer.kind, answer.session, lane=answer.lane)
                 return Handled(answer.hint or (LOOK + answer.look if answer.look else "command"))
             if not (yield from self._meant(arrival, lane)):
                 return Handled("not for the agent")

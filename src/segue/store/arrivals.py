@@ -106,6 +106,8 @@ class Instead(Value, frozen=True):
     session: SessionId | None = None
     """The session that it is asked of; None is the one that the lane speaks to by now, begun if need be."""
     via: Via = Via.BINDING
+    lane: Lane | None = None
+    """The lane that speaks to that session, if it isn't the one that the arrival came in; it is answered there."""
 
 
 Gate = Callable[[Arrival, Met, Lane], Transaction[Handled | Instead | None]]
@@ -146,7 +148,12 @@ def accept(
     if isinstance(passed, Instead):
         arrival = msgspec.structs.replace(arrival, parts=passed.parts)
         if passed.session is not None:
-            return (yield from _queue(arrival, passed.session, lane, met, None, me, trace, at, passed.kind, passed.via))
+            speaks, here = passed.lane or lane, lane.address.key
+            return (
+                yield from _queue(
+                    arrival, passed.session, speaks, met, None, me, trace, at, passed.kind, passed.via, here
+                )
+            )
         lane, row = yield from _look(place, settings, met.person)
     if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, at))):
         return edited
@@ -307,7 +314,9 @@ def _queue(
     at: Moment,
     kind: TurnKind = TurnKind.ARRIVAL,
     via: Via = Via.BINDING,
+    route: str = "",
 ) -> Transaction[Queued]:
+    route = route or lane.address.key
     rows = yield q.enqueue(session=session, me=me, at=at)
     if not rows:
         raise Moved
@@ -321,7 +330,7 @@ def _queue(
         "seq": seq,
         "kind": kind,
         "lane": lane.key,
-        "route": lane.address.key,
+        "route": route,
         "person": person.id,
         "identity": arrival.speaker.identity.key,
         "name": person.name,
@@ -344,7 +353,7 @@ def _queue(
         seq,
         kind,
         lane.key,
-        lane.address.key,
+        route,
         person.id,
         person.name,
         arrival.message,

@@ -152,10 +152,12 @@ def close(
     at: Moment,
     at_work: AtWork = AtWork.REFUSED,
     beside: Sequence[SessionId] = (),
+    asked_in: Lane | None = None,
 ) -> Transaction[Moving]:
     """Close a session: it takes no more turns, its lanes let go of it, its transcript stays.
 
-    `beside` are sessions that the same transaction goes on to change: all are locked together.
+    `beside` are sessions that the same transaction goes on to change: all are locked together. `asked_in` is the lane
+    in which it can be taken back, whichever lanes speak to the session.
     """
     actor = yield from actors.acting(actor)
     rows = yield q.lanes_bound(session=session)
@@ -176,7 +178,8 @@ def close(
     if (yield q.lanes_bound(session=session)) != rows:
         raise Moved
     yield q.close_session(session=session, at=at)
-    return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in bound], view, id, at, session))
+    here = (yield from lanes.now(asked_in)) if asked_in else None
+    return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in bound], view, id, at, session, here))
 
 
 def _stop(session: SessionId, actor: Actor, at: Moment) -> Transaction[bool]:
@@ -312,7 +315,13 @@ def _session_view(session: SessionId, limits: Limits, within: str) -> Transactio
 
 
 def _apply(
-    kind: str, changes: Sequence[Change], view: View, id: str, at: Moment, session: SessionId | None = None
+    kind: str,
+    changes: Sequence[Change],
+    view: View,
+    id: str,
+    at: Moment,
+    session: SessionId | None = None,
+    here: Lane | None = None,
 ) -> Transaction[Moving]:
     actor = view.actor.person
     made: list[Made] = []
@@ -321,7 +330,8 @@ def _apply(
             yield from _begin(change, at)
             session = change.session
     target = session or next((c.session for c in changes if isinstance(c, Bind)), None)
-    lane = next((c.lane.key for c in changes if not isinstance(c, Begin)), None)
+    here = here or next((c.lane for c in changes if not isinstance(c, Begin)), None)
+    lane = here.key if here else None
     yield q.add_move(move=id, kind=kind, lane=lane, session=target, by=actor, at=at)
     for change in changes:
         match change:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from segue.core.contracts import Transaction
+from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Address, Kind, Lane, Place, Rules, account_key, lane_of
 from segue.core.values import Moment, PersonId, Value
 from segue.store import actors, lanes, moves
@@ -81,14 +81,18 @@ def home(platform: str, account: str) -> Transaction[Home | None]:
     rows = yield q.home(account=account_key(platform, account))
     if not rows:
         return None
-    address, kind, by, since = rows[0]
-    return Home(Place(Address.parse(address), Kind(kind)), by, since)
+    return _home(rows[0])
 
 
 def homes() -> Transaction[list[Home]]:
     """Every home."""
     rows = yield q.homes()
-    return [Home(Place(Address.parse(address), Kind(kind)), by, since) for _, address, kind, by, since in rows]
+    return [_home(row) for row in rows]
+
+
+def _home(row: Row) -> Home:
+    address, kind, name, topic, by, since = row
+    return Home(Place(Address.parse(address), Kind(kind), name, topic), by, since)
 
 
 def people(address: Address) -> Transaction[dict[PersonId, str]]:

@@ -79,6 +79,11 @@ def began_in(session: SessionId) -> Transaction[Lane | None]:
     return Lane.parse(rows[0][11]) if rows and rows[0][11] is not None else None
 
 
+def spoken_to(lane: Lane, session: SessionId) -> Transaction[bool]:
+    """Whether a lane speaks to a session or has: whoever reads there has read it."""
+    return bool((yield q.been_here(lane=(yield from now(lane)).key, session=session)))
+
+
 def branches(session: SessionId) -> Transaction[list[Session]]:
     """The sessions that were forked or spawned from one."""
     rows = yield q.branches(session=session)
@@ -116,7 +121,7 @@ def line(lane: Lane, person: PersonId, kind: str, number: int) -> Transaction[Se
     rows = yield q.kept_list(lane=key, person=(yield from actors.now(person)), kind=kind)
     shown = msgspec.json.decode(rows[0][0], type=list[str]) if rows else []
     if not 1 <= number <= len(shown):
-        raise Refused(Refusal.NOT_FOUND)
+        raise Refused(Refusal.NOT_LISTED)
     return SessionId(shown[number - 1])
 
 

@@ -12,7 +12,7 @@ from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Resume
 from segue.errors import Refusal, Refused
 from segue.runtime.commands.asking import Answer, Request, Table, called, counted
 from segue.runtime.homes import Homes
-from segue.store import moves, places, questions, transcripts
+from segue.store import moves, places, questions, sessions, transcripts
 from segue.store.questions import Question, Reply
 
 READERS = "readers"
@@ -47,9 +47,21 @@ class Agreeing:
         try:
             yield from self._make(request, move)
         except Refused as refused:
+            if refused.why is Refusal.CLOSED and isinstance(move, Resume):
+                return (yield from self._open_again(request, move))
             if refused.why is not Refusal.NEEDS_YES or isinstance(move, Renew):
                 raise
             return (yield from self._ask(request, move))
+        return None
+
+    def _open_again(self, request: Request, move: Resume) -> Transaction[Answer | None]:
+        """What its owner closed is theirs to open again; whether more people may read it is asked before that."""
+        yield from sessions.own(move.session, request.met.person.id)
+        read = request.private or (yield from sessions.spoken_to(move.lane, move.session))
+        if not read and move.consent is not Consent.GIVEN:
+            return (yield from self._ask(request, move))
+        yield from moves.reopen(move.session, Actor(request.met.person.id), self._limits)
+        yield from self._make(request, move)
         return None
 
     def _make(self, request: Request, move: Going) -> Transaction[None]:
@@ -100,5 +112,5 @@ class Agreeing:
 
     def _readers(self, request: Request, body: str) -> Transaction[Answer]:
         move = replace(_going.decode(body), consent=Consent.GIVEN)
-        yield from self._make(request, move)
+        yield from self.move(request, move)
         return Answer(f"Back in {yield from called(move.session)}.")

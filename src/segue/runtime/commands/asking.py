@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from segue.core.access import Standing
 from segue.core.commands import Command
 from segue.core.contracts import Transaction
-from segue.core.lanes import Lane
+from segue.core.lanes import Address, Audience, Lane, Place, Rules, lane_of
 from segue.core.messages import Arrival, File, Parts
 from segue.core.transcripts import Session
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId, Value
 from segue.errors import Refusal, Refused
-from segue.store import sessions, titles
+from segue.store import lanes, quotes, sessions, titles
 from segue.store.persons import Met
 
 _SHORT = 60
@@ -35,6 +35,11 @@ class Request(Value, frozen=True):
         """What was typed after the command."""
         return self.command.rest
 
+    @property
+    def private(self) -> bool:
+        """Whether nobody else reads the answer."""
+        return self.arrival.place.audience is Audience.ONE
+
 
 class Answer(Value, frozen=True):
     """What a command says, the session whose running turn must look up, and the turn that it asks for."""
@@ -46,6 +51,8 @@ class Answer(Value, frozen=True):
     """What kind of turn is asked for."""
     session: SessionId | None = None
     """The session that it is asked of; None is the one that the lane speaks to, begun if need be."""
+    lane: Lane | None = None
+    """The lane that speaks to that session, if it isn't the one that the command was typed in."""
     choices: tuple[str, ...] = ()
     """Commands that answer it."""
     files: tuple[File, ...] = ()
@@ -53,9 +60,35 @@ class Answer(Value, frozen=True):
     """What the other replicas, and this one, must hear of once it is done."""
 
 
+class Quoted(Value, frozen=True):
+    """The message that a command replies to."""
+
+    message: str
+    address: Address
+    """Where it stands."""
+    lane: Lane
+    """The lane whose conversation it is a part of."""
+
+
 Run = Callable[[Request], Transaction[Answer]]
 Table = Mapping[str, Run]
 """Commands by their name."""
+
+
+def quoted(request: Request, rules: Rules) -> Transaction[Quoted | None]:
+    """What a command replies to; where a reply is a thread, the message that the thread hangs on.
+
+    As long as nothing was said in such a thread, that is a message of the conversation around it.
+    """
+    arrival, lane = request.arrival, request.lane
+    if arrival.quotes:
+        return Quoted(arrival.quotes, lane.address, lane)
+    root, outside = lane.address.thread, lane.address.outside
+    if not root or (yield from quotes.entry(outside, root)) is None:
+        return None
+    if (yield from sessions.bound(lane)) is None:
+        lane = yield from lanes.now(lane_of(Place(outside, arrival.place.kind), request.met.person.id, rules))
+    return Quoted(root, outside, lane)
 
 
 def bound(request: Request) -> Transaction[Session]:

@@ -8,17 +8,19 @@ from collections.abc import Callable, Sequence
 from segue.core.access import Standing
 from segue.core.contracts import Transaction
 from segue.core.exports import Form
+from segue.core.lanes import Rules
 from segue.core.transcripts import Session
 from segue.core.trees import Branch, draw
 from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
-from segue.runtime.commands.asking import Answer, Request, Table, bound, called, counted, name, short
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called, counted, name, quoted, short
 from segue.runtime.explaining import explain, moment
 from segue.runtime.exporting import export_of
 from segue.store import places, search, sessions, traces, transcripts, trees, turns, usage
 from segue.store.usage import Spent
 
 _FOUND = 5
+_LOOKED_AT = 50
 _WAITING = 100
 _LINES = 50
 _NAMED = 10
@@ -28,8 +30,9 @@ _FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "js
 class Looking:
     """Tells what is there."""
 
-    def __init__(self, problems: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, problems: Callable[[], Sequence[str]], rules: Rules) -> None:
         self._problems = problems
+        self._rules = rules
         self.table: Table = {
             "export": self._export,
             "search": self._search,
@@ -44,11 +47,18 @@ class Looking:
         person = request.met.person.id
         if not request.rest:
             return Answer("Type the words to look for: /search WORDS.")
-        found = yield from search.search(person, request.rest, _FOUND)
-        lines = []
+        found = yield from search.search(person, request.rest, _FOUND if request.private else _LOOKED_AT)
+        lines: list[str] = []
+        kept_back = 0
         for entry in found:
-            session = yield from called(entry.tip.session)
-            lines.append(f"{session}: {short(entry.text)}")
+            # Who reads the answer in a group sees nothing there of what was said elsewhere.
+            if not request.private and not (yield from sessions.spoken_to(request.lane, entry.tip.session)):
+                kept_back += 1
+            elif len(lines) < _FOUND:
+                session = yield from called(entry.tip.session)
+                lines.append(f"{session}: {short(entry.text)}")
+        if kept_back:
+            lines.append(f"{counted(kept_back, 'more was', 'more were')} said elsewhere. Search in a private chat.")
         return Answer("\n".join(lines) or "Nothing found. What was said in the last seconds may be missing yet.")
 
     def _status(self, request: Request) -> Transaction[Answer]:
@@ -100,6 +110,11 @@ class Looking:
 
     def _why(self, request: Request) -> Transaction[Answer]:
         trace = yield from traces.in_lane(request.lane, request.arrival.quotes)
+        to = yield from quoted(request, self._rules)
+        if trace is None and to is not None:
+            trace = yield from traces.in_lane(to.lane, to.message)
+        if trace is None and to is None:
+            return Answer("Nothing was said here yet.")
         if trace is None:
             raise Refused(Refusal.NO_SUCH_MESSAGE)
         return Answer("\n".join(explain(trace)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from segue.core.contracts import Ids, Transaction
 from segue.core.messages import Text
 from segue.core.moves import Actor, Fork, Renew, Resume
-from segue.core.titles import parse
+from segue.core.titles import clean, parse
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
 from segue.runtime.commands.agreeing import Agreeing
@@ -47,22 +47,22 @@ class Moving:
             session = found
         else:
             near = yield from titles.nearest(person, rest)
-            wanted, _ = parse(rest)
+            wanted = short(clean(rest))
             return Answer(f"No session of yours is called “{wanted}”." + (f" Did you mean “{near}”?" if near else ""))
         return (yield from self._back(request, session))
 
     def _sessions(self, request: Request) -> Transaction[Answer]:
         person, lane = request.met.person.id, request.lane
-        word, _, rest = request.rest.partition(" ")
-        if word == "new":
+        word, rest = (*request.rest.split(maxsplit=1), "", "")[:2]
+        if word.casefold() == "new":
             yield from self._agreeing.move(request, Renew(lane, SessionId(self._ids())))
-            return Answer(ask=(Text(rest.strip()),)) if rest.strip() else Answer("A new session.")
-        if word == "close" and rest.strip().isdecimal():
+            return Answer(ask=(Text(rest),)) if rest else Answer("A new session.")
+        if word.casefold() == "close" and rest.isdecimal():
             session = yield from sessions.line(lane, person, "sessions", int(rest))
             closed = yield from called(session)
-            yield from moves.close(session, Actor(person), self._ids(), request.at)
-            return Answer(f"Closed {closed}.")
-        if word.isdecimal():
+            yield from moves.close(session, Actor(person), self._ids(), request.at, asked_in=lane)
+            return Answer(f"Closed {closed}. /undo opens it again.")
+        if word.isdecimal() and not rest:
             session = yield from sessions.line(lane, person, "sessions", int(word))
             return (yield from self._back(request, session))
         if word:
@@ -108,6 +108,8 @@ class Moving:
         lines = []
         for number, session in enumerate(listed, 1):
             here = " (here)" if current and current.id == session.id else ""
-            last = yield from transcripts.entry(session.tip)
-            lines.append(f"{number}. {name(session)}{here}" + (f": {short(last.text)}" if last else ""))
+            # Who reads a list in a group sees nothing there of what was said elsewhere.
+            shown = request.private or (yield from sessions.spoken_to(request.lane, session.id))
+            last = (yield from transcripts.entry(session.tip)) if shown else None
+            lines.append(f"{number}. {name(session)}{here}" + (f": {short(last.text)}" if last and last.text else ""))
         return Answer("\n".join([*lines, f"/{kind} N opens one of them."]))

@@ -43,9 +43,9 @@ class Commands:
             **self.agreeing.table,
             **self.handing.table,
             **Homing(ids).table,
-            **Looking(problems).table,
+            **Looking(problems, settings.routing.rules).table,
             **Moving(self.agreeing, ids).table,
-            **Telling(limits, ids).table,
+            **Telling(limits, settings.routing.rules, ids).table,
             **Timing(Planner(adapters, settings), ids).table,
         }
 
@@ -70,6 +70,8 @@ class Commands:
         if asked is not None and asked in self.known:
             also = f" Also: {', '.join(f'/{alias}' for alias in asked.aliases)}." if asked.aliases else ""
             return Answer(_line(asked) + also)
+        if request.rest:
+            return Answer("There is no such command. /help lists what there is.")
         return Answer("\n".join(map(_line, self.known)))
 
     def _link(self, request: Request) -> Transaction[Answer]:

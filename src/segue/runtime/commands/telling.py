@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from segue.core.access import Action, Standing, authorize
 from segue.core.contracts import Ids, Transaction
+from segue.core.lanes import Rules
 from segue.core.messages import Text
 from segue.core.moves import Actor, Limits, Why
 from segue.core.transcripts import Entry, Role
 from segue.core.turns import TurnKind
 from segue.core.values import Moment
 from segue.errors import Refusal, Refused
-from segue.runtime.commands.asking import Answer, Request, Table, bound, called
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called, quoted
 from segue.store import moves, quotes, sessions, transcripts, turns
 from segue.store.moves import Last
 
 _WAITING = 100
+_DIGITS = 6
 UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
 """Moves that nobody typed: a first message makes one, resets go with the message that caused them."""
 
@@ -21,8 +24,9 @@ UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
 class Telling:
     """Moves the tip of the session that the lane speaks to."""
 
-    def __init__(self, limits: Limits, ids: Ids) -> None:
+    def __init__(self, limits: Limits, rules: Rules, ids: Ids) -> None:
         self._limits = limits
+        self._rules = rules
         self._ids = ids
         self.table: Table = {
             "compress": self._compress,
@@ -34,6 +38,8 @@ class Telling:
 
     def _undo(self, request: Request) -> Transaction[Answer]:
         """Take back the newest of this lane's last move and its session's last exchange; a number counts exchanges."""
+        if request.rest and not _number(request.rest):
+            return Answer("Type /undo, or /undo N to take back the last N exchanges.")
         move = None if request.rest else (yield from moves.last_move(request.lane))
         if move is None or (yield from _unasked(move)) or move.at < (yield from _last_said(request)):
             return (yield from _queued(request, TurnKind.UNDO, request.rest))
@@ -46,12 +52,24 @@ class Telling:
         return (yield from _queued(request, TurnKind.RETRY))
 
     def _rewind(self, request: Request) -> Transaction[Answer]:
-        if not request.arrival.quotes:
-            return Answer("Reply with /rewind to the message that you want to go back to.")
-        entry = yield from quotes.entry(request.lane.address, request.arrival.quotes)
+        to = yield from quoted(request, self._rules)
+        if to is None:
+            return Answer(
+                "Reply with /rewind to the message that you want to go back to, or take back some by /undo N."
+            )
+        entry = yield from quotes.entry(to.address, to.message)
         if entry is None:
             raise Refused(Refusal.NO_SUCH_MESSAGE)
-        return (yield from _queued(request, TurnKind.REWIND, f"{entry.session}/{entry.n}"))
+        words = f"{entry.session}/{entry.n}"
+        if to.lane == request.lane:
+            return (yield from _queued(request, TurnKind.REWIND, words))
+        session = yield from sessions.bound(to.lane)
+        if session is None:
+            raise Refused(Refusal.NO_SUCH_MESSAGE)
+        # Who may was asked about the thread, which speaks to nobody yet.
+        own = session.owner == request.met.person.id or request.standing is Standing.HOST
+        authorize(request.standing if own else Standing.PARTICIPANT, Action.REWIND)
+        return Answer(ask=(Text(words),), kind=TurnKind.REWIND, session=session.id, lane=to.lane)
 
     def _compress(self, request: Request) -> Transaction[Answer]:
         return (yield from _queued(request, TurnKind.COMPRESS, request.rest))
@@ -61,6 +79,11 @@ class Telling:
         if not (yield from turns.stop(session.id, request.met.person.id)):
             return Answer("Nothing of yours is running.")
         return Answer(look=session.id)
+
+
+def _number(word: str) -> bool:
+    """Whether it counts something."""
+    return word.isdecimal() and len(word) < _DIGITS and int(word) > 0
 
 
 def _unasked(move: Last) -> Transaction[bool]:

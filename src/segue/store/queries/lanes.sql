@@ -50,7 +50,7 @@ select key from lanes where key = :lane {for_update};
 
 -- name: home
 -- The address that an account's owner named for what has nowhere else to go.
-select h.address, a.kind, h.by_person, h.since from homes h join addresses a on a.key = h.address
+select h.address, a.kind, a.name, a.topic, h.by_person, h.since from homes h join addresses a on a.key = h.address
 where h.account = :account;
 
 -- name: set_home
@@ -60,7 +60,7 @@ on conflict (account) do update set address = excluded.address, by_person = excl
 
 -- name: homes
 -- Every home.
-select h.account, h.address, a.kind, h.by_person, h.since from homes h join addresses a on a.key = h.address
+select h.address, a.kind, a.name, a.topic, h.by_person, h.since from homes h join addresses a on a.key = h.address
 order by h.account;
 
 -- name: repoint_aliases

@@ -1,0 +1,189 @@
+"""Commands in orders that nobody thought of, and what is answered then."""
+
+import pytest
+
+from segue.core.lanes import Rules, Sharing
+from segue.errors import Refusal
+from segue.runtime.settings import GatewaySettings
+from segue.store.arrivals import Settings
+from segue.testing import ScriptedAgent, Slack
+from segue.testing.chats import Chat
+from segue.testing.ledger import Message
+from tests.stories.square import Square, both, everywhere, recalls
+
+slack = pytest.mark.parametrize("square", [(Slack, "sqlite"), (Slack, "postgres")], indirect=True)
+"""Where a reply is a thread of its own."""
+
+
+@everywhere
+async def test_where_nothing_was_said_each_command_says_so(square: Square) -> None:
+    async with square.open():
+        assert await square.says("/why") == "Nothing was said here yet."
+        for typed in ("/undo", "/retry", "/compress", "/branch", "/title Cats", "/tree", "/status", "/export"):
+            assert await square.says(typed) == Refusal.NOTHING_BOUND.value
+        await square.says("/new")
+        assert await square.says("/retry") == Refusal.NOTHING_TO_RETRY.value
+        assert await square.says("/undo 2") == Refusal.NOTHING_TO_UNDO.value
+        assert await square.says("/undo a bit") == "Type /undo, or /undo N to take back the last N exchanges."
+        assert await square.says("/undo 0") == "Type /undo, or /undo N to take back the last N exchanges."
+
+
+@both
+async def test_a_number_that_no_list_has_shown_leads_nowhere(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        for typed in ("/resume 1", "/sessions 1", "/sessions close 1", "/handoff 1"):
+            assert await square.says(typed) == Refusal.NOT_LISTED.value
+        await square.says("/resume")
+        for typed in ("/resume 2", "/resume 0", "/resume 99999999999999999999", "/sessions 1"):
+            assert await square.says(typed) == Refusal.NOT_LISTED.value
+
+
+@both
+async def test_a_title_that_nobody_gave_is_named_as_it_was_typed(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        said = await square.says("/resume Cats #9")
+        assert said == "No session of yours is called “Cats #9”. Did you mean “Cats”?"
+
+
+@both
+async def test_a_new_session_may_begin_on_a_line_of_its_own(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        assert await square.says("/sessions NEW\nabout dogs\nand birds") == "You said: about dogs\nand birds"
+        assert await square.texts() == ["about dogs\nand birds", "You said: about dogs\nand birds"]
+
+
+@everywhere
+async def test_what_was_closed_here_is_opened_again_here(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        await square.says("/sessions new about dogs")
+        await square.says("/title Dogs")
+        await square.says("/sessions")
+        assert await square.says("/sessions close 1") == "Closed “Cats”. /undo opens it again."
+        assert "Cats" not in await square.says("/sessions")
+        # Nothing speaks to it, and still it is the last that was done here.
+        assert await square.says("/undo") == "Took back the last move: close. You are in “Dogs”."
+        assert "1. “Cats”" in await square.says("/sessions")
+        assert await square.texts() == ["about dogs", "You said: about dogs"]
+        await square.says("/sessions close 2")
+        assert await square.says("/status") == Refusal.NOTHING_BOUND.value
+        assert await square.says("/resume Dogs") == "Back in “Dogs”."
+        assert await square.says("and puppies?") == "You said: and puppies?"
+        assert (await square.texts())[:2] == ["about dogs", "You said: about dogs"]
+
+
+@both
+async def test_what_was_closed_comes_to_a_group_only_after_a_yes(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        await square.says("/sessions")
+        await square.says("/sessions close 1")
+        asked = await square.says("/resume Cats", where=lobby)
+        assert asked.startswith("Everyone in lobby could read “Cats” then: 2 messages")
+        ann = await square.store.person(square.ann.identity)
+        assert (await square.store.session(await square.store.find("Cats", ann), ann)).closed is not None
+        assert await square.says("/yes", where=lobby) == "Back in “Cats”."
+        assert (await square.session(lobby, square.ann.identity)).closed is None
+
+
+@everywhere
+async def test_a_group_is_shown_nothing_of_what_was_said_elsewhere(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open():
+        await square.says("the secret of the cats")
+        await square.says("/title Cats")
+        await square.says("the menu of the cats", where=lobby)
+        await square.says("/title Menu", where=lobby)
+        await square.store.index()
+        listed = await square.says("/resume", where=lobby)
+        assert listed.splitlines() == [
+            "1. “Menu” (here): You said: the menu of the cats",
+            "2. “Cats”",
+            "/resume N opens one of them.",
+        ]
+        found = await square.says("/search cats", where=lobby)
+        assert "menu" in found
+        assert "secret" not in found
+        assert found.endswith("2 more were said elsewhere. Search in a private chat.")
+        assert "secret" in await square.says("/search cats")
+        assert "secret" in await square.says("/resume")
+
+
+@both
+async def test_a_home_is_called_by_its_name(square: Square) -> None:
+    lobby = square.platform.group("the lobby")
+    async with square.open():
+        await square.says("/home", where=lobby)
+        await square.says("about cats")
+        assert "everyone in the lobby can read there" in await square.says("/handoff")
+
+
+def thread_of(chat: Chat, message: Message) -> Chat:
+    """Where somebody writes who replies to a message."""
+    return chat.within(message.id)
+
+
+@slack
+@pytest.mark.parametrize("kind", ["private", "group"])
+async def test_where_a_reply_is_a_thread_rewind_and_why_mean_the_message_that_it_hangs_on(
+    square: Square, kind: str
+) -> None:
+    chat = square.dm if kind == "private" else square.platform.group("lobby")
+    who = None if kind == "private" else square.ann.identity
+    async with square.open():
+        for animal in ("ants", "bees", "cats"):
+            await square.says(animal, where=chat)
+        bees = thread_of(chat, square.message("You said: bees", chat))
+        told = await square.says("/why", where=bees)
+        assert "received from Ann" in told
+        assert "queued as turn 2" in told
+        assert (await square.says("/rewind", where=bees)).startswith("Went back to that message.")
+        session = await square.session(chat, who)
+        assert await square.texts(session) == ["ants", "You said: ants", "bees", "You said: bees"]
+        # The thread has no session by that: it still begins as it would.
+        assert len(await square.store.lanes_of(session.id)) == 1
+        # One's own message will do, too.
+        assert (await square.says("/rewind", where=thread_of(chat, square.message("ants", chat)))).startswith("Went")
+        assert await square.texts(session) == ["ants"]
+        gone = thread_of(chat, square.message("You said: cats", chat))
+        assert await square.says("/rewind", where=gone) == Refusal.NO_SUCH_MESSAGE.value
+
+
+@slack
+async def test_a_thread_with_a_conversation_of_its_own_goes_back_to_where_it_began(square: Square) -> None:
+    async with square.open():
+        await square.says("ants")
+        await square.says("bees")
+        thread = thread_of(square.dm, square.message("You said: ants"))
+        await square.says("about ants again", where=thread)
+        assert "about ants again" in await square.texts(await square.session(thread))
+        assert (await square.says("/rewind", where=thread)).startswith("Went back to that message.")
+        assert await square.texts(await square.session(thread)) == ["ants", "You said: ants"]
+        assert await square.texts() == ["ants", "You said: ants", "bees", "You said: bees"]
+
+
+@slack
+async def test_nobody_goes_back_in_anothers_conversation_from_a_thread(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    square.agent = ScriptedAgent(otherwise=recalls)
+    together = GatewaySettings(routing=Settings(rules=Rules(groups=Sharing.TOGETHER)))
+    async with square.open(together):
+        await square.says("ants", where=lobby)
+        await square.says("bees", where=lobby)
+        thread = thread_of(lobby, square.message("You said: ants", lobby))
+        assert await square.says("/rewind", who=bob, where=thread) == Refusal.NOT_ALLOWED.value
+        assert len(await square.texts(await square.session(lobby))) == 4
+    apart = square.platform.group("apart")
+    async with square.open():
+        await square.says("ants", where=apart)
+        thread = thread_of(apart, square.message("You said: ants", apart))
+        # What another was told is no message of one's own conversation.
+        assert await square.says("/rewind", who=bob, where=thread) == Refusal.NO_SUCH_MESSAGE.value
+        assert await square.says("/why", who=bob, where=thread) == Refusal.NO_SUCH_MESSAGE.value
