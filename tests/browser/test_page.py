@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -26,6 +27,17 @@ MARKDOWN = """# Tea
 - two
 
 3. three
+   - and a half
+
+   later
+4. four
+
+| leaf | minutes |
+| :-- | --: |
+| green \\| white | **2** |
+| black |
+
+* * *
 
 ```
 if a:
@@ -127,7 +139,7 @@ async def test_on_a_narrow_screen_the_menu_opens_the_list(page: Page) -> None:
     menu = page.get_by_role("button", name="Sessions")
     await menu.click()
     await expect(sessions).to_be_visible()
-    await expect(page.get_by_role("searchbox")).to_be_focused()
+    await expect(sessions).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(sessions).to_be_hidden()
     await expect(menu).to_be_focused()
@@ -199,16 +211,48 @@ async def test_markdown_is_shown_and_html_is_not(page: Page) -> None:
     await say(page, f"say {MARKDOWN}")
     answer = said(page, "agent")
     await expect(answer.locator("h2")).to_have_text("Tea")
-    await expect(answer.locator("strong")).to_have_text(["bold"])
+    await expect(answer.locator("strong")).to_have_text(["bold", "2"])
     await expect(answer.locator("em")).to_have_text(["soft"])
     await expect(answer.locator("p code")).to_have_text(["x < 1"])
     await expect(answer.locator("a")).to_have_attribute("href", "https://example.org/a")
     await expect(answer.locator("a")).to_have_attribute("rel", "noopener noreferrer")
     await expect(answer.locator("img")).to_have_count(0)
     await expect(answer).to_contain_text("[no](javascript:alert(1))\n<img src=x onerror=alert(1)>")
-    await expect(answer.locator("ul li")).to_have_text(["one", "two"])
+    await expect(answer.locator("ul").first.locator("li")).to_have_text(["one", "two"])
     await expect(answer.locator("ol")).to_have_attribute("start", "3")
+    await expect(answer.locator("ol > li")).to_have_text([re.compile("^three.*and a half.*later$", re.DOTALL), "four"])
+    await expect(answer.locator("ol ul li")).to_have_text(["and a half"])
+    await expect(answer.locator("th")).to_have_text(["leaf", "minutes"])
+    await expect(answer.locator("td")).to_have_text(["green | white", "2", "black", ""])
+    await expect(answer.locator("td").nth(1)).to_have_css("text-align", "right")
+    await expect(answer.locator("hr")).to_have_count(1)
     await expect(answer.locator("pre")).to_have_text("if a:\n    **b**")
+
+
+async def test_a_turn_can_be_stopped(page: Page) -> None:
+    await say(page, "hang")
+    await page.get_by_role("button", name="Stop").click()
+    await expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    await expect(box(page)).to_be_focused()
+    await say(page, "say alive")
+    await expect(said(page, "agent").last).to_have_text("Agentalive")
+
+
+async def test_an_export_can_be_saved(page: Page, gateway: Served) -> None:
+    await say(page, "say tea")
+    await expect(said(page, "agent")).to_have_count(1)
+    await say(page, "/title Tea & <cake>")
+    await say(page, "/export")
+    async with page.expect_download() as saving:
+        await page.locator(".notice a").click()
+    saved = await saving.value
+    assert "say tea" in (await asyncio.to_thread(Path.read_text, await saved.path()))
+    where = await page.locator(".notice a").get_attribute("href")
+    kept = await page.request.get(f"{gateway.url}{where}")
+    assert kept.headers["content-disposition"].startswith("attachment")
+    assert kept.headers["x-content-type-options"] == "nosniff"
+    await page.context.clear_cookies()
+    assert (await page.request.get(f"{gateway.url}{where}")).status == 401
 
 
 async def test_what_can_be_typed_is_offered(page: Page) -> None:

@@ -130,4 +130,15 @@ async def test_without_a_gateway_it_says_how_to_start_one(tmp_path: Path) -> Non
     assert (await piped(tmp_path, "say tea\n/title Tea\n"))[0] == 0
     code, _, err = await segue(tmp_path, "handoff", "Tea", "alpha")
     assert (code, "segue serve" in err) == (1, True)
-    assert "Run `segue serve`" in (await piped(tmp_path, "/handoff telegram\n"))[1]
+    told = (await piped(tmp_path, "/handoff telegram\n"))[1]
+    assert told.startswith(
+        "destination: 'telegram' isn't connected. No platform is connected here. `segue add` adds one"
+    )
+
+
+async def test_a_terminal_that_is_its_own_gateway_connects_no_platform(tmp_path: Path) -> None:
+    """It would leave with whoever hands off, and nobody would answer in the new place."""
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret")
+    (tmp_path / "segue.toml").write_text(SETTINGS.format(secret=secret, callback="http://127.0.0.1:9/"))
+    assert "'alpha' isn't connected" in (await piped(tmp_path, "say tea\n/handoff alpha\n"))[1]

@@ -54,6 +54,34 @@ async def test_by_itself_it_answers_completes_resizes_and_leaves(tmp_path: Path)
     assert (await piped(tmp_path, "what did I say first?\n"))[1].count("add 2 and 3") == 1
 
 
+async def test_what_is_on_the_screen_already_is_not_shown_again(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as here:
+        here.types("say the tea is green\r")
+        await here.until(lambda screen: "\nthe tea is green" in screen)
+        here.types("say the milk is white\r")
+        await here.until(lambda screen: "\nthe milk is white" in screen)
+        here.types("/title Drinks\r")
+        await here.shows("This session is called Drinks.")
+        here.types("/branch\r")
+        await here.shows("the original stays as it is.")
+        assert here.text.count("the tea is green") == 2
+        here.types("/undo 1\r")
+        await here.shows("Took back the last exchange.")
+        assert "── As above, up to “the tea is green” ──" in here.text
+        assert here.text.count("the milk is white") == 2
+        here.types("/resume Drinks #1\r")
+        await here.shows("Back in")
+        assert here.text.count("the milk is white") == 4
+        assert "\n── " not in here.text.partition("Took back")[2]
+
+
+async def test_an_export_is_found_where_the_terminal_says(tmp_path: Path) -> None:
+    _, said, _ = await piped(tmp_path, "say the tea is green\n/title Tea\n/export\n")
+    first, _, file = said.partition("Here is “Tea”.\nTea.md: ")
+    assert first
+    assert "the tea is green" in await asyncio.to_thread(Path(file.strip()).read_text)
+
+
 async def test_ctrl_c_stops_the_turn_and_not_the_program(tmp_path: Path) -> None:
     async with terminal(tmp_path) as here:
         here.types("count to 200 slowly\r")

@@ -13,6 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from segue.adapters.local import HOSTS, TERMINAL, WEB, Local
 from segue.core.contracts import Adapter, Agent
 from segue.runtime.door import COOKIE, Door, token_in
+from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.listening import Listener, serving
 from segue.runtime.live import meet_host
@@ -139,6 +140,6 @@ async def house(
     ):
         door = await Door.open(Patient(store.driver), folder)
         listener = Listener("127.0.0.1", 0)
-        windows = Windows(gateway, door, terminal, web, "ann")
+        windows = Windows(gateway, door, (terminal, web), Folder(folder), "ann")
         async with serving(make_app(gateway, (), windows.routes()), listener, 1.0):
             yield House(gateway, terminal, door, listener, folder)

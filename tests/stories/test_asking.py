@@ -156,5 +156,6 @@ async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: S
         assert await square.says("/help fork") == (
             "/branch [NAME]: Go on in a copy of this session and leave the original as it is. Also: /fork."
         )
+        assert await square.says("/help nonsense") == "There is no such command. /help lists what there is."
         names = {spec.name for spec in gateway.commands}
         assert {"rewind", "compress", "tree", "why", "export", "home", "yes", "no"} <= names

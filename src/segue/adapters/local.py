@@ -6,6 +6,7 @@ whoever looks at that lane now.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -30,6 +31,8 @@ class Local:
     sending = Sending.KEYED
     connection = Connection.ANY
     longest = Longest(LONGEST_TEXT)
+    largest_file = sys.maxsize
+    """It stays in the data folder: a terminal says where, a page fetches it."""
 
     def __init__(self, platform: str) -> None:
         self.platform = platform

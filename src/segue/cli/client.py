@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from segue.cli.running import SOCKET
 from segue.errors import SegueError
 from segue.runtime.door import token_in
+from segue.runtime.files import is_kept
 from segue.runtime.listening import is_served
 
 _LARGEST = 64 * 1024 * 1024
@@ -29,8 +30,9 @@ class NoGateway(SegueError):
 class Client:
     """This user's terminal window."""
 
-    def __init__(self, socket: ClientConnection) -> None:
+    def __init__(self, socket: ClientConnection, folder: Path) -> None:
         self._socket = socket
+        self._folder = folder
 
     async def say(self, text: str, id: str = "") -> str:
         """Say something; returns the id that it is acknowledged by. The same id again is the same message."""
@@ -54,9 +56,20 @@ class Client:
         """What the gateway shows, until it goes."""
         try:
             async for text in self._socket:
-                yield json.loads(text)
+                yield self._with_files(json.loads(text))
         except ConnectionClosed:
             return
+
+    def kept(self, files: Sequence[dict[str, str]]) -> list[str]:
+        """A line for each file: where it is, if that is the data folder."""
+        there = [self._folder / file["where"] if is_kept(file["where"]) else "" for file in files]
+        return [f"{file['name']}: {path}" if path else file["name"] for file, path in zip(files, there, strict=True)]
+
+    def _with_files(self, frame: dict[str, Any]) -> dict[str, Any]:
+        """A frame whose notice says where its files are."""
+        if frame.get("files"):
+            frame["notice"] = "\n".join([frame["notice"], *self.kept(frame["files"])])
+        return frame
 
     async def _send(self, frame: dict[str, str | bool]) -> None:
         try:
@@ -78,7 +91,7 @@ async def connected(folder: Path, chat: str = "") -> AsyncIterator[Client]:
     except (OSError, InvalidHandshake) as error:
         raise _nobody(folder) from error
     async with socket:
-        yield Client(socket)
+        yield Client(socket, folder)
 
 
 async def ask(folder: Path, method: str, path: str) -> httpx2.Response:

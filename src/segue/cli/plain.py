@@ -50,7 +50,7 @@ async def plain(client: Client, lines: asyncio.StreamReader) -> None:
         if text in QUIT:
             return
         if text:
-            answers = await _answers(frames, await client.say(text), text)
+            answers = await _answers(client, frames, await client.say(text), text)
             for answer in answers:
                 sys.stdout.write(answer + "\n")
             if text.startswith("/handoff ") and any(answer.startswith(HANDING) for answer in answers):
@@ -83,7 +83,7 @@ async def _open(frames: Frames) -> None:
     raise _gone()
 
 
-async def _answers(frames: Frames, id: str, text: str) -> list[str]:
+async def _answers(client: Client, frames: Frames, id: str, text: str) -> list[str]:
     """What is answered to a message: until it is accepted whatever comes is about something else."""
     accepted, answered = False, False
     async for frame in frames:
@@ -99,8 +99,8 @@ async def _answers(frames: Frames, id: str, text: str) -> list[str]:
         mine = [n for n in said if again or text.endswith(entries[n]["text"])]
         answered = answered or bool(mine)
         since = mine[-1] if mine else len(entries)
-        if answers := [entry["text"] for entry in entries[since:] if entry["role"] != "person"]:
-            return answers
+        if answers := [entry for entry in entries[since:] if entry["role"] != "person"]:
+            return ["\n".join(filter(None, [answer["text"], *client.kept(answer["files"])])) for answer in answers]
         # A turn that was stopped before it said anything.
         if answered and frame.get("waiting") == []:
             return []

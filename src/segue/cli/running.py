@@ -27,6 +27,7 @@ from segue.store.transactions import unheeded
 
 SOCKET = "gateway.sock"
 """In the data folder: where this user's terminals find the gateway."""
+PAGE = "Open the page with this link, which works once: "
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called by
 
 
@@ -77,7 +78,7 @@ async def gateway(
             )
         )
         door = await Door.open(Patient(store.driver), config.data)
-        windows = Windows(runs, door, terminal, web, getpass.getuser(), listener.url)
+        windows = Windows(runs, door, (terminal, web), files, getpass.getuser(), listener.url)
         app = make_app(runs, hosts, windows.routes())
         local = LocalListener(config.data / SOCKET)
         stack.callback(local.close)

@@ -11,7 +11,7 @@ import click
 
 from segue.cli.brought import bring
 from segue.cli.opening import config_here
-from segue.cli.running import Running, serve
+from segue.cli.running import PAGE, Running, serve
 from segue.cli.stopping import Stop
 from segue.config import load
 from segue.runtime import logs
@@ -38,6 +38,6 @@ def command(agent: str | None, port: int | None, host: str | None, file: Path | 
 
     def ready(running: Running) -> None:
         click.echo(f"Segue listens on {running.url}")
-        click.echo(f"The page, signed in by this link once: {running.link()}")
+        click.echo(f"{PAGE}{running.link()}")
 
     asyncio.run(serve(config, listener, Stop(), ready, brought))

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import click
+import msgspec
 
 from segue.cli.client import Client, connected
 from segue.cli.opening import config_here
 from segue.cli.plain import given, piped, plain
-from segue.cli.running import SOCKET, Running, gateway
+from segue.cli.running import PAGE, SOCKET, Running, gateway
 from segue.cli.stopping import Stop
 from segue.cli.terminal import Terminal
 from segue.config import Config, data_folder
@@ -29,7 +30,8 @@ FIRST = "Hello!"
 def command(*, page: bool) -> None:
     """Talk to the agent in this terminal.
 
-    If no gateway runs, one runs in this process for as long as you talk; `segue serve` keeps one running.
+    If no gateway runs, one runs in this process for as long as you talk, for the terminal and the page alone;
+    `segue serve` keeps one running, and connects platforms.
     """
     asyncio.run(_talk(data_folder(os.environ), page=page))
 
@@ -43,13 +45,15 @@ async def _talk(folder: Path, *, page: bool) -> None:
     config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = (config.data / "log").open("a", buffering=1)
     logs.start(log, config.secrets)
-    async with gateway(config, _listener(config)) as running, connected(config.data) as client:
+    # Whoever hands off leaves, and a gateway that leaves with them would answer nobody: platforms need `segue serve`.
+    alone = msgspec.structs.replace(config, accounts=())
+    async with gateway(alone, _listener(config)) as running, connected(config.data) as client:
         if page and not sys.stdin.isatty():
             await _show(client, running)
             return
         link = running.link() if page else ""
         if link:
-            click.echo(f"The page, signed in by this link once: {link}\n")
+            click.echo(f"{PAGE}{link}\n")
         await _converse(client, config.data, running.url if page else "")
 
 
@@ -59,7 +63,7 @@ async def _show(client: Client, running: Running) -> None:
     stop.listen()
     click.echo(f"You: {FIRST}")
     await plain(client, given(FIRST))
-    click.echo(f"\nThe page, signed in by this link once: {running.link()}\nServing until stopped.")
+    click.echo(f"\n{PAGE}{running.link()}\nServing until stopped.")
     await stop.wait()
 
 

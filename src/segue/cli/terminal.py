@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from rich.text import Text as Styled
 from segue.cli.client import Client
 from segue.cli.codes import qr
 from segue.cli.moved import Moved
+from segue.cli.showing import short
 
 QUIT = ("/quit", "/exit")
 _QUITS = {"name": "quit", "does": "Leave; the conversation stays."}
@@ -64,6 +66,8 @@ class Terminal:
         self._title = ""
         self._typed: list[str] = []
         """What was typed here and stands on the screen already."""
+        self._shown: list[dict[str, Any]] = []
+        """The transcript as it stands on the screen."""
         self._suggestions = Suggestions()
         keys = KeyBindings()
         keys.add("escape", "enter")(_new_line)
@@ -148,10 +152,29 @@ class Terminal:
             self._growing = self._growing if self._waiting else ""
         if "notice" in frame:
             self._typed = [text for text in self._typed if not text.startswith("/")]
-            self._console.print(Styled(frame["notice"], "dim"))
-        entries = frame.get("entries", frame.get("transcript", ()))
-        if entries:
+            self._console.print(Styled(frame["notice"], "dim"), end="\n\n")
+        if "transcript" in frame:
             self._growing = ""
+            self._turn_to(frame["transcript"])
+        elif frame.get("entries"):
+            self._growing = ""
+            self._go_on(frame["entries"])
+
+    def _turn_to(self, transcript: list[dict[str, Any]]) -> None:
+        """Show another transcript: what stands on the screen already isn't said again."""
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._shown, transcript, strict=False)))
+        if same < len(self._shown):
+            above = (
+                f"As above, up to “{short(transcript[same - 1]['text'])}”"
+                if same
+                else self._title or "untitled session"
+            )
+            self._console.print(Styled(f"── {above} ──", "dim"))
+        self._shown = self._shown[:same]
+        self._go_on(transcript[same:])
+
+    def _go_on(self, entries: list[dict[str, Any]]) -> None:
+        self._shown += entries
         for entry in entries:
             self._entry(entry)
 
@@ -165,7 +188,8 @@ class Terminal:
             places = ", ".join(invitation["typed"])
             code = invitation["code"]
             self._console.print(Styled(f"Or send /link {code} to me in a private chat on {places}.", "dim"))
-        self._console.print(Styled("Whoever uses that becomes you, within ten minutes: show it to nobody.", "dim"))
+        warning = "Whoever uses that becomes you, within ten minutes: show it to nobody."
+        self._console.print(Styled(warning, "dim"), end="\n\n")
 
     def _entry(self, entry: dict[str, Any]) -> None:
         if entry["role"] == "person":
@@ -178,6 +202,8 @@ class Terminal:
             self._console.print()
         else:
             self._console.print(Styled(entry["text"], "dim"))
+        for line in self._client.kept(entry["files"]):
+            self._console.print(Styled(line, "dim"))
 
     def _message(self) -> FormattedText:
         lines = self._growing.splitlines()[-_TAIL:]

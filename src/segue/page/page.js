@@ -16,7 +16,8 @@ function reduce(now, frame) {
   if ("handoff" in frame) return { ...now, handoff: frame.handoff };
   if ("entries" in frame) return { ...now, session: frame.session, transcript: [...now.transcript, ...frame.entries], growing: "" };
   if ("growing" in frame) return { ...now, growing: frame.growing };
-  if ("notice" in frame) return { ...now, notices: [...now.notices, { text: frame.notice, after: now.transcript.length }] };
+  if ("notice" in frame) return { ...now, notices: [...now.notices, { text: frame.notice, files: frame.files ?? [], after: now.transcript.length }] };
+  if ("invitation" in frame) return { ...now, notices: [...now.notices, { ...invited(frame.invitation), after: now.transcript.length }] };
   // What was accepted is shown by the gateway from here on: among what waits, or in the transcript.
   if ("waiting" in frame)
     return { ...now, waiting: frame.waiting, growing: frame.waiting.length ? now.growing : "", unsent: now.unsent.filter((m) => !m.accepted) };
@@ -30,6 +31,13 @@ function reduce(now, frame) {
 function moved({ state, step, to }) {
   if (state === "done") return `This conversation goes on in ${to}. Write here to begin another.`;
   return state === "failed" || state === "cancelled" ? "" : `To ${to}: ${step} …`;
+}
+
+// How to take the conversation along: a link where the platform has such links, else a code to type.
+function invited({ code, links, typed }) {
+  const lines = Object.entries(links).map(([place, link]) => `To take this conversation along to ${place}, open ${link}`);
+  if (typed.length) lines.push(`To take it along to ${typed.join(", ")}, send /link ${code} to me in a private chat there.`);
+  return { text: [...lines, "Whoever uses that becomes you, within ten minutes: show it to nobody."].join("\n"), files: [] };
 }
 
 function useGateway() {
@@ -71,6 +79,7 @@ function useGateway() {
     const message = { id: newId(), text };
     tell({ unsent: message });
     send({ say: text, id: message.id });
+    if (text.trim() === "/handoff") send({ invite: true });
   };
   return { now, say, send, tell };
 }
@@ -78,6 +87,7 @@ function useGateway() {
 function Side({ now, send, tell, open, close }) {
   const [words, search] = useState("");
   const box = useRef(null);
+  // Not the search field, which would bring up a phone's keyboard over the list.
   useEffect(() => { if (open) box.current.focus(); }, [open]);
   useEffect(() => {
     if (!words.trim()) { tell({ found: null }); return; }
@@ -85,9 +95,9 @@ function Side({ now, send, tell, open, close }) {
     return () => clearTimeout(timer);
   }, [words]);
   const shown = now.found && words.trim() ? now.found : now.sessions;
-  return html`<nav class=${"side" + (open ? " open" : "")} aria-label="Sessions" onKeyDown=${(e) => open && e.key === "Escape" && close()}>
+  return html`<nav ref=${box} tabindex="-1" class=${"side" + (open ? " open" : "")} aria-label="Sessions" onKeyDown=${(e) => open && e.key === "Escape" && close()}>
     <header><img src="/page/icon.svg" alt="" />Segue</header>
-    <input ref=${box} type="search" placeholder="Search your sessions" aria-label="Search your sessions" value=${words} onInput=${(e) => search(e.target.value)} />
+    <input type="search" placeholder="Search your sessions" aria-label="Search your sessions" value=${words} onInput=${(e) => search(e.target.value)} />
     <ul>${shown.map((s) => html`<li><button aria-current=${s.id === now.session?.id ? "true" : "false"}
         onClick=${() => { send({ resume: s.id }); search(""); close(); }}>
         ${s.title || s.text || "Untitled"}${s.title && html`<small>${s.text}</small>`}</button></li>`)}
@@ -96,10 +106,28 @@ function Side({ now, send, tell, open, close }) {
   </nav>`;
 }
 
+const ADDRESS = /(https?:\/\/[^\s]*[^\s.,;:!?)])/;
+
+// What Segue itself says; several lines are read from the left, like any list.
+function Notice({ text, files }) {
+  const words = text.split(ADDRESS).map((part, n) => (n % 2 ? html`<a href=${part} target="_blank" rel="noopener noreferrer">${part}</a>` : part));
+  return html`<div class=${"notice" + (text.includes("\n") ? " lines" : "")}>${words}<${Files} files=${files} /></div>`;
+}
+
+// Files in the data folder can be had; of others the name is all there is.
+function Files({ files = [] }) {
+  return files.map(({ name, media, where }) => {
+    if (!where.startsWith("files/")) return html`<p class="file">${name}</p>`;
+    const to = `/${where}/${encodeURIComponent(name)}`;
+    const picture = /^image\/(png|jpeg|gif|webp)$/.test(media) && /\.(png|jpe?g|gif|webp)$/i.test(name);
+    return html`<a class="file" href=${to} download=${name}>${picture ? html`<img src=${to} alt=${name} loading="lazy" />` : name}</a>`;
+  });
+}
+
 function Said({ entry, named, state = "" }) {
   const shown = useMemo(() => (entry.role === "agent" ? markdown(entry.text) : entry.text), [entry.role, entry.text]);
   const name = entry.role === "agent" ? html`<b class="hidden">Agent</b>` : named && html`<b>${entry.name}</b>`;
-  return html`<div class=${`said ${entry.role} ${state}`} aria-busy=${state === "grows"}>${entry.role !== "gateway" && name}${shown}</div>`;
+  return html`<div class=${`said ${entry.role} ${state}`} aria-busy=${state === "grows"}>${entry.role !== "gateway" && name}${shown}<${Files} files=${entry.files} /></div>`;
 }
 
 function Talk({ now }) {
@@ -115,7 +143,7 @@ function Talk({ now }) {
   }, []);
   useEffect(() => { stays.current = true; stick(); }, [now.unsent.length, now.session?.id]);
   const scrolled = ({ target }) => { stays.current = target.scrollHeight - target.scrollTop - target.clientHeight < 40; };
-  const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<p class="notice">${x.text}</p>`);
+  const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<${Notice} ...${x} />`);
   const names = new Set([...now.transcript, ...now.waiting].filter((e) => e.role === "person").map((e) => e.name));
   const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff;
   return html`<section ref=${box} class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0" onScroll=${scrolled}>
@@ -138,7 +166,7 @@ function offers(text, { commands, sessions }) {
   return [];
 }
 
-function Say({ now, say, away }) {
+function Say({ now, say, send: tell, away }) {
   const box = useRef(null);
   const [text, write] = useState("");
   const [chosen, choose] = useState(0);
@@ -167,10 +195,12 @@ function Say({ now, say, away }) {
     ${offered.length > 0 && html`<ul class="offered" id="offered" role="listbox" aria-label="What can be typed">
       ${offered.map((o, i) => html`<li id=${`offer${i}`} role="option" aria-selected=${i === chosen ? "true" : "false"}
         onMouseDown=${(e) => { e.preventDefault(); type(o.fill); }}><b>${o.shown}</b> <small>${o.does}</small></li>`)}</ul>`}
-    <textarea ref=${box} rows="1" value=${text} aria-label="Message" placeholder=${away ? "You can go on writing; it is sent when Segue is back" : "Write a message"}
+    <textarea ref=${box} rows="1" value=${text} aria-label="Message" enterkeyhint="send" placeholder=${away ? "You can go on writing; it is sent when Segue is back" : "Write a message"}
       aria-autocomplete="list" aria-controls="offered" aria-activedescendant=${offered.length ? `offer${chosen}` : undefined}
       onInput=${(e) => type(e.target.value)} onKeyDown=${key} autofocus></textarea>
-    <button disabled=${!text.trim()}>Send</button>
+    ${now.waiting.length && !text.trim() && !away
+      ? html`<button type="button" onClick=${() => { tell({ say: "/stop", id: newId() }); box.current.focus(); }}>Stop</button>`
+      : html`<button disabled=${!text.trim()}>Send</button>`}
   </form>`;
 }
 
@@ -207,10 +237,10 @@ function Page() {
     <${Side} now=${now} send=${send} tell=${tell} open=${open} close=${() => { setOpen(false); if (open) menu.current.focus(); }} />
     <main class="chat" onClick=${() => open && setOpen(false)}>
       <header><button ref=${menu} class="menu" aria-label="Sessions" aria-expanded=${open} onClick=${(e) => { e.stopPropagation(); setOpen(!open); }}>☰</button>
-        <h1>${now.session?.title || "Segue"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span></header>
+        <h1>${now.session?.title || "Untitled session"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span></header>
       ${trouble && html`<p class="trouble" role="status">Not connected now: ${trouble}</p>`}
       <${Talk} now=${now} />
-      <${Say} now=${now} say=${say} away=${away} />
+      <${Say} now=${now} say=${say} send=${send} away=${away} />
     </main>
   </div>`;
 }

@@ -21,7 +21,10 @@ from segue.runtime.homes import Homes
 from segue.runtime.settings import GatewaySettings
 from segue.store import handoffs, persons
 
-_SERVE = "Only this terminal and its page are connected. Run `segue serve` in another window, then /handoff again."
+_SERVE = (
+    "No platform is connected here. `segue add` adds one, and `segue serve` connects what you have: "
+    "/quit, start it, come back with `segue`."
+)
 
 
 class Readers(Enum):

@@ -24,6 +24,11 @@ _MEDIA = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}")
 UNKNOWN = "application/octet-stream"
 
 
+def is_kept(where: str) -> bool:
+    """Whether that is a file in a data folder, and nowhere else."""
+    return _WHERE.fullmatch(where) is not None
+
+
 class Folder:
     """Keeps files in a data folder."""
 
@@ -50,12 +55,17 @@ class Folder:
 
     async def read(self, file: File) -> bytes:
         """What is in a file that was kept."""
-        if not _WHERE.fullmatch(file.where):
+        if not is_kept(file.where):
             raise Invalid("file", f"{file.name} isn't one that is kept here", "Keep it first.")
         try:
             return await asyncio.to_thread((self._data / file.where).read_bytes)
         except OSError as error:
             raise Invalid("file", f"{file.name} can't be read ({error.strerror})", "See to the data folder.") from error
+
+    def path(self, where: str) -> Path | None:
+        """Where a file that is kept can be opened; None if there is no such file here."""
+        found = self._data / where
+        return found if is_kept(where) and found.is_file() else None
 
     def _begin(self) -> BinaryIO:
         folder = self._data / FOLDER

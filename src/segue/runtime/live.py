@@ -7,8 +7,9 @@ along, answered by `{"invitation": {"code", "links", "typed"}}`, and `{"handoff"
 `{"session": {"id", "title"}, "transcript": [...]}` when it opens and whenever what was said isn't what it showed,
 `{"session": {...}, "entries": [...]}` as they come, `{"waiting": [...]}` after each of these with what has been said
 and not answered, `{"handoff": {"id", "state", "step", "to", "error"}}` while the conversation goes elsewhere,
-`{"growing": TEXT}` while a reply is written, `{"notice": TEXT}` for what is in no transcript, and
+`{"growing": TEXT}` while a reply is written, `{"notice": TEXT, "files": [...]}` for what is in no transcript, and
 `{"accepted": ID}` once a message is durable, before it is shown among those that wait or were answered.
+A file is `{"name", "media", "where"}`: a path in the data folder, or wherever else its platform keeps it.
 A window that lost its connection opens anew and is shown all of it again, so nothing is lost or doubled.
 """
 
@@ -16,14 +17,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from segue.adapters.local import HOSTS, Local
 from segue.core.commands import Spec
 from segue.core.contracts import Accepted, Letter
 from segue.core.lanes import Address, Kind, Lane, Person, Place
-from segue.core.messages import Arrival, Aside, Delivery, Speaker, Text, plain_text
+from segue.core.messages import Arrival, Aside, Delivery, File, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.turns import TurnKind
@@ -244,7 +245,7 @@ class Window:
                 # An answer in a session that this lane left before it was there stands nowhere else here.
                 left = sight.session != self._session and sight.entry > self._told[sight.session]
                 if left or not sight.entry:
-                    await self._send({"notice": sight.text})
+                    await self._send({"notice": sight.text, "files": _files(sight.files)})
 
     async def _show_handoff(self, lane: Lane) -> None:
         """How far the conversation is on its way to another place; once it is there, this lane has let it go."""
@@ -312,7 +313,12 @@ def _entries(path: Sequence[Entry]) -> list[dict[str, Any]]:
 def _entry(entry: Entry) -> dict[str, Any]:
     role = entry.author.role
     name = entry.author.name if role is Role.PERSON else ""
-    return {"role": str(role), "name": name, "text": entry.text, "at": entry.at}
+    return {"role": str(role), "name": name, "text": entry.text, "at": entry.at, "files": _files(entry.parts)}
+
+
+def _files(parts: Iterable[object]) -> list[dict[str, str]]:
+    """The files among parts."""
+    return [{"name": p.name, "media": p.media, "where": p.where} for p in parts if isinstance(p, File)]
 
 
 def _waiting(turn: turns.Turn) -> dict[str, Any]:

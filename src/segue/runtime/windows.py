@@ -20,12 +20,15 @@ from segue.adapters.local import TERMINAL, WEB, Local
 from segue.core.moves import Consent
 from segue.errors import Invalid, StoreError
 from segue.runtime.door import COOKIE, Door
+from segue.runtime.files import UNKNOWN, Folder
 from segue.runtime.live import Host, Seat, Window
 
 log = logging.getLogger(__name__)
 
 _PAGE = files("segue").joinpath("page")
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "html": "text/html"}
+_PICTURES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
+_KEPT = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "private"}
 _frame = msgspec.json.Decoder(dict[str, Any])
 _YEAR = 365 * 86400
 _POLICY = "default-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
@@ -38,7 +41,11 @@ _ELSEWHERE = 4403
 class Windows:
     """Opens windows for those whom the door knows."""
 
-    def __init__(self, gateway: Host, door: Door, terminal: Local, web: Local, name: str, url: str = "") -> None:
+    def __init__(
+        self, gateway: Host, door: Door, places: tuple[Local, Local], files: Folder, name: str, url: str = ""
+    ) -> None:
+        terminal, web = places
+        self._files = files
         self._name = name
         self._url = url
         self._gateway = gateway
@@ -52,6 +59,7 @@ class Windows:
             Route("/signin", self._sign_in),
             Route("/link", self._link, methods=["POST"]),
             Route("/page/{name}", self._file),
+            Route("/files/{start}/{digest}/{name}", self._kept),
             WebSocketRoute("/live", self._live),
         ]
 
@@ -82,6 +90,17 @@ class Windows:
             return Response("There is no such file.", 404)
         kind = _KINDS.get(name.rpartition(".")[2], "application/octet-stream")
         return FileResponse(str(_PAGE.joinpath(name)), media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    async def _kept(self, request: Request) -> Response:
+        """A file that came with a message. Whoever sent it may have written a page: it is saved, never opened here."""
+        if self._door.browser(request.cookies.get(COOKIE, "")) is None:
+            return Response("Sign in first.", 401)
+        found = self._files.path("files/{start}/{digest}".format_map(request.path_params))
+        if found is None:
+            return Response("There is no such file.", 404)
+        name = request.path_params["name"]
+        kind = _PICTURES.get(name.rpartition(".")[2].lower(), UNKNOWN)
+        return FileResponse(found, media_type=kind, filename=name, headers=_KEPT)
 
     async def _live(self, socket: WebSocket) -> None:
         seat = self._seat(socket)
