@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.adapters.telegram import Telegram, TelegramAccount
+from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.cli.running import gateway
 from segue.config import load
 from segue.config.accounts import Account
@@ -87,7 +87,10 @@ class Brisk(Value, frozen=True):
     keys: TelegramAccount
 
     def adapter(self, account: str, files: Files) -> Telegram:
-        return Telegram(account, self.keys.token, files, self.keys.api, pace=BRISK)
+        token, api, webhook = self.keys.token, self.keys.api, self.keys.webhook
+        if webhook:
+            return TelegramByWebhook(account, token, files, api, webhook=webhook, pace=BRISK)
+        return Telegram(account, token, files, api, pace=BRISK)
 
 
 def _hurried(account: Account) -> Account:

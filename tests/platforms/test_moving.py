@@ -6,9 +6,10 @@ import pytest
 
 from segue.core.contracts import Point
 from tests.cli import screens
+from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, counts, shows, thread_of
 from tests.platforms.windows import terminal
-from tests.platforms.world import World, world
+from tests.platforms.world import Way, World, world
 from tests.servers.homeserver import Synapse
 
 TEA = ["about tea", "You said: about tea"]
@@ -19,13 +20,16 @@ ALL = [*TEA, HERE, *MILK]
 THERE = "This conversation goes on in {}. /resume brings it back here."
 PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main"}
 DEATHS = [
-    ("telegram", Point.HANDOFF_OPENED, 1),
-    ("telegram", Point.TURN_FINISHED, 1),
-    ("telegram", Point.SEND_PLACED, 1),
-    ("telegram", Point.SEND_CALLED, 2),
-    ("matrix", Point.HANDOFF_OPENED, 1),
-    ("matrix", Point.TURN_STARTED, 1),
-    ("matrix", Point.SEND_CALLED, 2),
+    ("telegram", Point.HANDOFF_OPENED, 1, Way.POLLING),
+    ("telegram", Point.TURN_FINISHED, 1, Way.POLLING),
+    ("telegram", Point.SEND_PLACED, 1, Way.POLLING),
+    ("telegram", Point.SEND_CALLED, 2, Way.POLLING),
+    ("telegram", Point.SEND_CALLED, 2, Way.WEBHOOK),
+    ("telegram", Point.HANDOFF_OPENED, 1, Way.POSTGRES),
+    ("matrix", Point.HANDOFF_OPENED, 1, Way.POLLING),
+    ("matrix", Point.TURN_STARTED, 1, Way.POLLING),
+    ("matrix", Point.SEND_CALLED, 2, Way.POLLING),
+    ("matrix", Point.SEND_CALLED, 2, Way.POSTGRES),
 ]
 """Where to, and where the gateway dies on the way; what is sent first is the answer to /handoff."""
 
@@ -62,11 +66,11 @@ async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platfo
         assert await there.texts(thread) == [HERE, "You said: with milk?"]
 
 
-@pytest.mark.parametrize(("platform", "point", "times"), DEATHS)
+@pytest.mark.parametrize(("platform", "point", "times", "way"), DEATHS)
 async def test_from_a_terminal_and_back_though_the_gateway_dies(
-    tmp_path: Path, synapse: Synapse, platform: str, point: Point, times: int
+    worlds: Worlds, platform: str, point: Point, times: int, way: Way
 ) -> None:
-    async with world(tmp_path, synapse) as town:
+    async with worlds(way) as town:
         there = town.home_on(platform)
         async with terminal(town.home) as here:
             await here.says("about tea")
@@ -91,12 +95,18 @@ async def test_from_a_terminal_and_back_though_the_gateway_dies(
 
 
 @pytest.mark.parametrize(
-    ("point", "times"), [(None, 0), (Point.HANDOFF_CLAIMED, 1), (Point.TURN_ANSWERED, 1), (Point.SEND_RECORDED, 2)]
+    ("point", "times", "way"),
+    [
+        (None, 0, Way.POLLING),
+        (None, 0, Way.WEBHOOK),
+        (Point.HANDOFF_CLAIMED, 1, Way.POLLING),
+        (Point.HANDOFF_CLAIMED, 1, Way.POSTGRES),
+        (Point.TURN_ANSWERED, 1, Way.POLLING),
+        (Point.SEND_RECORDED, 2, Way.POLLING),
+    ],
 )
-async def test_from_telegram_to_matrix_and_back(
-    tmp_path: Path, synapse: Synapse, point: Point | None, times: int
-) -> None:
-    async with world(tmp_path, synapse) as town:
+async def test_from_telegram_to_matrix_and_back(worlds: Worlds, point: Point | None, times: int, way: Way) -> None:
+    async with worlds(way) as town:
         here, there = town.telegram, town.matrix
         said = ["You said: about tea"]
         await here.says("about tea")

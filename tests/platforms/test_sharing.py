@@ -7,11 +7,18 @@ import pytest
 from segue.core.contracts import Point
 from segue.core.envelopes import read
 from segue.core.transcripts import Role
+from segue.runtime.welcoming import WELCOME
+from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, counts, shows
-from tests.platforms.world import World, world
+from tests.platforms.world import Way, World, world
 from tests.servers.homeserver import Synapse
 
-DEATHS = [None, Point.TURN_STARTED, Point.SEND_CALLED]
+_KILLS = (Point.TURN_STARTED, Point.SEND_CALLED)
+DEATHS = [
+    *((platform, death, Way.POLLING) for platform in ("telegram", "matrix") for death in (None, *_KILLS)),
+    ("telegram", Point.SEND_CALLED, Way.WEBHOOK),
+    ("matrix", Point.TURN_STARTED, Way.POSTGRES),
+]
 
 
 async def thread_in(town: World, platform: str) -> tuple[Corner, str, dict[str, str]]:
@@ -19,8 +26,9 @@ async def thread_in(town: World, platform: str) -> tuple[Corner, str, dict[str, 
     if platform == "telegram":
         return await town.forum(), "77", {"Ann": "501", "Ben": "502"}
     room = await town.room("Ben")
+    await shows(room, [WELCOME])
     root = await room.says("let's plan")
-    await shows(room, ["You said: let's plan"])
+    await shows(room, [WELCOME, "You said: let's plan"])
     return room, root, {name: user.id for name, user in town.people.items()}
 
 
@@ -30,10 +38,9 @@ def heard(town: World) -> list[tuple[str, str]]:
     return [(envelope.id, envelope.text) for envelope in said]
 
 
-@pytest.mark.parametrize("death", DEATHS)
-@pytest.mark.parametrize("platform", ["telegram", "matrix"])
-async def test_two_people_share_a_thread(tmp_path: Path, synapse: Synapse, platform: str, death: Point | None) -> None:
-    async with world(tmp_path, synapse) as town:
+@pytest.mark.parametrize(("platform", "death", "way"), DEATHS)
+async def test_two_people_share_a_thread(worlds: Worlds, platform: str, death: Point | None, way: Way) -> None:
+    async with worlds(way) as town:
         there, thread, ids = await thread_in(town, platform)
         await there.says("I want cake", thread, "Ann")
         await shows(there, ["You said: I want cake"], thread)

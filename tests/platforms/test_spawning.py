@@ -1,21 +1,23 @@
 """An agent starts a session with a thread of its own, on real platforms, whatever becomes of the gateway meanwhile."""
 
-from pathlib import Path
-
 import pytest
 
 from segue.core.contracts import Point
+from tests.platforms.conftest import Worlds
 from tests.platforms.corners import shows, thread_of
-from tests.platforms.world import world
-from tests.servers.homeserver import Synapse
+from tests.platforms.world import Way
+
+_KILLS = (Point.TURN_JOURNALED, Point.TURN_ANSWERED, Point.SEND_CALLED)
+DEATHS = [
+    *((platform, death, Way.POLLING) for platform in ("telegram", "matrix") for death in (None, *_KILLS)),
+    ("telegram", Point.TURN_JOURNALED, Way.WEBHOOK),
+    ("telegram", Point.TURN_ANSWERED, Way.POSTGRES),
+]
 
 
-@pytest.mark.parametrize("death", [None, Point.TURN_JOURNALED, Point.TURN_ANSWERED, Point.SEND_CALLED])
-@pytest.mark.parametrize("platform", ["telegram", "matrix"])
-async def test_a_child_has_a_thread_of_its_own(
-    tmp_path: Path, synapse: Synapse, platform: str, death: Point | None
-) -> None:
-    async with world(tmp_path, synapse) as town:
+@pytest.mark.parametrize(("platform", "death", "way"), DEATHS)
+async def test_a_child_has_a_thread_of_its_own(worlds: Worlds, platform: str, death: Point | None, way: Way) -> None:
+    async with worlds(way) as town:
         there = town.home_on(platform)
         if death is not None:
             town.dies_at(death)

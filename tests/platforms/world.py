@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from enum import StrEnum
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ owners = ["telegram.bot/501", "matrix.main/{ann}"]
 [telegram.bot]
 token = "file:telegram-token"
 api = "{telegram}"
+webhook = "{webhook}"
 public = true
 home = {{ chat = "501", kind = "dm" }}
 
@@ -42,21 +44,33 @@ home = {{ chat = "{room}", kind = "dm", space = "{space}" }}
 lease = {lease}
 poll = 0.2
 grace = 0
+{store}
 """
 _PATIENCE = 60.0
+
+
+class Way(StrEnum):
+    """How a gateway is run, where that may matter to a story."""
+
+    POLLING = "polling"
+    """It polls for what Telegram has to tell, and remembers in a file."""
+    WEBHOOK = "webhook"
+    """Telegram calls it."""
+    POSTGRES = "postgres"
+    """It remembers in PostgreSQL."""
 
 
 class World:
     """Everything that one story happens in."""
 
-    def __init__(self, home: Path, between: Between, bot: User, people: dict[str, User], room: str) -> None:
-        self.home = home
+    def __init__(self, plan: Plan, between: Between, bot: User, people: dict[str, User], room: str) -> None:
+        self.home = Path(plan.home)
         self.between = between
         self.bot = bot
         self.people = people
         self.telegram = TelegramCorner(between, "501")
         self.matrix = MatrixCorner(bot.id, room, people)
-        self._plan = Plan(str(home), free_port())
+        self._plan = plan
         self._process: BaseProcess | None = None
 
     async def start(self) -> None:
@@ -131,20 +145,27 @@ def _text(words: str) -> str:
 
 
 @asynccontextmanager
-async def world(folder: Path, synapse: Synapse, lease: float = 1.0) -> AsyncIterator[World]:
+async def world(
+    folder: Path, synapse: Synapse, lease: float = 1.0, way: Way = Way.POLLING, dsn: str = ""
+) -> AsyncIterator[World]:
     """A world whose gateway runs; Ann is the host, and the homes are her private chats."""
     home = folder / "home"
     home.mkdir(mode=0o700)
+    plan = Plan(str(home), free_port())
+    webhook = f"http://127.0.0.1:{plan.port}" if way is Way.WEBHOOK else ""
+    store = f'[store]\nurl = "{dsn}"' if way is Way.POSTGRES else ""
     async with telegram(folder) as (between, url):
+        between.url = url if webhook else ""
         bot = await User.register(synapse, "Segue")
         people = {name: await User.register(synapse, name) for name in ("Ann", "Ben")}
         room = await people["Ann"].make_room(bot, is_direct=True)
         said = {"ann": people["Ann"].id, "telegram": url, "matrix": synapse.url, "bot": bot.id, "room": room}
+        said |= {"webhook": webhook, "store": store}
         (home / "segue.toml").write_text(SETTINGS.format(**said, space=NAME, lease=lease))
         (home / "telegram-token").write_text(TOKEN)
         (home / "matrix-token").write_text(bot.token)
         (home / WIRE).touch()
-        made = World(home, between, bot, people, room)
+        made = World(plan, between, bot, people, room)
         try:
             await made.start()
             await made.joined(made.matrix)

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import httpx2
 from starlette.requests import ClientDisconnect, Request
@@ -37,6 +37,7 @@ from tests.servers import node
 TOKEN = "424242:crabline-telegram-token"
 ADMIN = "admin-of-the-test"
 BOT = "segue_test_bot"
+_CALLED = "/called"
 _TAG = re.compile(r"<[^<>]*>")
 Doctor = Callable[[dict[str, Any]], Any]
 
@@ -106,6 +107,9 @@ class Between:
         """Answers a call instead of crabline."""
         self.taken: Callable[[str, dict[str, Any]], Awaitable[None]] | None = None
         """Is told of a call that crabline took, before the bot hears that it did."""
+        self.url = ""
+        """Where it is itself; then crabline calls a webhook by way of it, so that what is told can be doctored."""
+        self._webhook = ""
         self.files: dict[str, bytes] = {}
         self.forums: set[str] = set()
         self.changes = Changes()
@@ -131,7 +135,8 @@ class Between:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
         try:
-            answer = await self._answer(request)
+            called = request.url.path == _CALLED
+            answer = await (self._pass_on(request) if called else self._answer(request))
         except ClientDisconnect:
             return  # killed while it was calling
         await answer(scope, receive, send)
@@ -152,6 +157,9 @@ class Between:
             known = {"file_id": name, "file_unique_id": name, "file_path": name}
             return _answered({"ok": True, "result": known} if name in self.files else _error(400, "wrong file_id"))
         headers = {name: value for name, value in request.headers.items() if name == "content-type"}
+        if method == "setWebhook" and self.url:
+            self._webhook = body["url"]
+            raw = urlencode({**body, "url": self.url + _CALLED}).encode()
         call = asyncio.create_task(
             self._client.post(self.telegram.url + request.url.path, content=raw, headers=headers)
         )
@@ -165,6 +173,16 @@ class Between:
             return answer  # noqa: TRY300 -- only the call may fail
         except httpx2.TransportError:
             return Response("down", 502)
+
+    async def _pass_on(self, request: Request) -> Response:
+        """Call the bot's webhook as crabline would."""
+        body = self._doctor(await request.json())
+        shown = {name: value for name, value in request.headers.items() if name.startswith("x-telegram")}
+        try:
+            answer = await self._client.post(self._webhook, json=body, headers=shown)
+        except httpx2.TransportError:
+            return Response("nobody is there", 502)
+        return Response(answer.content, answer.status_code)
 
     async def _interrupted(self, poll: asyncio.Task[Any]) -> bool:
         """Whether there is something to tell that crabline doesn't know, before its own answer is there."""
@@ -185,6 +203,8 @@ class Between:
         if passed.status_code == 200 and method == "getUpdates":
             answer["result"] = [self._doctor(update) for update in answer["result"]]
             self.told += answer["result"]
+        if passed.status_code == 200 and method == "getWebhookInfo" and self.url:
+            answer["result"]["url"] = self._webhook
         if passed.status_code == 200 and isinstance(made := answer["result"], dict) and "chat_id" in body:
             newest = made.get("message_id") or made["message_thread_id"]
             self._last[body["chat_id"]] = max(self._last[body["chat_id"]], newest)

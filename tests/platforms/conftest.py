@@ -1,0 +1,23 @@
+"""What every story here may ask for: a world, in which Segue is run in one way or another."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from tests.platforms.world import Way, World, world
+from tests.servers.homeserver import Synapse
+
+Worlds = Callable[[Way], AbstractAsyncContextManager[World]]
+
+
+@pytest.fixture
+def worlds(tmp_path: Path, synapse: Synapse, request: pytest.FixtureRequest) -> Worlds:
+    """Makes a world; a database only for the way that needs one."""
+
+    def make(way: Way) -> AbstractAsyncContextManager[World]:
+        dsn = request.getfixturevalue("postgres_dsn") if way is Way.POSTGRES else ""
+        return world(tmp_path, synapse, way=way, dsn=dsn)
+
+    return make
