@@ -1,15 +1,16 @@
 """What agents ask of other sessions: messages and waits, limits, who sees what, and turns that are tried again."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from segue.core.contracts import Agent, Work
+from segue.core.contracts import Agent, Event, Tool, Tools, Work
 from segue.core.lanes import Kind
-from segue.core.messages import ToolResult
+from segue.core.messages import ToolCall, ToolResult
 from segue.core.moves import Limits
 from segue.core.transcripts import Entry, Role
 from segue.core.values import SessionId
@@ -35,6 +36,33 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def stage(database: str) -> Chatting:
     return Chatting(database)
+
+
+class Noting:
+    """An agent, with a note of what its calls came back with."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.results: list[ToolResult] = []
+
+    def answer(self, work: Work) -> AsyncIterator[Event]:
+        return self._agent.answer(replace(work, tools=NotingTools(work.tools, self.results)))
+
+
+class NotingTools:
+    """The tools of a turn, the same but noted."""
+
+    def __init__(self, tools: Tools, results: list[ToolResult]) -> None:
+        self._tools = tools
+        self._results = results
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        return self._tools.offered
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        self._results.append(await self._tools.call(call))
+        return self._results[-1]
 
 
 def doing(**deeds: Iterable[Step]) -> Script:
@@ -257,18 +285,25 @@ async def test_a_turn_that_is_tried_again_finds_what_it_asked_for_first(
         if said(work) != "go":
             return [f"heard: {said(work)}"]
         tries.append(work)
-        # A model gives its calls new ids each time.
-        steps: list[Step] = [spawn(f"a{len(tries)}"), send("one", f"b{len(tries)}"), send("one", f"c{len(tries)}")]
-        return [*steps, RuntimeError("broken") if len(tries) == 1 else "done"]
+        n = len(tries)
+        # A model gives its calls new ids each time. Of two children without a label only the key says which is which.
+        steps: list[Step] = [spawn(f"a{n}"), send("one", f"b{n}"), send("one", f"c{n}")]
+        steps += [spawn(f"d{n}", label=""), spawn(f"e{n}", label=""), spawn(f"f{n}", label="", mode="run")]
+        return [*steps, RuntimeError("broken") if n == 1 else "done"]
 
-    async with stage.running(agent(script)) as store:
+    noting = Noting(agent(script))
+    async with stage.running(noting) as store:
         stage.says("go")
         await stage.chat.reads("done")
         session = await stage.session(store)
         assert len(tries) == 2
-        assert len(await store.branches(session)) == 1
+        assert len(await store.branches(session)) == 4
         kid = await store.child(session, "kid")
         path = await written(store, kid, 6)
+    first, second = noting.results[:6], noting.results[6:]
+    assert not any(result.failed for result in first)
+    assert [result.content for result in second] == [result.content for result in first]
+    assert len({result.content["session"] for result in first}) == 4
     assert [entry.text for entry in path if entry.author.role is Role.GATEWAY] == ["begin", "one", "one"]
 
 

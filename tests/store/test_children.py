@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from segue.core.lanes import Address, Lane, Rules
 from segue.core.messages import Text
@@ -161,6 +162,64 @@ async def test_a_turn_that_was_lost_starts_and_sends_nothing(world: World) -> No
         await send(world, by, kid.id)
     assert await world.count("sessions") == 2
     assert await world.count("turns") == 2
+
+
+async def test_the_same_call_starts_one_child_and_sends_one_message(world: World) -> None:
+    by = await asker(world)
+    kids = [await started(world, by, "") for _ in range(2)]
+    assert kids[0].id == kids[1].id
+    asked = [await send(world, by, kids[0].id) for _ in range(2)]
+    assert asked[0] == asked[1]
+    assert await world.count("sessions") == 2
+    assert await world.count("turns") == 3
+
+
+async def test_the_budget_holds_at_its_edge_for_both_ways_to_ask(world: World) -> None:
+    by = await asker(world)
+    kid = await started(world, by)
+    limits = Limits(budget=3)
+
+    async def say(n: int) -> None:
+        arguments = by, f"say {n}", kid.id, "more", None, limits, world.clock()
+        await world.store.driver.write(children.send, *arguments)
+
+    async def another() -> None:
+        move = _fresh(by, world)
+        arguments = by, "another", move, "task", None, Rules(), limits, (world.ids(), world.ids()), world.clock()
+        await world.store.driver.write(children.spawn, *arguments)
+
+    await say(1)
+    await say(2)
+    for refused in (say(3), another(), world.store.driver.write(children.check, by, _fresh(by, world), limits)):
+        with pytest.raises(Refused) as caught:
+            await refused
+        assert caught.value.why is Refusal.OVER_BUDGET
+    await say(2)
+    assert await world.count("sessions") == 2
+    assert await world.count("turns") == 4
+    # It is counted by the message that all comes of: another one begins anew.
+    await started(world, replace(by, cause="another"), "later")
+
+
+def _fresh(by: Asker, world: World) -> Spawn:
+    return Spawn(by.session, SessionId(world.ids()), "", ending=Ending.LASTING)
+
+
+@pytest.mark.parametrize("length", [2, 3, 5])
+async def test_a_ring_of_any_length_is_refused_where_it_would_close(world: World, length: int) -> None:
+    by = await asker(world)
+    kids = [await started(world, by, f"kid {n}") for n in range(length)]
+    runs = {run.held.session: run for run in await world.store.driver.write(turns.claim, "there", 10)}
+    askers = [replace(by, held=runs[kid.id].held, turn=runs[kid.id].name) for kid in kids]
+    for n in range(length - 1):
+        await send(world, askers[n], kids[n + 1].id, wait=60)
+    # Also without waiting: whoever waits could only be answered once that is done.
+    for wait in (60, None):
+        with pytest.raises(Refused) as caught:
+            await send(world, askers[-1], kids[0].id, f"back {wait}", wait=wait)
+        assert caught.value.why is Refusal.WAITS_FOR_YOU
+    # The one before it isn't waiting for somebody further on.
+    await send(world, askers[0], kids[-1].id, "besides")
 
 
 async def test_a_ring_of_waits_is_refused_though_it_closes_in_two_places_at_once(world: World) -> None:
