@@ -6,13 +6,14 @@ from segue.core.handoffs import Patience, State
 from segue.core.lanes import Identity, Kind, Lane
 from segue.testing.agents import Doom, Pause
 from segue.testing.faults import Call, Fault
-from segue.testing.personas import PERSONAS, Discord, Persona, Slack, Telegram, WhatsApp
+from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Slack, Telegram, WhatsApp
 from segue.testing.platform import Threads
 from tests.stories.moving_house import HERE, Street
 
 CATS = HERE.format(last="about cats")
 THERE = "This conversation goes on in {}.two. /resume brings it back here."
 STAYS = "The conversation is still here."
+STAYED = "This conversation didn't move here: it goes on in whatsapp.one."
 
 
 @pytest.mark.parametrize("kind", [Kind.DM, Kind.GROUP])
@@ -204,6 +205,39 @@ async def test_an_agent_that_fails_or_says_nothing_moves_nothing(database: str) 
         assert (await street.session()).tip == before
         assert await street.says("and dogs?") == "You said: and dogs?"
         assert street.home.replies == []
+
+
+@pytest.mark.parametrize("persona", [Slack, Discord, Telegram, Matrix, Feishu], ids=lambda persona: persona.name)
+async def test_a_thread_that_was_opened_for_nothing_says_so(database: str, persona: type[Persona]) -> None:
+    street = Street(WhatsApp("one"), persona("two"))
+    street.home = street.destination.group("lobby")
+    async with street.opened(database):
+        await street.talks()
+        street.agent.will("")
+        await street.says("/handoff two")
+        await street.dm.reads(f"The handoff to {persona.name}.two failed: the agent said nothing. {STAYS}")
+        thread = await street.home.sees_thread()
+        await thread.reads(STAYED)
+        assert thread.replies == [STAYED]
+        # Whoever writes there all the same begins a conversation.
+        assert await street.says("hello", street.there, thread) == "You said: hello"
+        assert await street.says("and dogs?") == "You said: and dogs?"
+
+
+async def test_a_thread_that_opens_too_late_says_so(database: str) -> None:
+    street = Street(WhatsApp("one"), Slack("two"))
+    street.home = street.destination.group("lobby")
+    street.destination.misbehaves(Fault.HANGS, Call.OPEN_THREAD)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("/handoff two")
+        await street.destination.called(Call.OPEN_THREAD)
+        assert STAYS in await street.says("/handoff cancel")
+        street.destination.recovers()
+        thread = await street.home.sees_thread()
+        await thread.reads(STAYED)
+        assert await street.says("and dogs?") == "You said: and dogs?"
+        assert thread.replies == [STAYED]
 
 
 async def test_a_place_that_takes_no_message_gives_the_conversation_back(database: str) -> None:

@@ -89,7 +89,7 @@ class Handoffs:
             log.error("a handoff failed in a way that nobody foresaw", exc_info=error)
 
     async def _drive(self, driven: Driven) -> None:
-        found = driven.handoff
+        found, place = driven.handoff, None
         await self._store.hint(HANDOFF + found.session)
         try:
             async with asyncio.timeout(self._settings.handoff.progress):
@@ -101,6 +101,8 @@ class Handoffs:
             log.info("%s", error)
         except (Refused, Invalid, TimeoutError) as error:
             await self._fail(driven, str(error).rstrip(".") or handoffs.LATE)
+        if place is not None and place.opened:
+            await self._store.write(handoffs.left_open, found.id, place.address, self._clock())
         await self._store.hint(HANDOFF + found.session)
 
     async def _bind(self, driven: Driven, place: Place) -> None:

@@ -322,6 +322,13 @@ def expire(handoff: str, at: Moment) -> Transaction[Handoff | None]:
     return found
 
 
+def left_open(handoff: str, thread: Address, at: Moment) -> Transaction[None]:
+    """A thread was opened for a handoff that had ended by then: say there where the conversation is."""
+    found = yield from read(handoff)
+    if found.settled is not None and found.lane is None:
+        yield from _say_where(found, thread, at)
+
+
 def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
     """A person's own private chats on an account, the last one bound first."""
     first, last = _within(platform, account)
@@ -351,7 +358,8 @@ def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[Non
         yield from _give_back(found.lane, found, at)
     yield q.settle_handoff(handoff=found.id, state=state, error=why, at=at)
     yield q.go_on(session=found.session, turn=found.turn or 0)
-    if slipped and found.lane is not None:
+    if found.lane is not None and (slipped or (found.lane.address.thread and not found.destination.thread)):
+        # A thread that was opened for it stays: whoever finds it there is told.
         yield from _say_where(found, found.lane.address, at)
 
 
@@ -411,7 +419,7 @@ def _tip_back(found: Handoff, at: Moment) -> Transaction[None]:
 
 
 def _say_where(found: Handoff, address: Address, at: Moment) -> Transaction[None]:
-    """A message slipped out though the handoff came to nothing: say where the conversation is."""
+    """Something is to be seen of a handoff that came to nothing: say where the conversation is."""
     where = shown(found.origin.address.platform, found.origin.address.account)
     text = f"This conversation didn't move here: it goes on in {where}."
     yield from deliveries.notify(address, text, f"handoff/{found.id}/stayed", (), at)
