@@ -416,15 +416,43 @@ async def test_in_a_group_the_answer_names_what_it_answers(there: tuple[Between,
     assert "reply_parameters" not in between.calls[-1][1]
 
 
-async def test_files_follow_the_text(there: tuple[Between, Telegram]) -> None:
-    between, adapter = there
-
+async def plans(adapter: Telegram, name: str = "plans.md", media: str = "text/markdown") -> File:
     async def content() -> AsyncIterator[bytes]:
         yield b"# Plans"
 
-    file = await adapter._files.keep("plans.md", "text/markdown", content())
-    await adapter.edit(a_delivery("Here it is.", message="1", files=(file,)))
-    assert [method for method, _ in between.calls] == ["editMessageText", "sendDocument"]
+    return await adapter._files.keep(name, media, content())
+
+
+@pytest.mark.parametrize(("media", "kind"), [("text/markdown", "document"), ("image/png", "photo")])
+async def test_a_message_becomes_its_file(there: tuple[Between, Telegram], media: str, kind: str) -> None:
+    between, adapter = there
+    number = await adapter.send(a_delivery("…"))
+    file = await plans(adapter, "plans", media)
+    for _ in range(2):
+        await adapter.edit(a_delivery("Here **it** is.", message=number, files=(file,), choices=("/yes",)))
+    assert [method for method, _ in between.calls] == ["sendMessage", "editMessageMedia", "editMessageMedia"]
+    assert [seen.text for seen in between.read(HERE)] == ["Here it is."]
+    assert between.attached == {(HERE.chat, number): "plans"}
+    assert json.loads(between.calls[-1][1]["media"])["type"] == kind
+    assert "reply_markup" in between.calls[-1][1]
+
+
+async def test_files_follow_a_text_that_they_do_not_fit_into(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    file = await plans(adapter)
+    await adapter.edit(a_delivery("Here they are.", message="1", files=(file, file)))
+    for text in ("x" * 1025, "|a|b|\n|-|-|\n" + "|x|y|\n" * 100 + f"|{'z' * 300}|y|\n"):
+        await adapter.edit(a_delivery(text, message="1", files=(file,)))
+    said = ["editMessageText", "sendDocument", "sendDocument", *["editMessageText", "sendDocument"] * 2]
+    assert [method for method, _ in between.calls] == said
+
+
+async def test_a_server_that_puts_no_file_into_a_text_is_sent_it_apart(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    says = "Bad Request: there is no media in the message to edit"
+    between.refuse = lambda method, _: refusal(400, says) if method == "editMessageMedia" else None
+    await adapter.edit(a_delivery("Here it is.", message="1", files=(await plans(adapter),)))
+    assert [method for method, _ in between.calls] == ["editMessageMedia", "editMessageText", "sendDocument"]
 
 
 async def test_a_file_that_is_gone_is_told(there: tuple[Between, Telegram]) -> None:

@@ -8,6 +8,7 @@ something garbled, tells updates again, and refuses calls the way Telegram does.
 from __future__ import annotations
 
 import asyncio
+import email
 import html
 import itertools
 import json
@@ -111,6 +112,8 @@ class Between:
         """Where it is itself; then crabline calls a webhook by way of it, so that what is told can be doctored."""
         self._webhook = ""
         self.files: dict[str, bytes] = {}
+        self.attached: dict[tuple[str, str], str] = {}
+        """The file that a message became, by its chat and id."""
         self.forums: set[str] = set()
         self.changes = Changes()
         self._sent: dict[tuple[str, str], dict[str, str]] = {}
@@ -147,15 +150,12 @@ class Between:
             content = self.files.get(method)
             return Response("no", 404) if content is None else Response(content)
         raw = await request.body()
-        body = {} if "multipart" in request.headers.get("Content-Type", "") else dict(parse_qsl(raw.decode()))
+        kind = request.headers.get("Content-Type", "")
+        body = _parts(kind, raw) if "multipart" in kind else dict(parse_qsl(raw.decode()))
         self.calls.append((method, body))
         self.changes.tell()
-        if refused := self.refuse(method, body):
-            return refused
-        if method == "getFile":
-            name = body["file_id"]
-            known = {"file_id": name, "file_unique_id": name, "file_path": name}
-            return _answered({"ok": True, "result": known} if name in self.files else _error(400, "wrong file_id"))
+        if instead := self.refuse(method, body) or await self._itself(method, body):
+            return instead
         headers = {name: value for name, value in request.headers.items() if name == "content-type"}
         if method == "setWebhook" and self.url:
             self._webhook = body["url"]
@@ -173,6 +173,28 @@ class Between:
             return answer  # noqa: TRY300 -- only the call may fail
         except httpx2.TransportError:
             return Response("down", 502)
+
+    async def _itself(self, method: str, body: dict[str, str]) -> Response | None:
+        """Do what crabline can't."""
+        match method:
+            case "getFile":
+                name = body["file_id"]
+                known = {"file_id": name, "file_unique_id": name, "file_path": name}
+                return _answered({"ok": True, "result": known} if name in self.files else _error(400, "wrong file_id"))
+            case "editMessageMedia":
+                return await self._put_in(body)
+            case _:
+                return None
+
+    async def _put_in(self, body: dict[str, str]) -> Response:
+        """A message becomes a file."""
+        media = json.loads(body["media"])
+        shown = html.unescape(_TAG.sub("", media["caption"])) if media.get("parse_mode") else media["caption"]
+        self.attached[body["chat_id"], body["message_id"]] = body[media["media"].removeprefix("attach://")]
+        self._keep(body, body["message_id"], shown)
+        if self.taken is not None:
+            await self.taken("editMessageMedia", body)
+        return _answered({"ok": True, "result": True})
 
     async def _pass_on(self, request: Request) -> Response:
         """Call the bot's webhook as crabline would."""
@@ -298,6 +320,18 @@ class Between:
     @property
     def next_update(self) -> int:
         return next(self._updates)
+
+
+def _parts(kind: str, raw: bytes) -> dict[str, str]:
+    """The fields of a form; of a file, its name."""
+    form = email.message_from_bytes(b"Content-Type: " + kind.encode() + b"\r\n\r\n" + raw)
+    found = {}
+    for part in form.walk():
+        name = part.get_param("name", header="content-disposition")
+        if isinstance(name, str):
+            content = part.get_payload(decode=True)
+            found[name] = part.get_filename() or (content.decode() if isinstance(content, bytes) else "")
+    return found
 
 
 def _in_topic(update: dict[str, Any], thread: str) -> dict[str, Any]:

@@ -375,6 +375,29 @@ async def test_a_group_that_became_another_is_the_same_place_after_a_restart_tho
     assert len(agent.works) == 1
 
 
+async def test_killed_between_the_call_and_its_record_it_sends_a_file_once(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    async with serving(tmp_path, url) as gateway:
+        await between.says("501", "say tea")
+        await between.shows(ANN, "tea")
+
+        async def kill(method: str, _: dict[str, Any]) -> None:
+            if method == "editMessageMedia":
+                between.taken = None
+                await gateway.end()
+                await gateway.start()
+
+        between.taken = kill
+        await between.says("501", "/export")
+        await until(lambda: [method for method, _ in between.calls].count("editMessageMedia") == 2)
+        await between.says("501", "say done")
+        await between.shows(ANN, "done")
+    assert len(between.attached) == 1
+    assert not {"sendDocument", "sendPhoto"} & {method for method, _ in between.calls}
+
+
 @pytest.mark.parametrize("call", ["sendMessage", "editMessageText"])
 async def test_killed_between_the_call_and_its_record_it_says_it_once(
     there: tuple[Between, str], tmp_path: Path, call: str

@@ -17,6 +17,8 @@ from telegram import (
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     InputFile,
+    InputMediaDocument,
+    InputMediaPhoto,
     LinkPreviewOptions,
     Message,
     ReplyParameters,
@@ -26,7 +28,7 @@ from telegram.error import BadRequest, ChatMigrated, TelegramError
 
 from segue.adapters.download import LARGEST, Limits, NotFetched, fetching
 from segue.adapters.limits import Limiter, Rate
-from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, Unchanged, Unreadable, reached, sent
+from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, NoFileThere, Unchanged, Unreadable, reached, sent
 from segue.adapters.telegram.incoming import Attachment, Heard, Me, Update, decode, read
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.webhook import Webhook, secret_of
@@ -42,6 +44,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _LONGEST_TITLE = 128
+_LONGEST_CAPTION = 1024
 _LONGEST_BUTTON = 64
 """Bytes of what a button says when it is pressed."""
 _LARGEST_PHOTO = 10 * 1024 * 1024
@@ -227,7 +230,11 @@ class Telegram:
         return str(message.message_id)
 
     async def edit(self, delivery: Delivery) -> None:
-        """Replace the text of `delivery.message`; files follow it, as messages of their own."""
+        """Replace the text of `delivery.message`; its file becomes part of it, several follow it."""
+        await self._turn(delivery.address, self._pace.edits, self._pace.group_edits, "edits")
+        with contextlib.suppress(NoFileThere):
+            if await self._put_in(delivery):
+                return
         number, buttons = _number(delivery.message), _buttons(delivery.choices)
 
         async def say(chat: int, text: str, mode: str | None) -> Message | bool:
@@ -235,10 +242,29 @@ class Telegram:
                 text, chat, number, parse_mode=mode, reply_markup=buttons, link_preview_options=_QUIET
             )
 
-        await self._turn(delivery.address, self._pace.edits, self._pace.group_edits, "edits")
         with contextlib.suppress(Unchanged):
             await self._write(delivery, say)
         await self._attach(delivery)
+
+    async def _put_in(self, delivery: Delivery) -> bool:
+        """Make a message its one file, with the text beneath: tried again, that changes the same message.
+
+        False if it isn't one file, or the text doesn't fit.
+        """
+        longest = max(utf16(delivery.text), utf16(visible(render(delivery.text))))
+        if len(delivery.files) != 1 or longest > _LONGEST_CAPTION:
+            return False
+        [file], number, buttons = delivery.files, _number(delivery.message), _buttons(delivery.choices)
+        content = await self._read(file)
+        kind = InputMediaPhoto if _is_photo(file, content) else InputMediaDocument
+
+        async def say(chat: int, text: str, mode: str | None) -> Message | bool:
+            media = kind(content, caption=text, parse_mode=mode, filename=file.name)
+            return await self._api.edit_message_media(media, chat, number, reply_markup=buttons)
+
+        with contextlib.suppress(Unchanged):
+            await self._write(delivery, say)
+        return True
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, for five seconds."""
@@ -292,15 +318,18 @@ class Telegram:
             await self._to(delivery.address, await self._upload(delivery.address, file))
 
     async def _upload(self, address: Address, file: File) -> Callable[[int], Awaitable[Message]]:
-        try:
-            content = await self._files.read(file)
-        except Invalid as error:
-            raise SendNever(str(error)) from error
+        content = await self._read(file)
         await self._turn(address, self._pace.chat, self._pace.group, "files")
         upload, thread = InputFile(content, filename=file.name), _thread(address)
-        if file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO:
+        if _is_photo(file, content):
             return lambda chat: self._api.send_photo(chat, upload, message_thread_id=thread)
         return lambda chat: self._api.send_document(chat, upload, message_thread_id=thread)
+
+    async def _read(self, file: File) -> bytes:
+        try:
+            return await self._files.read(file)
+        except Invalid as error:
+            raise SendNever(str(error)) from error
 
     async def _to(self, address: Address, call: Callable[[int], Awaitable[T]]) -> T:
         """Call for a chat, by the id that it has now."""
@@ -368,6 +397,10 @@ def _number(id: str) -> int:
         return int(id)
     except ValueError as error:
         raise SendNever(f"{id!r} is no id of Telegram's.") from error
+
+
+def _is_photo(file: File, content: bytes) -> bool:
+    return file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO
 
 
 def _thread(address: Address) -> int | None:

@@ -79,6 +79,10 @@ class Unreadable(SendNever):
     """Telegram can't read its markup."""
 
 
+class NoFileThere(SendNever):
+    """A server of the Bot API's that is too old to put a file into a text."""
+
+
 async def sent(call: Awaitable[T]) -> T:
     """A call that sends something; its errors say what became of that."""
     try:
@@ -118,6 +122,7 @@ async def reached(call: Awaitable[T]) -> T:
 _REFUSALS: dict[str, type[SendNever]] = {
     "message is not modified": Unchanged,
     "can't parse entities": Unreadable,
+    "there is no media in the message": NoFileThere,
 }
 
 
