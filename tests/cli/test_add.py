@@ -57,6 +57,13 @@ async def test_a_script_adds_a_bot(there: tuple[Between, str], tmp_path: Path) -
     assert (tmp_path / "segue.toml").read_text() == text
 
 
+async def test_a_script_that_leaves_a_question_open_is_told_how_to_answer(tmp_path: Path) -> None:
+    done = await add(tmp_path, "telegram")
+    assert done.returncode == 2
+    assert done.stderr == "Error: token: nobody is here to be asked. Use --set token=env:NAME.\n"
+    assert leftovers(tmp_path) == []
+
+
 @asynccontextmanager
 async def adding(home: Path, *words: str) -> AsyncIterator[Terminal]:
     """Somebody adds a bot in a terminal."""

@@ -58,6 +58,7 @@ def test_a_bare_machine_gets_a_file_that_loads(home: Home) -> None:
     assert all(line.startswith("#") for line in file.read_text().splitlines())
     assert load(file, {}).file == file
     assert "Found" not in done.stdout + file.read_text()
+    assert "The built-in agent answers" in done.stdout
     assert home.segue("doctor").exit_code == 0
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
+from segue.core.messages import Aside, File
 from segue.core.moves import Fork, Renew, Resume
-from segue.core.transcripts import AGENT, Tip
+from segue.core.transcripts import AGENT, Author, Role, Tip
 from segue.core.values import SessionId
 from segue.store.store import Store
 from tests.cli.conftest import Home
@@ -38,7 +39,8 @@ def test_sessions_are_listed_the_last_used_first(home: Home) -> None:
     assert [session["id"] for session in home.json("sessions", "list")] == [second, first]
     lines = home.segue("sessions", "list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [second, first]
-    assert lines[1].endswith("  Trip")
+    assert lines[0].endswith("  -     milk")
+    assert "  Trip  " in lines[1]
 
 
 def test_a_home_without_sessions_lists_none(home: Home) -> None:
@@ -74,6 +76,18 @@ def test_a_session_is_shown_by_id_or_title(home: Home, by: str) -> None:
     text = home.segue("sessions", "show", id).stdout
     assert text.startswith(f"Trip ({id}), last used ")
     assert text.index("Ada, ") < text.index("where to?") < text.index("Agent, ") < text.index("to Rome")
+
+
+def test_what_only_the_agent_was_told_is_not_shown_as_said(home: Home) -> None:
+    async def work(store: Store, host: Person) -> str:
+        id = await begin(store, host, "milk")
+        await store.say(id, Author(Role.GATEWAY), (Aside("told once"),))
+        await store.say(id, AGENT, (File("cow.png", "image/png", "files/ab/cd"),))
+        return id
+
+    text = home.segue("sessions", "show", home.do(work)).stdout
+    assert "Segue, " not in text
+    assert text.endswith(":\ncow.png\n")
 
 
 def test_what_somebody_wrote_cannot_steer_the_terminal(home: Home) -> None:
@@ -192,9 +206,9 @@ def test_lanes_are_listed_with_what_they_speak_to_and_why(home: Home) -> None:
     assert lanes[1]["name"] == "Elsewhere"
     assert all(isinstance(lane["since"], float) for lane in lanes[:2])
     lines = home.segue("lanes").stdout.splitlines()
-    assert lines[1].startswith(f"http/alpha//c2//  Trip ({id})")
+    assert lines[1].startswith(f"http.alpha, chat c2 (Elsewhere)  Trip ({id})")
     assert lines[1].endswith("resume")
-    assert lines[2].split() == ["http/alpha//c3//", "-"]
+    assert lines[2].split() == ["http.alpha,", "chat", "c3", "-"]
 
 
 def test_a_title_of_somebody_else_is_not_shown_with_their_lane(home: Home) -> None:

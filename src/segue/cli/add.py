@@ -118,12 +118,29 @@ def _answers(questions: tuple[Question, ...], given: Mapping[str, str], file: Pa
     return {question.key: _answer(question, given, file) for question in questions}
 
 
+def _ask(question: Question) -> str:
+    """What somebody at the terminal answers, or what comes through a pipe."""
+    here = sys.stdin.isatty()
+    try:
+        return str(
+            click.prompt(
+                question.asks, default=question.default, hide_input=question.secret and here, show_default=False
+            )
+        )
+    except click.Abort as error:
+        if here:
+            raise
+        click.echo()
+        what = "env:NAME" if question.secret else "VALUE"
+        raise Invalid(question.key, "nobody is here to be asked", f"Use --set {question.key}={what}.") from error
+
+
 def _answer(question: Question, given: Mapping[str, str], file: Path) -> tuple[str, str]:
     said = given.get(question.key)
     if said is None and given and question.default is not None:
         said = question.default
     if said is None:
-        said = click.prompt(question.asks, default=question.default, hide_input=question.secret, show_default=False)
+        said = _ask(question)
     if question.secret and said.startswith(_REFERENCE):
         try:
             return References(os.environ, file.parent).fetch(said).reveal(), said

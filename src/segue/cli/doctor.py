@@ -127,6 +127,14 @@ def _version(checked: Checked) -> Finding:
     return Finding("database", State.FINE, f"{checked.place}, version {checked.version}")
 
 
+_FINE = {
+    "dead letters": "none",
+    "arrivals": "all were understood",
+    "deliveries": "none is late",
+    "turns": "none waits for a gateway",
+}
+
+
 def _tally(tally: Tally) -> Iterable[Finding]:
     yield _pile("dead letters", tally.dead, "couldn't be sent, the last", "Put right what the platform says.")
     yield _pile("arrivals", tally.letters, "couldn't be understood, the last", "See the letters table for what came.")
@@ -140,7 +148,7 @@ def _tally(tally: Tally) -> Iterable[Finding]:
 
 def _pile(about: str, pile: Pile, says: str, fix: str) -> Finding:
     if not pile.count or pile.at is None:
-        return Finding(about, State.FINE, "none lie about")
+        return Finding(about, State.FINE, _FINE[about])
     why = f" ({pile.why})" if pile.why else ""
     return Finding(about, State.WRONG, f"{pile.count} {says} {moment(pile.at)}{why}.", fix)
 

@@ -20,7 +20,7 @@ def command() -> None:
     """Bring in what another program remembers; a second import adds only what is new."""
 
 
-@command.command()
+@command.command(short_help="Bring in a Hermes home.")
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
 def hermes(path: Path, *, as_json: bool) -> None:

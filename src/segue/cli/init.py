@@ -82,6 +82,8 @@ def command(*, force: bool, as_json: bool) -> None:
         click.echo(f"Found {one.what}: {one.offers}")
     if used := next((one.model for one in found if one.model), ""):
         click.echo(f"{used} answers; change `model` in the file for another. It needs `segue[model]`.")
+    else:
+        click.echo("The built-in agent answers; with a key such as ANTHROPIC_API_KEY, or an Ollama, a model would.")
     click.echo("Talk with `segue`, or keep a gateway running with `segue serve`.")
 
 

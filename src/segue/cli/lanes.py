@@ -7,7 +7,8 @@ import asyncio
 import click
 
 from segue.cli.opening import config_here, opened
-from segue.cli.showing import json_option, moment, print_json, print_rows
+from segue.cli.showing import json_option, moment, print_json, print_rows, printable
+from segue.core.destinations import OWN, spot
 from segue.core.lanes import Person
 from segue.errors import Refused
 from segue.store.rows import Standing
@@ -62,7 +63,16 @@ def _shown(standing: Standing, title: str) -> dict[str, object]:
 
 
 def _row(standing: Standing, title: str) -> tuple[str, str, str, str]:
+    place = _place(standing)
     if standing.session is None or standing.since is None:
-        return standing.lane.key, "-", "", ""
+        return place, "-", "", ""
     named = f"{title} ({standing.session})" if title else standing.session
-    return standing.lane.key, named, moment(standing.since), str(standing.why)
+    return place, named, moment(standing.since), str(standing.why)
+
+
+def _place(standing: Standing) -> str:
+    """A lane as people read it, with every id that tells it from others."""
+    lane = standing.lane
+    parts = {"chat": lane.address.chat if lane.address.platform in OWN else "", "person": lane.person}
+    named = f" ({printable(standing.name)})" if standing.name else ""
+    return printable(", ".join([spot(lane.address), *(f"{part} {id}" for part, id in parts.items() if id)])) + named

@@ -12,10 +12,12 @@ import click
 from segue.cli.opening import config_here, named, opened
 from segue.cli.showing import json_option, moment, print_json, print_rows, printable, short
 from segue.core.exports import Form
+from segue.core.messages import File
 from segue.core.transcripts import Entry, Role, Session
 from segue.core.trees import Branch, draw
 from segue.errors import Invalid, SegueError
-from segue.store import trees
+from segue.store import transcripts, trees
+from segue.store.store import Store
 
 _PAGE = 100
 _UNTITLED = "-"
@@ -29,7 +31,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", short_help="List your sessions, last used first.")
 @click.option("--active", type=click.FloatRange(0, min_open=True), metavar="MINUTES", help="Only those used lately.")
 @json_option
 def list_(active: float | None, *, as_json: bool) -> None:
@@ -42,10 +44,11 @@ async def _list(since: float, *, as_json: bool) -> None:
     async with opened(config_here()) as (store, host):
         while page := await store.sessions(host, _PAGE, found[-1] if found else None, since):
             found += page
+        said = [await _last(store, session) for session in found]
     if as_json:
         print_json(found)
     elif found:
-        print_rows([(s.id, moment(s.used), s.title or _UNTITLED, "closed" if s.closed else "") for s in found])
+        print_rows([(s.id, moment(s.used), _titled(s), last) for s, last in zip(found, said, strict=True)])
     else:
         click.echo("No sessions. `segue` starts one.")
 
@@ -68,7 +71,10 @@ async def _show(name: str, *, as_json: bool) -> None:
         return
     click.echo(f"{session.title or _UNTITLED} ({session.id}), last used {moment(session.used)}")
     for entry in path:
-        click.echo(f"\n{_who(entry)}, {moment(entry.at)}:\n{printable(entry.text)}")
+        names = [part.name for part in entry.parts if isinstance(part, File)]
+        # What is empty now was for the agent alone: what it was told, its tools and thoughts.
+        if said := "\n".join(filter(None, [entry.text, *names])):
+            click.echo(f"\n{_who(entry)}, {moment(entry.at)}:\n{printable(said)}")
 
 
 async def _show_tree(name: str, *, as_json: bool) -> None:
@@ -80,7 +86,7 @@ async def _show_tree(name: str, *, as_json: bool) -> None:
         click.echo("\n".join(draw(tree, _named)))
 
 
-@command.command()
+@command.command(short_help="Find what was said.")
 @click.argument("words", nargs=-1, required=True)
 @json_option
 def search(words: tuple[str, ...], *, as_json: bool) -> None:
@@ -103,7 +109,7 @@ async def _search(words: str, *, as_json: bool) -> None:
         click.echo("Nothing was found.")
 
 
-@command.command()
+@command.command(short_help="Write a session as JSONL or Markdown.")
 @click.argument("session")
 @click.option("--form", type=click.Choice([str(form) for form in Form]), default=Form.JSONL.value, show_default=True)
 @click.option("-o", "file", type=click.Path(path_type=Path), help="Write to this file instead.")
@@ -124,7 +130,7 @@ async def _export(name: str, form: Form) -> str:
         return await store.export((await named(store, host, name)).id, host, form)
 
 
-@command.command("import")
+@command.command("import", short_help="Make a session of an export.")
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def import_(file: Path, *, as_json: bool) -> None:
@@ -148,7 +154,7 @@ async def _import(text: str) -> Session:
         return await store.session(await store.import_session(text, host), host)
 
 
-@command.command()
+@command.command(short_help="Name a session.")
 @click.argument("session")
 @click.argument("name")
 @json_option
@@ -166,6 +172,15 @@ async def _title(session: str, name: str) -> Session:
         found = await named(store, host, session)
         await store.set_title(found.id, name, host)
         return await store.session(found.id, host)
+
+
+async def _last(store: Store, session: Session) -> str:
+    entry = await store.driver.read(transcripts.entry, session.tip)
+    return short(entry.text) if entry else ""
+
+
+def _titled(session: Session) -> str:
+    return (session.title or _UNTITLED) + (" (closed)" if session.closed else "")
 
 
 def _who(entry: Entry) -> str:
