@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -325,7 +324,7 @@ class Turns:
         self._metrics.started(self._clock() - run.turns[-1].accepted)
         try:
             with self._tracing.turn(run.held.session, run.name, run.turns[0].trace) as span:
-                await _until_stopped(live, self._answer(live, work, said, stream))
+                await _until_stopped(live, lambda: self._answer(live, work, said, stream))
                 for usage in live.spent:
                     span.spent(usage)
         finally:
@@ -357,7 +356,7 @@ class Turns:
         async def ask() -> None:
             made.append(await self._summaries.sum_up(work, focus))
 
-        await _until_stopped(live, ask())
+        await _until_stopped(live, ask)
         if not made:
             live.begun = Beginning(path, notice=STOPPED)
             return await self._write(live, _notice(run, live.begun))
@@ -554,9 +553,9 @@ def _finish(live: Live, said: Said, streamed: Streamed, longest: Longest | None)
     return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
 
 
-async def _until_stopped(live: Live, answering: Coroutine[Any, Any, None]) -> None:
+async def _until_stopped(live: Live, answer: Callable[[], Awaitable[None]]) -> None:
     """Do it to its end, or until its person ends it."""
-    live.answering = asyncio.create_task(_contained(answering))
+    live.answering = asyncio.create_task(_contained(answer))
     if live.stopping:
         live.answering.cancel()
     try:
@@ -566,10 +565,10 @@ async def _until_stopped(live: Live, answering: Coroutine[Any, Any, None]) -> No
             raise
 
 
-async def _contained(answering: Coroutine[Any, Any, None]) -> None:
+async def _contained(answer: Callable[[], Awaitable[None]]) -> None:
     """Do it, and let nothing of it end the process: a task that is told to exit takes the event loop along."""
     try:
-        await answering
+        await answer()
     except SystemExit as error:
         raise Quit("the agent tried to end the process") from error
 
