@@ -9,14 +9,16 @@ from typing import Any
 import hypothesis
 import pytest
 
-from segue.core.lanes import Address, Identity, Lane, Person
+from segue.core.handoffs import Patience
+from segue.core.lanes import Address, Identity, Lane, Person, Rules
 from segue.core.messages import Speaker, Text
 from segue.core.moves import Actor, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
 from segue.core.resets import Policies, Policy, When
 from segue.core.transcripts import AGENT, Draft, Tip
 from segue.core.values import PersonId, SessionId
-from segue.store import arrivals, deliveries, moves, persons, places, replicas, titles, transcripts, turns
+from segue.store import arrivals, deliveries, handoffs, moves, persons, places, replicas, titles, transcripts, turns
 from segue.store.arrivals import Fresh, Settings
+from segue.store.deliveries import Outgoing
 from tests.postgres import Postgres
 from tests.store.interleaving import Interleaving, Make, as_if_one_after_the_other
 from tests.store.world import Engine, World, answer, private, public
@@ -441,6 +443,116 @@ async def the_end_of_a_turn_and_an_edit_of_what_waits(s: Scene) -> tuple[Make, M
     run = await running(s)
     await s.world.hear("ann", "waits", message="typo")
     return lambda: turns.finish(run.held, answer(run, "done"), LATER), s.accept("ann", edits="typo")
+
+
+async def driven(s: Scene) -> handoffs.Driven:
+    """A handoff of ann's private conversation to a second group, where bob speaks too, before anything is opened."""
+    write, at = s.world.store.driver.write, s.world.clock()
+    await two_chats(s)
+    await write(replicas.join, "me", 1e6)
+    await write(handoffs.request, "h", s.mine, s.lane, public("second"), s.ann.id, Patience(), at)
+    claimed = await write(handoffs.claim, "h", "me", Patience(), at)
+    assert claimed is not None
+    return claimed
+
+
+def opens(claimed: handoffs.Driven) -> Make:
+    arguments = (claimed, public("second"), Rules(), Limits(), Patience(), "hello", LATER)
+    return lambda: handoffs.open_in(*arguments)
+
+
+async def answered(s: Scene) -> Outgoing:
+    """The same when its opening is answered, and the message taken to be sent."""
+    write, at = s.world.store.driver.write, s.world.clock()
+    await write(handoffs.open_in, await driven(s), public("second"), Rules(), Limits(), Patience(), "hello", at)
+    [run] = await write(turns.claim, "me", 10)
+    await write(handoffs.finish, run.held, answer(run, "here"), Patience(), at)
+    taken = await write(deliveries.outgoing, "me", "telegram", "bot", 10)
+    return next(held for held in taken if held.handoff)
+
+
+async def sent(s: Scene) -> Make:
+    held = await answered(s)
+    return lambda: handoffs.sent(held, "m1", LATER)
+
+
+def cancels(s: Scene) -> Make:
+    return lambda: handoffs.cancel("h", s.ann.id, LATER)
+
+
+@pair
+async def a_handoff_asked_for_and_a_message(s: Scene) -> tuple[Make, Make]:
+    arguments = ("h", s.mine, s.lane, private("there"), s.ann.id, Patience(), LATER)
+    return lambda: handoffs.request(*arguments), s.accept("ann")
+
+
+@pair
+async def a_handoff_asked_for_and_a_merge_of_who_asks(s: Scene) -> tuple[Make, Make]:
+    arguments = ("h", s.mine, s.lane, private("there"), s.ann.id, Patience(), LATER)
+    return lambda: handoffs.request(*arguments), s.link(s.bob, s.ann)
+
+
+@pair
+async def a_handoff_that_opens_and_its_end(s: Scene) -> tuple[Make, Make]:
+    return opens(await driven(s)), cancels(s)
+
+
+@pair
+async def a_handoff_that_opens_and_a_merge_of_the_chat_where(s: Scene) -> tuple[Make, Make]:
+    return opens(await driven(s)), s.settle("g", "second")
+
+
+@pair
+async def a_handoff_that_opens_and_a_merge_of_who_asked(s: Scene) -> tuple[Make, Make]:
+    return opens(await driven(s)), s.link(s.bob, s.ann)
+
+
+@pair
+async def a_handoff_that_is_done_and_its_end(s: Scene) -> tuple[Make, Make]:
+    return await sent(s), cancels(s)
+
+
+@pair
+async def a_handoff_that_is_done_and_too_late(s: Scene) -> tuple[Make, Make]:
+    return await sent(s), lambda: handoffs.expire("h", LATER)
+
+
+@pair
+async def a_handoff_that_is_done_and_a_message_where_it_was(s: Scene) -> tuple[Make, Make]:
+    return await sent(s), s.accept("ann", message="1")
+
+
+@pair
+async def a_handoff_that_is_done_and_a_message_where_it_goes(s: Scene) -> tuple[Make, Make]:
+    return await sent(s), s.accept("ann", public("second"), message="1")
+
+
+@pair
+async def a_handoff_that_is_done_and_a_renew_where_it_goes(s: Scene) -> tuple[Make, Make]:
+    lane = await s.world.group(s.ann, "second")
+    return await sent(s), s.move(Renew(lane, SessionId("new")))
+
+
+@pair
+async def a_handoff_that_is_done_and_a_merge_of_its_chat(s: Scene) -> tuple[Make, Make]:
+    return await sent(s), s.settle("g", "second")
+
+
+@pair
+async def a_handoff_that_is_done_and_a_merge_of_its_person(s: Scene) -> tuple[Make, Make]:
+    return await sent(s), s.link(s.bob, s.ann)
+
+
+@pair
+async def a_handoff_that_ends_and_a_merge_of_its_chat(s: Scene) -> tuple[Make, Make]:
+    await answered(s)
+    return cancels(s), s.settle("g", "second")
+
+
+@pair
+async def a_handoff_that_ends_and_a_merge_of_its_person(s: Scene) -> tuple[Make, Make]:
+    await answered(s)
+    return cancels(s), s.link(s.bob, s.ann)
 
 
 @pair
