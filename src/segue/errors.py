@@ -17,6 +17,7 @@
     │   ├── SendLater          it will: try again after some seconds
     │   ├── SendNever          it won't: a dead letter
     │   └── SendUnsure         nobody knows whether it did
+    ├── TooLong            more was said than an agent's model takes: it is to be summed up
     ├── Disconnected       an account can't be reached now; it is tried again
     └── Fenced             somebody else holds this session or delivery now: drop the work, write nothing
 
@@ -123,6 +124,10 @@ class StoreUnreachable(StoreError):
 
 class OutcomeUnknown(StoreError):
     """The connection broke during a commit: the change may or may not have happened."""
+
+
+class TooLong(SegueError):
+    """More was said than the model takes. The gateway sums it up and asks again; an agent raises it before any word."""
 
 
 class Disconnected(SegueError):

@@ -23,13 +23,12 @@ from segue.core.compaction import compaction_due
 from segue.core.contracts import Agent, Compresses, Event, Tool, Usage, Work
 from segue.core.envelopes import Voices
 from segue.core.messages import File, Reasoning, Summary, Text, ToolCall, ToolResult
-from segue.core.secret import Secret
 from segue.core.transcripts import AGENT, GATEWAY, Draft
 from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.testing.contracts import ToolContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
-from tests.servers.aimock import Aimock, Fixture, aimock, calls, says
+from tests.servers.aimock import MODELS, Aimock, Fixture, aimock, calls, says
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -65,13 +64,6 @@ FIXTURES: list[Fixture] = [
         },
     ),
 ]
-KINDS = {
-    "chat": "openai-chat:gpt-4o",
-    "responses": "openai-responses:gpt-5",
-    "anthropic": "anthropic:claude-sonnet-4-6",
-    "google": "google:gemini-2.5-flash",
-    "ollama": "ollama:llama3.2",
-}
 
 
 class Provider:
@@ -87,14 +79,9 @@ class Provider:
         self._client = client
 
     def agent(self, **keys: Any) -> ModelAgent:
-        path = {"anthropic": "", "google": "/v1beta"}.get(self.kind, "/v1")
-        plain: dict[str, Any] = {
-            "model": KINDS[self.kind],
-            "base_url": self.server.url + path,
-            "api_key": Secret("key"),
-            "instructions": "Be kind.",
-        }
-        return ModelAgent(ModelKeys(**(plain | keys)), self._client, self._sleep)
+        return ModelAgent(
+            self.server.keys(self.kind, **({"instructions": "Be kind."} | keys)), self._client, self._sleep
+        )
 
     async def _left(self, request: httpx2.Request) -> None:
         self.raw.append((await request.aread()).decode())
@@ -117,7 +104,7 @@ class Provider:
         return [(m.get("role") or m.get("type", ""), m.get("content")) for m in body.get("messages") or body["input"]]
 
 
-@pytest.fixture(params=sorted(set(KINDS) - {"ollama"}))
+@pytest.fixture(params=sorted(set(MODELS) - {"ollama"}))
 async def provider(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Provider]:
     async with aimock(tmp_path, FIXTURES) as server, httpx2.AsyncClient(trust_env=False, timeout=60) as client:
         yield Provider(request.param, server, client)

@@ -12,15 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from pydantic_ai import Agent as Pydantic
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from segue.agents.given import Given
-from segue.agents.models import ModelKeys
-from segue.agents.providers import ModelAgent
 from segue.runtime.gateway import Gateway
 from segue.runtime.logs import Lines
 from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
@@ -28,7 +25,6 @@ from segue.runtime.turns import FAILED
 from segue.store.sqlite import Sqlite
 from segue.store.store import Store
 from segue.testing.personas import Telegram
-from tests.servers.aimock import aimock, says
 
 GIVEN_UP = FAILED.format(times=2)
 
@@ -148,28 +144,3 @@ async def test_a_slow_one_is_waited_for(tmp_path: Path, agent: Given) -> None:
         ann.says("be slow", dm)
         await dm.reads("one two three")
     assert dm.replies == ["one two three"]
-
-
-async def test_half_a_text_of_a_provider_is_never_shown_twice(tmp_path: Path) -> None:
-    half = "The first half of it was told, and the second was not, as you see."
-    fixtures = [
-        {
-            "match": {"userMessage": "tell me", "sequenceIndex": 0},
-            "response": {"content": half},
-            "truncateAfterChunks": 5,
-            "latency": 30,
-        },
-        says(half, "tell me"),
-    ]
-    platform = Telegram()
-    ann = platform.person("Ann")
-    dm = platform.dm(ann)
-    async with aimock(tmp_path, fixtures) as server, httpx2.AsyncClient(trust_env=False) as client:
-        model = ModelAgent(ModelKeys("openai-chat:gpt-4o", f"{server.url}/v1"), client)
-        async with running(tmp_path, platform, model, turn_silence=30.0):
-            ann.says("tell me", dm)
-            await dm.reads(half)
-            await platform.settles()
-        asked = len(await server.journal())
-    assert asked == 2
-    assert dm.replies == [half]

@@ -14,11 +14,21 @@ from typing import Any
 
 import httpx2
 
+from segue.agents.models import ModelKeys
+from segue.core.secret import Secret
 from tests.servers import node
 
 _URL = re.compile(rb"http://127\.0\.0\.1:\d+")
 
 Fixture = dict[str, Any]
+MODELS = {
+    "chat": ("openai-chat:gpt-4o", "/v1"),
+    "responses": ("openai-responses:gpt-5", "/v1"),
+    "anthropic": ("anthropic:claude-sonnet-4-6", ""),
+    "google": ("google:gemini-2.5-flash", "/v1beta"),
+    "ollama": ("ollama:llama3.2", "/v1"),
+}
+"""A model for each API that it speaks, and where that is."""
 
 
 def says(content: str, to: str = "", **more: Any) -> Fixture:
@@ -41,6 +51,12 @@ class Aimock:
     def __init__(self, url: str, client: httpx2.AsyncClient) -> None:
         self.url = url
         self._client = client
+
+    def keys(self, kind: str, **more: Any) -> ModelKeys:
+        """What a host writes to use it as one of the providers."""
+        model, path = MODELS[kind]
+        plain: dict[str, Any] = {"model": model, "base_url": self.url + path, "api_key": Secret("key")}
+        return ModelKeys(**(plain | more))
 
     async def chaos(self, **rates: float) -> None:
         """Make trouble by rates from 0 to 1: dropRate, malformedRate, disconnectRate, rateLimitRate; and latencyMs."""

@@ -50,7 +50,7 @@ from segue.agents.prices import Prices
 from segue.core.compaction import request_to_sum_up
 from segue.core.contracts import Event, SummedUp, Tools, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult
-from segue.errors import Invalid
+from segue.errors import Invalid, TooLong
 
 _PASSES = (ModelConnectionError, ModelRateLimitError, ModelServerError, ModelUnavailableError)
 """Trouble that passes by itself."""
@@ -92,6 +92,8 @@ class PydanticAgent:
                             done.append(event)
                             failed = 0
                         yield event
+            except ModelContextWindowExceededError as error:
+                raise TooLong(f"It is more than {error.model_name} takes.") from error
             except (ModelAPIError, UnexpectedModelBehavior) as error:
                 # After a result a response begins: nothing of it was told yet.
                 fresh = len(done) == told or isinstance(done[-1], ToolResult)

@@ -405,7 +405,10 @@ class Agent(Protocol):
     """Answers a turn."""
 
     def answer(self, work: Work) -> AsyncIterator[Event]:
-        """The reply as it comes; pieces of text that follow each other are one text."""
+        """The reply as it comes; pieces of text that follow each other are one text.
+
+        Raises `TooLong` where all that was said doesn't fit; whatever else it raises fails this try of the turn.
+        """
         ...
 
 

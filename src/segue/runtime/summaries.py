@@ -40,6 +40,10 @@ class Summaries:
             return False
         return compaction_due(Usage("", size.tokens), agent.window)
 
+    def helps(self, session: SessionId, turn: int, path: Sequence[Entry]) -> bool:
+        """Whether a turn that didn't fit may fit after a summary: something was said that none stands for yet."""
+        return bool(path) and isinstance(self._agent, Compresses) and _summed_up_in(session, path) != turn
+
     async def sum_up(self, work: Work, focus: str) -> SummedUp:
         """What was said in the transcript of a work, in short."""
         agent = self._agent

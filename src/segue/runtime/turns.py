@@ -32,7 +32,7 @@ from segue.core.splitting import split
 from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId
-from segue.errors import Fenced, Refused
+from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.beginnings import Beginning, begin, draft_of, far_enough
 from segue.runtime.logs import traced
 from segue.runtime.metrics import Metrics
@@ -327,6 +327,10 @@ class Turns:
                 await _until_stopped(live, lambda: self._answer(live, work, said, stream))
                 for usage in live.spent:
                     span.spent(usage)
+        except TooLong:
+            if begun.onto is None and self._summaries.helps(run.held.session, run.name, begun.path):
+                await self._make_room(live)
+            raise
         finally:
             tools.end()
             await stream.end()
@@ -499,12 +503,13 @@ class Turns:
         # The error's words may quote what somebody said: its name and its place say enough.
         frames = traceback.extract_tb(error.__traceback__)[-1:]
         where = f"{frames[0].filename}:{frames[0].lineno}" if frames else ""
-        log.warning(
-            "turn %s of session %s failed",
-            run.name,
-            run.held.session,
-            extra={"failure": type(error).__name__, "where": where},
-        )
+        with traced(run.turns[0].trace):
+            log.warning(
+                "turn %s of session %s failed",
+                run.name,
+                run.held.session,
+                extra={"failure": type(error).__name__, "where": where},
+            )
         failed = run.fails + 1
         try:
             if failed < self._settings.attempts and run.deaths < self._settings.deaths:
