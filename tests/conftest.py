@@ -75,6 +75,15 @@ def postgres_dsn(postgres: Postgres) -> Iterator[str]:
     postgres.drop_database(database)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a database is, on either kind: a file that isn't there yet, or one that is empty."""
+    if request.param == "postgres":
+        dsn: str = request.getfixturevalue("postgres_dsn")
+        return dsn
+    return str(tmp_path / "segue.db")
+
+
 @pytest.fixture
 def durable_postgres() -> Iterator[Postgres]:
     """A server of the test's own that syncs its commits and may be stopped and started."""

@@ -24,7 +24,7 @@ class LinkedAdapter(TelegramAdapter):
         return f"https://chat.example/agent?start={code}"
 
 
-class Street:
+class Doorstep:
     """A house, and a platform on which the host has a private chat."""
 
     def __init__(self) -> None:
@@ -54,12 +54,12 @@ async def steps(guest: Guest) -> list[Frame]:
 
 
 async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path) -> None:
-    street, pause = Street(), Pause()
-    async with street.opened(tmp_path, street.dm) as here, here.terminal() as terminal:
+    doorstep, pause = Doorstep(), Pause()
+    async with doorstep.opened(tmp_path, doorstep.dm) as here, here.terminal() as terminal:
         await terminal.opened()
         await terminal.says("cats")
         await terminal.shows("cats", "You said: cats")
-        street.agent.will("Hello ", pause, "there.")
+        doorstep.agent.will("Hello ", pause, "there.")
         await terminal.says("/handoff telegram")
         await pause.reached()
         seen = (await terminal.until(lambda frame: frame.get("handoff", {}).get("step") == "the agent writes"))[
@@ -70,17 +70,17 @@ async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path)
         assert (await steps(terminal))[-1]["state"] == "done"
         await terminal.until(lambda frame: "waiting" in frame)
         assert terminal.session is None
-        thread = await street.dm.sees_thread()
+        thread = await doorstep.dm.sees_thread()
         await thread.reads("Hello there.")
 
 
 async def test_cancelled_from_the_terminal_it_stays(tmp_path: Path) -> None:
-    street, pause = Street(), Pause()
-    async with street.opened(tmp_path, street.dm) as here, here.terminal() as terminal:
+    doorstep, pause = Doorstep(), Pause()
+    async with doorstep.opened(tmp_path, doorstep.dm) as here, here.terminal() as terminal:
         await terminal.opened()
         await terminal.says("cats")
         await terminal.shows("cats", "You said: cats")
-        street.agent.will("Hello ", pause, "there.")
+        doorstep.agent.will("Hello ", pause, "there.")
         await terminal.says("/handoff telegram")
         await pause.reached()
         await terminal.says("/handoff cancel")
@@ -90,16 +90,16 @@ async def test_cancelled_from_the_terminal_it_stays(tmp_path: Path) -> None:
 
 
 async def test_a_conversation_comes_to_a_terminal_that_somebody_looks_at(tmp_path: Path) -> None:
-    street = Street()
-    async with street.opened(tmp_path) as here:
+    doorstep = Doorstep()
+    async with doorstep.opened(tmp_path) as here:
         store = here.gateway.store
-        await store.link(await store.person(HOSTS[0]), await store.person(street.ann.identity))
-        street.ann.says("cats", street.dm)
-        await street.dm.reads("You said: cats")
-        street.ann.says("/handoff terminal", street.dm)
-        await street.dm.reads("destination: nobody looks at a terminal now. Run `segue` there first.")
-        street.ann.says("/handoff page", street.dm)
-        await street.dm.reads("destination: nobody looks at a page now. Open the page first.")
+        await store.link(await store.person(HOSTS[0]), await store.person(doorstep.ann.identity))
+        doorstep.ann.says("cats", doorstep.dm)
+        await doorstep.dm.reads("You said: cats")
+        doorstep.ann.says("/handoff terminal", doorstep.dm)
+        await doorstep.dm.reads("destination: nobody looks at a terminal now. Run `segue` there first.")
+        doorstep.ann.says("/handoff page", doorstep.dm)
+        await doorstep.dm.reads("destination: nobody looks at a page now. Open the page first.")
         async with here.terminal() as terminal, here.page() as page:
             await terminal.opened()
             await page.opened()
@@ -107,9 +107,9 @@ async def test_a_conversation_comes_to_a_terminal_that_somebody_looks_at(tmp_pat
             for window in (terminal, page):
                 await window.says("/new")
                 await window.until(lambda frame: "notice" in frame)
-            street.ann.says("/handoff terminal", street.dm)
+            doorstep.ann.says("/handoff terminal", doorstep.dm)
             await terminal.shows("cats", "You said: cats", CATS)
-            await street.dm.reads("This conversation goes on in terminal. /resume brings it back here.")
+            await doorstep.dm.reads("This conversation goes on in terminal. /resume brings it back here.")
             await terminal.says("/handoff web")
             await page.shows("cats", "You said: cats", CATS, CATS)
 
@@ -129,31 +129,31 @@ async def test_a_terminal_alone_says_how_to_connect_more(tmp_path: Path) -> None
 
 
 async def test_one_scan_lets_in_links_and_brings_the_conversation(tmp_path: Path) -> None:
-    street = Street()
-    street.account = AccountSettings()
-    async with street.opened(tmp_path) as here, here.terminal() as terminal:
+    doorstep = Doorstep()
+    doorstep.account = AccountSettings()
+    async with doorstep.opened(tmp_path) as here, here.terminal() as terminal:
         await terminal.opened()
         await terminal.says("cats")
         await terminal.shows("cats", "You said: cats")
         await terminal.sends(invite=True)
         invitation = (await terminal.until(lambda frame: "invitation" in frame))["invitation"]
         link = invitation["links"]["telegram.main"]
-        street.ann.says(f"/start {link.partition('=')[2]}", street.dm)
-        await street.dm.reads("Welcome. The conversation is on its way here.")
+        doorstep.ann.says(f"/start {link.partition('=')[2]}", doorstep.dm)
+        await doorstep.dm.reads("Welcome. The conversation is on its way here.")
         assert (await steps(terminal))[-1]["state"] == "done"
-        thread = await street.dm.sees_thread()
+        thread = await doorstep.dm.sees_thread()
         await thread.reads(CATS)
         store = here.gateway.store
-        assert await store.person(street.ann.identity) == await store.person(HOSTS[0])
+        assert await store.person(doorstep.ann.identity) == await store.person(HOSTS[0])
         # A code works once.
-        eve = street.platform.person("Eve")
-        eve.says(f"/start {invitation['code']}", street.platform.dm(eve))
-        await street.platform.dm(eve).reads(Refusal.WRONG_CODE.value)
+        eve = doorstep.platform.person("Eve")
+        eve.says(f"/start {invitation['code']}", doorstep.platform.dm(eve))
+        await doorstep.platform.dm(eve).reads(Refusal.WRONG_CODE.value)
 
 
 async def test_a_script_hands_a_session_off_from_where_it_is(tmp_path: Path) -> None:
-    street = Street()
-    async with street.opened(tmp_path, street.dm) as here, here.terminal() as terminal:
+    doorstep = Doorstep()
+    async with doorstep.opened(tmp_path, doorstep.dm) as here, here.terminal() as terminal:
         await terminal.opened()
         await terminal.says("cats")
         await terminal.shows("cats", "You said: cats")
@@ -170,4 +170,4 @@ async def test_a_script_hands_a_session_off_from_where_it_is(tmp_path: Path) -> 
             await script.sends(handoff="telegram", session=session, yes=False)
             assert (await steps(script))[-1]["state"] == "done"
         assert (await steps(terminal))[-1]["state"] == "done"
-        await (await street.dm.sees_thread()).reads(CATS)
+        await (await doorstep.dm.sees_thread()).reads(CATS)

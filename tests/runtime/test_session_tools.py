@@ -25,14 +25,6 @@ from segue.testing.waits import PATIENCE
 from tests.chatting import Chatting, Script, by_function, by_script, results, uses
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "postgres":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(tmp_path / "segue.db")
-
-
 @pytest.fixture
 def stage(database: str) -> Chatting:
     return Chatting(database)

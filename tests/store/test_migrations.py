@@ -26,14 +26,6 @@ ROOT = Path(__file__).parent.parent.parent
 AT_ONCE = 8
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An address: of a file that isn't there yet, or of an empty database."""
-    if request.param == "sqlite":
-        return str(tmp_path / "segue.db")
-    return str(request.getfixturevalue("postgres_dsn"))
-
-
 def schema(database: str) -> Any:
     """Everything that the migrations made."""
     if database.startswith("postgresql://"):

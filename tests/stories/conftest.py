@@ -36,15 +36,6 @@ class Stage:
             await asyncio.to_thread(kill, process)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a database is, on either kind."""
-    if request.param == "postgres":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(tmp_path / "segue.db")
-
-
 @pytest.fixture
 async def stage(database: str) -> AsyncIterator[Stage]:
     """A town of four people on either database."""
