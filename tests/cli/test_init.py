@@ -1,3 +1,4 @@
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ class Tags(BaseHTTPRequestHandler):
     """What Ollama answers when it is asked for its models."""
 
     def do_GET(self) -> None:
-        body = b'{"models": [{"name": "llama3.2:3b"}, {"name": "a\\"b"}, {"name": "qwen3:8b"}]}'
+        names = ["nomic-embed-text:latest", "llama3.2:3b", 'a"b', "qwen3:8b"]
+        body = json.dumps({"models": [{"name": name} for name in names]}).encode()
         self.send_response(200 if self.path == "/api/tags" else 404)
         self.end_headers()
         self.wfile.write(body)

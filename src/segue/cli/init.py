@@ -135,7 +135,9 @@ def _ollama_models(port: int) -> list[str]:
         answer = json.loads(connection.getresponse().read(_LARGEST_ANSWER))
     finally:
         connection.close()
-    names = [name for model in answer["models"] if _NAME.fullmatch(name := str(model["name"]))]
+    known = [name for model in answer["models"] if _NAME.fullmatch(name := str(model["name"]))]
+    # What turns words into numbers answers nobody.
+    names = [name for name in known if "embed" not in name]
     if not names:
         raise LookupError("it has none")
     return names
