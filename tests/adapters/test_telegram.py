@@ -11,9 +11,10 @@ from telegram.error import RetryAfter
 
 from segue.adapters.limits import Rate
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
-from segue.adapters.telegram.adapter import Pace
-from segue.adapters.telegram.incoming import Attachment, Heard, Me, Update, decode, read
+from segue.adapters.telegram.chats import Pace
+from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.markup import render, utf16, visible
+from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import HEADER, LARGEST, secret_of
 from segue.core.commands import SPECS, Command, parse
 from segue.core.contracts import Accepted, HasStartLinks, Letter, ShowsCommands
@@ -21,7 +22,7 @@ from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, File, Notice, Telling, Text, plain_text
 from segue.core.secret import Secret
 from segue.errors import Disconnected, Invalid, SendLater, SendNever, SendUnsure, StoreFull
-from segue.testing import Bookmark, Inbox, Shelf, post
+from segue.testing import Bookmark, HandClock, Inbox, Shelf, post
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
 
 ME = Me(424242, BOT)
@@ -599,6 +600,49 @@ async def test_telegrams_limits_are_kept_before_they_are_hit(there: tuple[Betwee
     await adapter.send(a_delivery("elsewhere", THERE))
     await adapter.edit(a_delivery("one more", message="1"))
     assert [method for method, _ in between.calls] == ["sendMessage", "sendMessage", "editMessageText"]
+    await adapter.close()
+
+
+def test_the_limits_are_telegrams_own() -> None:
+    """One bot may write 30 messages a second, one a second in a chat, 20 a minute in a group."""
+    pace = Pace()
+    assert (pace.overall, pace.chat, pace.group) == (Rate(30, 1.0), Rate(1, 1.0), Rate(20, 60.0))
+    assert (pace.edits, pace.group_edits) == (Rate(1, 1.0), Rate(1, 3.0))
+
+
+async def test_a_group_gets_no_more_in_a_minute_than_telegram_allows(there: tuple[Between, Telegram]) -> None:
+    between, clock = there[0], HandClock()
+    forum = Address("telegram", "bot", "", await between.forum())
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._base, ticks=clock)
+    for n in range(20):
+        await adapter.send(a_delivery(f"number {n}", forum))
+        clock.passes(1.0)
+    with pytest.raises(SendLater) as told:
+        await adapter.send(a_delivery("one too many", forum))
+    assert told.value.seconds == pytest.approx(40.0)
+    clock.passes(40.0)
+    await adapter.send(a_delivery("now", forum))
+    assert len(between.read(forum)) == 21
+    await adapter.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*retry_after:DeprecationWarning")
+async def test_a_chat_that_telegram_wants_left_alone_is(there: tuple[Between, Telegram]) -> None:
+    between, clock = there[0], HandClock()
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._base, pace=BRISK, ticks=clock)
+    between.refuse = lambda *_: refusal(429, "Too Many Requests: retry after 17", parameters={"retry_after": 17})
+    with pytest.raises(SendLater):
+        await adapter.send(a_delivery("hello"))
+    between.refuse = lambda *_: None
+    clock.passes(7.0)
+    for again in (adapter.send(a_delivery("hello")), adapter.edit(a_delivery("hello", message="1"))):
+        with pytest.raises(SendLater) as told:
+            await again
+        assert told.value.seconds == pytest.approx(10.0)
+    await adapter.send(a_delivery("elsewhere", THERE))
+    clock.passes(10.0)
+    await adapter.send(a_delivery("hello"))
+    assert [body["chat_id"] for _, body in between.calls] == ["501", THERE.chat, "501"]
     await adapter.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from segue.adapters.limits import Rate
 from segue.adapters.telegram import Telegram, TelegramByWebhook
-from segue.adapters.telegram.adapter import Pace
+from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.core.contracts import Accept, Adapter, Pulls, TakesWebhooks
 from segue.core.lanes import Address, Kind

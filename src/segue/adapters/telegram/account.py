@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
-from segue.adapters.telegram.incoming import decode
+from segue.adapters.telegram.updates import decode
 from segue.core.adding import Added, Met, Question
 from segue.core.contracts import Files
 from segue.core.secret import Secret

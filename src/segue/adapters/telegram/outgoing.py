@@ -1,0 +1,158 @@
+"""What goes out to Telegram: texts, buttons and files."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from telegram import (
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InputFile,
+    InputMediaDocument,
+    InputMediaPhoto,
+    LinkPreviewOptions,
+    Message,
+    ReplyParameters,
+)
+from telegram.constants import ParseMode
+
+from segue.adapters.telegram.api import Api, NoFileThere, Unchanged, Unreadable
+from segue.adapters.telegram.chats import Chats, number, thread
+from segue.adapters.telegram.markup import render, utf16, visible
+from segue.core.contracts import Files
+from segue.core.lanes import Address
+from segue.core.messages import PLACEHOLDER, Delivery, File
+from segue.errors import Invalid, SendNever
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+LONGEST = 4096
+"""UTF-16 units of a text."""
+_LONGEST_CAPTION = 1024
+_LONGEST_BUTTON = 64
+"""Bytes of what a button says when it is pressed."""
+_LARGEST_PHOTO = 10 * 1024 * 1024
+_PHOTOS = {"image/jpeg", "image/png", "image/webp"}
+_QUIET = LinkPreviewOptions(is_disabled=True)
+"""Telegram would fetch what a link names, and so tell its server whatever the agent wrote into it."""
+
+
+class Outgoing:
+    """Sends what one bot says."""
+
+    def __init__(self, api: Api, files: Files, chats: Chats) -> None:
+        self._api = api
+        self._files = files
+        self._chats = chats
+
+    async def send(self, delivery: Delivery) -> str:
+        """Send one message; what it comes with, beside a placeholder, comes with the edit."""
+        ahead = delivery.text == PLACEHOLDER
+        topic, buttons = thread(delivery.address), None if ahead else _buttons(delivery.choices)
+
+        async def say(chat: int, text: str, mode: str | None) -> Message:
+            return await self._api.send_message(
+                chat,
+                text,
+                parse_mode=mode,
+                message_thread_id=topic,
+                reply_parameters=_reply(delivery),
+                reply_markup=buttons,
+                link_preview_options=_QUIET,
+            )
+
+        await self._chats.turn_to_send(delivery.address)
+        message = await self._write(delivery, say)
+        if not ahead:
+            await self._attach(delivery)
+        return str(message.message_id)
+
+    async def edit(self, delivery: Delivery) -> None:
+        """Replace the text of `delivery.message`; its file becomes part of it, several follow it."""
+        await self._chats.turn_to_edit(delivery.address)
+        with contextlib.suppress(NoFileThere):
+            if await self._put_in(delivery):
+                return
+        message, buttons = number(delivery.message), _buttons(delivery.choices)
+
+        async def say(chat: int, text: str, mode: str | None) -> Message | bool:
+            return await self._api.edit_message_text(
+                text, chat, message, parse_mode=mode, reply_markup=buttons, link_preview_options=_QUIET
+            )
+
+        with contextlib.suppress(Unchanged):
+            await self._write(delivery, say)
+        await self._attach(delivery)
+
+    async def _put_in(self, delivery: Delivery) -> bool:
+        """Make a message its one file, with the text beneath: tried again, that changes the same message.
+
+        False if it isn't one file, or the text doesn't fit.
+        """
+        longest = max(utf16(delivery.text), utf16(visible(render(delivery.text))))
+        if len(delivery.files) != 1 or longest > _LONGEST_CAPTION:
+            return False
+        [file], message, buttons = delivery.files, number(delivery.message), _buttons(delivery.choices)
+        content = await self._read(file)
+        kind = InputMediaPhoto if _is_photo(file, content) else InputMediaDocument
+
+        async def say(chat: int, text: str, mode: str | None) -> Message | bool:
+            media = kind(content, caption=text, parse_mode=mode, filename=file.name)
+            return await self._api.edit_message_media(media, chat, message, reply_markup=buttons)
+
+        with contextlib.suppress(Unchanged):
+            await self._write(delivery, say)
+        return True
+
+    async def _write(self, delivery: Delivery, say: Callable[[int, str, str | None], Awaitable[T]]) -> T:
+        """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
+        address = delivery.address
+        text = delivery.text or ", ".join(file.name for file in delivery.files)
+        html = render(text)
+        seen = visible(html)
+        try:
+            if seen.strip() and utf16(seen) <= LONGEST:
+                return await self._chats.call(address, lambda chat: say(chat, html, ParseMode.HTML))
+        except Unreadable:
+            log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
+        return await self._chats.call(address, lambda chat: say(chat, text, None))
+
+    async def _attach(self, delivery: Delivery) -> None:
+        for file in delivery.files:
+            await self._chats.call(delivery.address, await self._upload(delivery.address, file))
+
+    async def _upload(self, address: Address, file: File) -> Callable[[int], Awaitable[Message]]:
+        content = await self._read(file)
+        await self._chats.turn_to_send(address, "files")
+        upload, topic = InputFile(content, filename=file.name), thread(address)
+        if _is_photo(file, content):
+            return lambda chat: self._api.send_photo(chat, upload, message_thread_id=topic)
+        return lambda chat: self._api.send_document(chat, upload, message_thread_id=topic)
+
+    async def _read(self, file: File) -> bytes:
+        try:
+            return await self._files.read(file)
+        except Invalid as error:
+            raise SendNever(str(error)) from error
+
+
+def _is_photo(file: File, content: bytes) -> bool:
+    return file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO
+
+
+def _reply(delivery: Delivery) -> ReplyParameters | None:
+    """In a group, what is answered is named: several people may have asked."""
+    answered = delivery.answers[-1].partition(".")[0] if delivery.answers else ""
+    if not delivery.address.chat.startswith("-") or not answered.isdecimal():
+        return None
+    return ReplyParameters(int(answered), allow_sending_without_reply=True)
+
+
+def _buttons(choices: tuple[str, ...]) -> InlineKeyboardMarkup | None:
+    fit = [choice for choice in choices if 0 < len(choice.encode()) <= _LONGEST_BUTTON]
+    rows = [[InlineKeyboardButton(choice.removeprefix("/").capitalize(), callback_data=choice)] for choice in fit]
+    return InlineKeyboardMarkup(rows) if rows else None
