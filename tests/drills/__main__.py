@@ -23,9 +23,11 @@ from segue.core.messages import Sending
 from segue.core.values import Value
 from segue.runtime.settings import Streams
 from tests.drills import (
+    bindings,
     children,
     disks,
     everywhere,
+    forgeries,
     handoffs,
     hostile_lanes,
     hostile_names,
@@ -101,6 +103,18 @@ def _power(_fresh: Fresh, seed: int) -> str:
     return "\n".join(power.run(500, seed).wrong)
 
 
+def _bindings(fresh: Fresh, seed: int) -> str:
+    return "\n".join(asyncio.run(bindings.run(fresh(), 1_000, seed)).wrong)
+
+
+def _forgeries(fresh: Fresh, seed: int) -> str:
+    folder = Path(fresh()).with_suffix("")
+    folder.mkdir()
+    found = asyncio.run(forgeries.run(folder, 20_000, seed))
+    beside = asyncio.run(forgeries.over_the_socket(fresh(), 40, seed))
+    return "\n".join([*found.wrong, *beside.wrong])
+
+
 def _disks(_fresh: Fresh, seed: int) -> str:
     return "\n".join(disks.run(20, seed).wrong)
 
@@ -126,8 +140,11 @@ DRILLS = {
     "zombies-postgres": Drill(1_000, "freezes of four turns each", 10, _zombies),
     "schedules": Drill(1_000, "kills when work is due on SQLite", 10, _schedules),
     "schedules-postgres": Drill(1_000, "kills when work is due on PostgreSQL", 10, _schedules),
+    "bindings": Drill(100_000, "operations on bindings by four processes on SQLite", 1_000, _bindings),
+    "bindings-postgres": Drill(100_000, "operations on bindings by four processes on PostgreSQL", 1_000, _bindings),
     "power": Drill(20_000, "power cuts on SQLite", 500, _power),
     "disks": Drill(1_000, "disks that fail, fill up, are locked or damaged", 20, _disks),
+    "forgeries": Drill(1_000_000, "forged and replayed calls to webhooks", 20_000, _forgeries),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),

@@ -82,7 +82,7 @@ class _Stage:
         self._stuck = stuck
         self._dice = dice
         self._told: list[str] = []
-        self._wall = Wall(lambda _what, _of: None)
+        self._wall = Wall(lambda _what, _of: None, slowest=0.05)
         self._talking = True
         self._wrong: list[str] = []
         self.which = dice.randrange(1, 120)
@@ -195,6 +195,15 @@ class _Stage:
             for message in self._told
             if len(answers := self._wall.answers(message)) != 1
         ]
+        for chat in (f"chat-{n}" for n in range(PEOPLE)):
+            posts = [post for post in self._wall.posts.values() if post.address.chat == chat]
+            numbers = [int(message.rsplit("-", 1)[1]) for post in posts for message in post.answers]
+            if numbers != sorted(numbers):
+                wrong.append(f"out of order in {chat}: {numbers}")
+        for post in self._wall.posts.values():
+            answered = [word for word in post.text.split() if word.startswith("chat-")]
+            if answered != list(post.answers) or not all(each.startswith(post.address.chat) for each in answered):
+                wrong.append(f"mixed in {post.address.chat}: {post.text} for {post.answers}")
         connection = apsw.Connection(str(self._path))
         try:
             wrong += [f"damaged: {what}" for (what,) in connection.execute("pragma quick_check") if what != "ok"]

@@ -27,12 +27,16 @@ class Wall:
     connection = Connection.ANY
     longest = Longest(4096)
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: Tell, slowest: float = 0.0) -> None:
         self._tell = tell
+        self._slowest = slowest
+        """Seconds that a call may take."""
         self.posts: dict[str, Delivery] = {}
 
     async def send(self, delivery: Delivery) -> str:
         self._tell(DELIVERY, delivery.key)
+        if self._slowest:
+            await asyncio.sleep(random.uniform(0.0, self._slowest))
         self.posts.setdefault(delivery.key, delivery)
         return delivery.key
 

@@ -8,15 +8,13 @@ import pytest
 from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.runtime.settings import Streams
-from tests.drills import disks, kills, labels, power, zombies
+from tests.drills import bindings, disks, forgeries, kills, labels, power, zombies
 from tests.drills.planting import Bug
 from tests.drills.town import Report
 
 FOUND_BY_KILLS: dict[Bug, Callable[[Report], list[str]]] = {
     Bug.ACKNOWLEDGES_FIRST: lambda report: report.lost,
     Bug.NEVER_TAKES_OVER: lambda report: report.lost,
-    Bug.OUT_OF_TURN: lambda report: report.disordered,
-    Bug.ONE_CHAT_FOR_ALL: lambda report: report.mixed,
 }
 FOUND_BY_LABELS: dict[Bug, tuple[Point, Callable[[Report], list[str]]]] = {
     Bug.NEW_KEYS: (Point.SEND_CALLED, lambda report: report.doubled),
@@ -31,15 +29,20 @@ FOUND_BY_POWER_CUTS = {
     Bug.FINISHES_IN_TWO_TRANSACTIONS: "no answer is on its way",
 }
 FOUND_BY_ZOMBIES = (Bug.LEASES_WITHOUT_EPOCHS,)
+FOUND_BY_HISTORIES = (Bug.REMEMBERS_BINDINGS, Bug.LANES_UNLOCKED)
+FOUND_BY_FORGERIES = (Bug.SIGNATURES_UNREAD, Bug.ANY_TIME, Bug.SECRET_UNREAD)
 FOUND_BY_BAD_DISKS = {
-    Bug.BELIEVES_IN_DISKS: "lost",
-    Bug.ALWAYS_WELL: "never: health turned red",
-    Bug.GIVES_UP: "never: health turned green",
+    Bug.OUT_OF_TURN: (10, "out of order"),
+    Bug.ONE_CHAT_FOR_ALL: (1, "mixed"),
+    Bug.BELIEVES_IN_DISKS: (2, "lost"),
+    Bug.ALWAYS_WELL: (2, "never: health turned red"),
+    Bug.GIVES_UP: (1, "never: health turned green"),
 }
 
 
 def test_every_mistake_has_its_drill() -> None:
-    found = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES, *FOUND_BY_BAD_DISKS]
+    found: list[Bug] = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
+    found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
 
@@ -70,5 +73,18 @@ async def test_zombies_find_it(bug: Bug, postgres_dsn: str) -> None:
 
 @pytest.mark.parametrize("bug", FOUND_BY_BAD_DISKS, ids=lambda bug: bug.name)
 def test_bad_disks_find_it(bug: Bug) -> None:
-    found = disks.run(troubles=2, seed=2, stuck=1.0, bug=bug)
-    assert any(FOUND_BY_BAD_DISKS[bug] in each for each in found.wrong)
+    troubles, wrong = FOUND_BY_BAD_DISKS[bug]
+    found = disks.run(troubles, seed=2, stuck=1.0, bug=bug)
+    assert any(wrong in each for each in found.wrong)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_HISTORIES, ids=lambda bug: bug.name)
+async def test_histories_of_bindings_find_it(bug: Bug, postgres_dsn: str) -> None:
+    found = await bindings.run(postgres_dsn, operations=200, seed=7, bug=bug)
+    assert found.wrong
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_FORGERIES, ids=lambda bug: bug.name)
+async def test_forgeries_find_it(bug: Bug, tmp_path: Path) -> None:
+    found = await forgeries.run(tmp_path, count=400, seed=7, bug=bug)
+    assert any("taken in" in each for each in found.wrong)

@@ -1,0 +1,304 @@
+"""Forged and replayed calls to the webhooks of the HTTP adapter and of Telegram: none becomes a turn or a dead letter.
+
+Whoever forges has seen genuine calls and knows everything but the secrets. In between the gateway is started anew.
+"""
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from segue.adapters.http.signature import SIGNATURE, TIMESTAMP
+from segue.adapters.http.webhook import Webhook as HttpWebhook
+from segue.adapters.telegram.incoming import Me, decode, read
+from segue.adapters.telegram.webhook import HEADER, secret_of
+from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
+from segue.core.contracts import Accepted, Letter
+from segue.core.messages import Arrival
+from segue.core.secret import Secret
+from segue.core.values import PersonId, SessionId, Value
+from segue.store import arrivals
+from segue.store.arrivals import Duplicate, Fresh, Settings
+from segue.store.sqlite import Running, Sqlite
+from segue.store.store import fresh_ids
+from tests.adapters.platform import signed
+from tests.drills.gateways import ACCOUNT, SECRET, Plan, kill, start
+from tests.drills.planting import Bug, planted
+from tests.drills.town import Town
+
+GENUINE = 40
+"""Messages that really come, on each platform."""
+_NOW = 1_700_000_000.0
+_WINDOW = 300
+_KNOWN = "http secret"
+_TOKEN = Secret("123:telegram token")
+
+
+class Call(Value, frozen=True):
+    """A call to a webhook."""
+
+    body: bytes
+    headers: tuple[tuple[str, str], ...]
+
+
+class Found(Value, frozen=True):
+    """What came of forgeries and replays."""
+
+    answers: dict[str, int]
+    """How often each status was answered."""
+    wrong: list[str]
+
+
+Forge = Callable[[Call, random.Random], tuple[Call, float]]
+"""Given a genuine call, a forged or replayed one, and how many seconds later it is made."""
+
+
+class _House:
+    """Two webhooks on one database, from one start to the next."""
+
+    def __init__(self, driver: Sqlite) -> None:
+        self._driver = driver
+        self._ids = fresh_ids(lambda: _NOW)
+        self.now = _NOW
+        self.http = HttpWebhook(ACCOUNT, Secret(_KNOWN), self._accept, lambda: self.now)
+        self.telegram = TelegramWebhook(secret_of(_TOKEN, "bot"), self._take)
+        self.accepted: Counter[Accepted] = Counter()
+
+    async def _accept(self, arrival: Arrival | Letter) -> Accepted:
+        if isinstance(arrival, Letter):
+            outcome = Accepted.DEAD
+        else:
+            fresh = Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), (self._ids(),))
+            taken = await self._driver.write(arrivals.accept, arrival, Settings(), fresh, None, self._ids(), self.now)
+            outcome = Accepted.DUPLICATE if isinstance(taken, Duplicate) else Accepted.NEW
+        self.accepted[outcome] += 1
+        return outcome
+
+    async def _take(self, raw: Any) -> None:
+        heard = read(decode(raw), raw, "bot", Me(7, "bot"), self.now)
+        assert heard
+        await self._accept(heard.arrival)
+
+
+def _http_calls(dice: random.Random) -> list[Call]:
+    calls = []
+    for n in range(GENUINE):
+        said = {
+            "id": f"m{n}",
+            "chat": f"c{n % 4}",
+            "chat_kind": "dm",
+            "person": {"id": f"p{n % 4}"},
+            "text": f"words {n}",
+        }
+        body = json.dumps(said).encode()
+        calls.append(Call(body, tuple(signed(_KNOWN, body, _NOW - dice.randrange(_WINDOW)).items())))
+    return calls
+
+
+def _telegram_calls() -> list[Call]:
+    calls = []
+    for n in range(GENUINE):
+        person = {"id": 500 + n % 4, "is_bot": False, "first_name": "Ann"}
+        chat = {"id": 500 + n % 4, "type": "private", "first_name": "Ann"}
+        message = {"message_id": n + 1, "date": int(_NOW), "chat": chat, "from": person, "text": f"words {n}"}
+        body = json.dumps({"update_id": 900 + n, "message": message}).encode()
+        calls.append(Call(body, ((HEADER, secret_of(_TOKEN, "bot")),)))
+    return calls
+
+
+def _with(call: Call, headers: dict[str, str], body: bytes | None = None) -> Call:
+    return Call(call.body if body is None else body, tuple((dict(call.headers) | headers).items()))
+
+
+def _words(call: Call, dice: random.Random) -> bytes:
+    """Another message in the place of a genuine one."""
+    body = json.loads(call.body)
+    if "message" in body:
+        body["update_id"], body["message"]["message_id"] = dice.randrange(10**6, 10**9), dice.randrange(10**6, 10**9)
+        body["message"]["text"] = "forged"
+    else:
+        body |= {"id": f"forged {dice.random()}", "text": "forged"}
+    return json.dumps(body).encode()
+
+
+def _http_forgeries() -> dict[str, Forge]:
+    def other_signature(call: Call, dice: random.Random) -> str:
+        real = dict(call.headers)[SIGNATURE]
+        return dice.choice(
+            [
+                "v1=" + dice.randbytes(32).hex(),
+                "v1=" + "0" * 64,
+                real[:-1],
+                real[:-2] + "zz",
+                real.replace("v1", "v0"),
+                real.removeprefix("v1="),
+                real + ",v1=" + "0" * 64,
+                "v1=",
+                "",
+            ]
+        )
+
+    def other_time(call: Call, dice: random.Random) -> str:
+        real = dict(call.headers)[TIMESTAMP]
+        return dice.choice([str(int(_NOW) + dice.randrange(1, 300)), f"+{real}", f"{real}.0", f"0{real}", "", "now"])
+
+    def by_another(call: Call, dice: random.Random) -> Call:
+        body = _words(call, dice)
+        return _with(call, signed(f"guess {dice.random()}", body, _NOW), body)
+
+    def twice(call: Call, dice: random.Random) -> Call:
+        guess = (SIGNATURE, "v1=" + dice.randbytes(32).hex())
+        return Call(_words(call, dice), (*call.headers, guess))
+
+    return {
+        "a signature of one's own": lambda call, dice: (by_another(call, dice), 0.0),
+        "other words, the same signature": lambda call, dice: (_with(call, {}, _words(call, dice)), 0.0),
+        "no signature": lambda call, dice: (Call(_words(call, dice), ()), 0.0),
+        "another signature": lambda call, dice: (_with(call, {SIGNATURE: other_signature(call, dice)}), 0.0),
+        "another time": lambda call, dice: (_with(call, {TIMESTAMP: other_time(call, dice)}), 0.0),
+        "two signatures": lambda call, dice: (twice(call, dice), 0.0),
+        "a space more": lambda call, _dice: (_with(call, {}, call.body + b" "), 0.0),
+        "again": lambda call, _dice: (call, 0.0),
+        "again, later": lambda call, dice: (call, dice.uniform(_WINDOW + 1, 30 * 86400)),
+    }
+
+
+def _telegram_forgeries() -> dict[str, Forge]:
+    def other_secret(call: Call, dice: random.Random) -> str:
+        real = dict(call.headers)[HEADER]
+        return dice.choice(
+            [
+                dice.randbytes(32).hex(),
+                real[:-1],
+                f"{real}0",
+                real.upper(),
+                f" {real}x",
+                "",
+                secret_of(_TOKEN, "another bot"),
+                secret_of(Secret(f"guess {dice.random()}"), "bot"),
+            ]
+        )
+
+    return {
+        "another secret": lambda call, dice: (_with(call, {HEADER: other_secret(call, dice)}, _words(call, dice)), 0.0),
+        "no secret": lambda call, dice: (Call(_words(call, dice), ()), 0.0),
+        "two secrets": lambda call, dice: (Call(_words(call, dice), (*call.headers, *call.headers)), 0.0),
+        "again": lambda call, _dice: (call, 0.0),
+        "again, later": lambda call, dice: (call, dice.uniform(0.0, 7 * 86400)),
+    }
+
+
+async def run(folder: Path, count: int, seed: int, bug: Bug = Bug.NONE) -> Found:
+    """Send genuine calls once, then so many forged and replayed ones, with a new start in between now and then."""
+    with planted(*bug.patches):
+        return await _run(folder, count, random.Random(seed))
+
+
+async def _run(folder: Path, count: int, dice: random.Random) -> Found:
+    platforms = [
+        ("http", _http_calls(dice), list(_http_forgeries().items())),
+        ("telegram", _telegram_calls(), list(_telegram_forgeries().items())),
+    ]
+    answers: Counter[str] = Counter()
+    wrong: list[str] = []
+    lives = 4
+    for life in range(lives):
+        driver = await Sqlite.open(folder / "segue.db", running=Running.INLINE)
+        house = _House(driver)
+        if life == 0:
+            for name, calls, _ in platforms:
+                for call in calls:
+                    answers[f"{name} {await _post(getattr(house, name), call)}"] += 1
+            if house.accepted != {Accepted.NEW: 2 * GENUINE}:
+                wrong.append(f"what was genuine wasn't taken in: {house.accepted}")
+            house.accepted.clear()
+        for _ in range(count // lives):
+            name, calls, forgeries = dice.choice(platforms)
+            what, forge = dice.choice(forgeries)
+            call, later = forge(dice.choice(calls), dice)
+            house.now = _NOW + later
+            status = await _post(getattr(house, name), call)
+            answers[f"{name} {status}"] += 1
+            if house.accepted[Accepted.NEW] or house.accepted[Accepted.DEAD]:
+                wrong.append(f"{name}: {what}: taken in, and answered {status}")
+                house.accepted.clear()
+            if status != 401 and not what.startswith("again"):
+                wrong.append(f"{name}: {what}: answered {status}")
+        await driver.close()
+    return Found(dict(answers), wrong)
+
+
+async def _post(app: Any, call: Call) -> int:
+    """Call a webhook; a header may come twice."""
+    status = 0
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in call.headers]
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": call.body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal status
+        status = message.get("status", status)
+
+    await app(scope, receive, send)
+    return status
+
+
+async def over_the_socket(where: str, count: int, seed: int) -> Found:
+    """The same for a real gateway behind a real socket, killed and started anew in the middle."""
+    dice = random.Random(seed)
+    town = Town(2, seed)
+    answers: Counter[str] = Counter()
+    wrong: list[str] = []
+    forgeries = [forge for what, forge in _http_forgeries().items() if what != "again, later"]
+    async with town.platform():
+        plan = Plan(where, town.port, town.callback)
+        genuine: list[Call] = []
+        for life in range(2):
+            gateway = await asyncio.to_thread(start, plan)
+            try:
+                async with asyncio.timeout(30), httpx2.AsyncClient(timeout=30.0) as client:
+                    await town.ready()
+                    if not life:
+                        genuine = [await _said(town, client, n) for n in range(4)]
+                        await town.gets("chat-0", 4)
+                    for _ in range(count // 2):
+                        call, _ = dice.choice(forgeries)(dice.choice(genuine), dice)
+                        answers[str((await _send(town, client, call)).status_code)] += 1
+                    await _say(town, client, f"chat-1-message-{life}")
+                    await town.gets("chat-1", life + 1)
+            finally:
+                await asyncio.to_thread(kill, gateway)
+        if len(town.texts("chat-0")) != 4:
+            wrong.append(f"chat-0 got {town.texts('chat-0')}")
+    if set(answers) != {"200", "401"}:
+        wrong.append(f"answered {answers}")
+    return Found(dict(answers), wrong)
+
+
+async def _said(town: Town, client: httpx2.AsyncClient, n: int) -> Call:
+    """A genuine call, answered."""
+    body = town._body("chat-0", f"chat-0-message-{n}", text=f"words {n}")
+    call = Call(body, tuple(signed(SECRET, body, time.time()).items()))
+    assert (await _send(town, client, call)).status_code == 202
+    await town.gets("chat-0", n + 1)
+    return call
+
+
+async def _say(town: Town, client: httpx2.AsyncClient, message: str) -> None:
+    """Something genuine after all the rest: when it is answered, whatever came before would have been."""
+    body = town._body("chat-1", message)
+    call = Call(body, tuple(signed(SECRET, body, time.time()).items()))
+    assert (await _send(town, client, call)).status_code == 202
+
+
+async def _send(town: Town, client: httpx2.AsyncClient, call: Call) -> httpx2.Response:
+    url = f"http://127.0.0.1:{town.port}/in/http/{ACCOUNT}"
+    return await client.post(url, content=call.body, headers=list(call.headers))
