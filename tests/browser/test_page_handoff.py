@@ -1,13 +1,15 @@
 """The page says where the conversation went."""
 
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.cli.screens import terminal
-from tests.served import Served
+from tests.served import Served, served
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -48,3 +50,22 @@ async def test_a_conversation_goes_from_the_page_to_the_terminal(page: Page, gat
         await _says(page, "say milk")
         await expect(page.locator(".said.agent:not(.thinks)")).to_have_text(["Agentmilk"])
         await expect(status).to_be_hidden()
+
+
+async def test_the_page_says_how_to_take_a_conversation_along(chromium: Browser, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cret")
+    (tmp_path / "segue.toml").write_text(
+        '[http.alpha]\nsecret = "file:secret"\ncallback = "http://127.0.0.1:1/"\n'
+        'public = true\nhome = { chat = "lobby", kind = "group" }\n'
+    )
+    async with served(tmp_path) as gateway:
+        context = await chromium.new_context()
+        page = await context.new_page()
+        await page.goto(gateway.link)
+        await _says(page, "say tea")
+        await expect(page.locator(".said.agent:not(.thinks)")).to_have_text(["Agenttea"])
+        await _says(page, "/handoff")
+        nowhere = "No home is named yet where you are known. Type /home in a chat there, or /link yourself."
+        invited = re.compile(r"^To take it along to http\.alpha, send /link \S+ to me in a private chat there\.")
+        await expect(page.locator(".notice")).to_have_text([nowhere, invited])
+        await context.close()

@@ -355,4 +355,4 @@ async def test_where_no_home_is_named_the_way_to_one_is_told(database: str) -> N
     street = Street(Slack("one"), WhatsApp("two"))
     async with street.opened(database):
         await street.talks()
-        assert (await street.says("/handoff")).startswith("No home is named yet. Type /home in a chat")
+        assert (await street.says("/handoff")).startswith("No home is named yet where you are known.")

@@ -81,6 +81,8 @@ class Terminal:
             key_bindings=keys,
             refresh_interval=0.5,
         )
+        self._invited = False
+        """Whether a way to take the conversation along belongs below the next notice."""
         self._stops: set[asyncio.Task[str]] = set()
         self._moved = Moved()
 
@@ -112,9 +114,8 @@ class Terminal:
                 return
             if text:
                 self._typed.append(text)
+                self._invited = self._invited or text == "/handoff"
                 await self._client.say(text)
-                if text == "/handoff":
-                    await self._client.ask("invite")
 
     async def _show(self) -> None:
         async for frame in self._client.frames():
@@ -122,6 +123,9 @@ class Terminal:
             self._frame(frame)
             if "transcript" in frame or self._title != before:
                 await self._client.ask("list")
+            if "notice" in frame and self._invited:
+                self._invited = False
+                await self._client.ask("invite")
             if self._moved.done:
                 return
             if self._prompt.app.is_running:

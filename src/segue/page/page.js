@@ -44,6 +44,7 @@ function useGateway() {
   const [now, tell] = useReducer(reduce, start);
   const socket = useRef(null);
   const unsent = useRef([]);
+  const invites = useRef(false); // Whether a way to take the conversation along belongs below the next notice.
   unsent.current = now.unsent.filter((m) => !m.accepted);
   useEffect(() => {
     let wait = 250, timer = 0, over = false;
@@ -61,6 +62,10 @@ function useGateway() {
         const frame = JSON.parse(event.data);
         tell(frame);
         if ("transcript" in frame || "entries" in frame) own.send(JSON.stringify({ list: true }));
+        if ("notice" in frame && invites.current) {
+          invites.current = false;
+          own.send(JSON.stringify({ invite: true }));
+        }
       };
       own.onclose = (event) => {
         if (over) return;
@@ -79,7 +84,7 @@ function useGateway() {
     const message = { id: newId(), text };
     tell({ unsent: message });
     send({ say: text, id: message.id });
-    if (text.trim() === "/handoff") send({ invite: true });
+    invites.current ||= text.trim() === "/handoff";
   };
   return { now, say, send, tell };
 }

@@ -25,6 +25,7 @@ _SERVE = (
     "No platform is connected here. `segue add` adds one, and `segue serve` connects what you have: "
     "/quit, start it, come back with `segue`."
 )
+_NOWHERE = "No home is named yet where you are known. Type /home in a chat there, or /link yourself."
 
 
 class Readers(Enum):
@@ -105,7 +106,7 @@ class Destinations:
     def nothing(self) -> str:
         """What to do where there is no place to go to."""
         alone = all(isinstance(adapter, Local) for adapter in self._adapters.values())
-        return _SERVE if alone else "No home is named yet. Type /home in a chat to make it one, or link yourself there."
+        return _SERVE if alone else _NOWHERE
 
     def _on(
         self, platform: str, account: str, chat: str, person: PersonId, standing: Standing, origin: Address
