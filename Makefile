@@ -34,7 +34,7 @@ check: .venv/installed ## ruff, mypy and import-linter
 bench: .venv/servers ## speed, as ratios measured in one run
 	@$(PY) -m bench
 
-drill: .venv/servers ## faults at full length: kills, frozen replicas, hostile ids
+drill: .venv/servers ## faults at full length: kills, power cuts, bad disks, frozen replicas, forgeries
 	@$(PY) -m tests.drills
 
 docs: .venv/installed ## run what the documentation shows
