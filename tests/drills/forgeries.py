@@ -16,7 +16,8 @@ import httpx2
 
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP
 from segue.adapters.http.webhook import Webhook as HttpWebhook
-from segue.adapters.telegram.incoming import Me, decode, read
+from segue.adapters.telegram.incoming import Me, read
+from segue.adapters.telegram.updates import decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
 from segue.core.contracts import Accepted, Letter
