@@ -216,6 +216,13 @@ create table replicas (
   expires real not null
 ) strict;
 
+create table windows (
+  address text not null,
+  replica text not null,
+  account text not null,
+  primary key (address, replica)
+) strict;
+
 create table connections (
   account text primary key,
   holder text,

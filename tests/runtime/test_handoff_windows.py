@@ -1,15 +1,18 @@
 """Handoffs from, to and through windows: terminals, pages and scripts."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.adapters.local import HOSTS
+from segue.adapters.local import ACCOUNT, HOSTS, TERMINAL
 from segue.errors import Refusal
 from segue.runtime.settings import AccountSettings
+from segue.store import windows
 from segue.testing.agents import Pause, ScriptedAgent
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Telegram, TelegramAdapter
+from segue.testing.waits import PATIENCE
 from tests.runtime.house import PUBLIC, Frame, Guest, House, house
 from tests.stories.moving_house import HERE, recalls
 
@@ -112,6 +115,39 @@ async def test_a_conversation_comes_to_a_terminal_that_somebody_looks_at(tmp_pat
             await doorstep.dm.reads("This conversation goes on in terminal. /resume brings it back here.")
             await terminal.says("/handoff web")
             await page.shows("cats", "You said: cats", CATS, CATS)
+
+
+async def test_a_conversation_comes_to_a_terminal_that_another_process_serves(tmp_path: Path) -> None:
+    doorstep = Doorstep()
+    async with doorstep.opened(tmp_path) as here, house(tmp_path, doorstep.agent) as beside:
+        store = here.gateway.store
+        await store.link(await store.person(HOSTS[0]), await store.person(doorstep.ann.identity))
+        doorstep.ann.says("cats", doorstep.dm)
+        await doorstep.dm.reads("You said: cats")
+        async with beside.terminal() as terminal:
+            await terminal.opened()
+            await terminal.says("/new")
+            await terminal.until(lambda frame: "notice" in frame)
+            doorstep.ann.says("/handoff terminal", doorstep.dm)
+            await terminal.shows("cats", "You said: cats", CATS)
+            await doorstep.dm.reads("This conversation goes on in terminal. /resume brings it back here.")
+        async with asyncio.timeout(PATIENCE):
+            while await store.driver.read(windows.elsewhere, TERMINAL, ACCOUNT, ""):  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.01)
+        doorstep.ann.says("dogs", doorstep.dm)
+        await doorstep.dm.reads("You said: dogs")
+        doorstep.ann.says("/handoff terminal", doorstep.dm)
+        await doorstep.dm.reads("destination: nobody looks at a terminal now. Run `segue` there first.")
+
+
+async def test_what_a_command_says_is_shown_where_its_window_is(tmp_path: Path) -> None:
+    agent = ScriptedAgent(otherwise=recalls)
+    async with house(tmp_path, agent) as here, house(tmp_path, agent), here.terminal() as terminal:
+        await terminal.opened()
+        # Either process would send it, if it only were quick enough.
+        for n in range(20):
+            await terminal.says(f"/help {n}")
+            assert "There is no such command" in (await terminal.until(lambda frame: "notice" in frame))["notice"]
 
 
 async def test_a_terminal_alone_says_how_to_connect_more(tmp_path: Path) -> None:

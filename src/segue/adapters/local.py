@@ -37,6 +37,8 @@ class Local:
     def __init__(self, platform: str) -> None:
         self.platform = platform
         self._open: dict[str, dict[object, Show]] = defaultdict(dict)
+        self.changed: Callable[[], None] = _nobody
+        """Called when a chat is looked at that wasn't before, or not any more."""
 
     async def send(self, delivery: Delivery) -> str:
         """Show a message to everybody who looks at its address."""
@@ -57,10 +59,16 @@ class Local:
         """Somebody opens a window on an address; returns how it is closed."""
         mark = object()
         self._open[chat][mark] = show
+        self.changed()
 
         def close() -> None:
             self._open[chat].pop(mark, None)
             if not self._open[chat]:
                 del self._open[chat]
+            self.changed()
 
         return close
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""

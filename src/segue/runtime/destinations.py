@@ -18,8 +18,9 @@ from segue.core.moves import Consent
 from segue.core.values import PersonId, Value
 from segue.errors import Invalid
 from segue.runtime.homes import Homes
+from segue.runtime.replica import Replica
 from segue.runtime.settings import GatewaySettings
-from segue.store import handoffs, persons
+from segue.store import handoffs, persons, windows
 
 _SERVE = (
     "No platform is connected here. `segue add` adds one, and `segue serve` connects what you have: "
@@ -65,8 +66,11 @@ def must_be_known(person: PersonId, place: Place, rules: Rules) -> Transaction[N
 class Destinations:
     """Knows where a conversation can go."""
 
-    def __init__(self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings) -> None:
+    def __init__(
+        self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings, replica: Replica
+    ) -> None:
         self._adapters = adapters
+        self._replica = replica
         self._rules = settings.routing.rules
         self._homes = Homes(settings.accounts)
 
@@ -113,7 +117,7 @@ class Destinations:
     ) -> Transaction[Sequence[Choice]]:
         adapter, name = self._adapters[platform, account], shown(platform, account)
         if isinstance(adapter, Local):
-            return self._watched(adapter, chat, standing, origin)
+            return (yield from self._watched(adapter, chat, standing, origin))
         if standing is not Standing.HOST:
             return (yield from self._own(platform, account, chat, person))
         home = yield from self._homes.of(platform, account)
@@ -143,12 +147,14 @@ class Destinations:
         lane = yield from self._flat(person, own[0], self._adapters[platform, account])
         return [Choice(name if not chat else f"{name}:{chat}", own[0], lane=lane)]
 
-    def _watched(self, adapter: Local, chat: str, standing: Standing, origin: Address) -> Sequence[Choice]:
+    def _watched(self, adapter: Local, chat: str, standing: Standing, origin: Address) -> Transaction[Sequence[Choice]]:
         if standing is not Standing.HOST:
             raise Invalid("destination", f"the {adapter.platform} is the host's", "Choose a private chat of your own.")
         # A script's window comes and goes, and a window needs no handoff to itself.
         own = origin.chat if (origin.platform, origin.account) == (adapter.platform, adapter.account) else None
-        open_now = [seen for seen in adapter.chats if ":" not in seen and seen != own and chat in ("", seen)]
+        others = yield from windows.elsewhere(adapter.platform, adapter.account, self._replica.id)
+        looked_at = sorted({*adapter.chats, *(address.chat for address in others)})
+        open_now = [seen for seen in looked_at if ":" not in seen and seen != own and chat in ("", seen)]
         if not open_now:
             fix = {TERMINAL: "Run `segue` there first.", WEB: "Open the page first."}[adapter.platform]
             raise Invalid("destination", f"nobody looks at a {_WHAT[adapter.platform]} now", fix)

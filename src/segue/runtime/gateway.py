@@ -41,6 +41,7 @@ from segue.runtime.tools.scheduling import Scheduling
 from segue.runtime.tools.sending import Messages
 from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
+from segue.runtime.watched import Watched
 from segue.runtime.watches import Changed, Moved, Watches
 from segue.store import access, arrivals, questions, search
 from segue.store.absent import Absent
@@ -109,8 +110,9 @@ class Gateway:
             Toolbox((*children.offers, *self._messages.offers, *Reading(self._patient).offers, *scheduling.offers)),
             probe,
         )
-        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems)
+        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, self._replica)
         self._inviting = Inviting(store.driver, self._adapters, clock)
+        self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(self._patient, self._adapters, self._replica, self.settings, clock, probe)
         self._access = Access(self.settings, self._ids)
         self._inbox = Inbox(
@@ -249,6 +251,7 @@ class Gateway:
                     group.create_task(self._sweep.run(), name="sweep")
                     group.create_task(self._schedules.run(), name="schedules")
                     group.create_task(self._handoffs.run(), name="handoffs")
+                    group.create_task(self._watched.run(), name="windows")
                     for outbox in self._outboxes.values():
                         group.create_task(outbox.run(), name="outbox")
                     for intake in self._intakes:

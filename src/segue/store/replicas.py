@@ -67,3 +67,4 @@ def _free() -> Transaction[None]:
     yield q.free_sessions()
     yield q.free_deliveries()
     yield q.free_connections()
+    yield q.free_windows()

@@ -18,7 +18,7 @@ from segue.runtime.commands.timing import Timing
 from segue.runtime.destinations import Destinations
 from segue.runtime.homes import Homes
 from segue.runtime.linking import Linking
-from segue.runtime.replica import HANDOFF
+from segue.runtime.replica import HANDOFF, Replica
 from segue.runtime.schedules import Planner
 from segue.runtime.settings import GatewaySettings
 
@@ -32,11 +32,12 @@ class Commands:
         ids: Ids,
         adapters: Mapping[tuple[str, str], Adapter],
         problems: Callable[[], Sequence[str]],
+        replica: Replica,
     ) -> None:
         self._linking = Linking(settings, ids)
         limits = settings.routing.limits
         self.agreeing = Agreeing(limits, Homes(settings.accounts), ids)
-        self.handing = Handing(Destinations(adapters, settings), self.agreeing, settings.handoff, ids)
+        self.handing = Handing(Destinations(adapters, settings, replica), self.agreeing, settings.handoff, ids)
         self._table: dict[str, Run] = {
             "help": self._help,
             "link": self._link,

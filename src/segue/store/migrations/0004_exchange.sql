@@ -5,6 +5,14 @@ create table replicas (
   expires {real} not null
 ) {strict};
 
+-- The terminals and pages that somebody looks at, and the process that serves them.
+create table windows (
+  address {key} not null,
+  replica {key} not null,
+  account {key} not null,
+  primary key (address, replica)
+) {strict};
+
 -- A connection that only one process may hold.
 create table connections (
   account {key} primary key,

@@ -175,12 +175,15 @@ update deliveries set streaming = null, holder = null, sent = :at
 where key >= :first and key < :last and streaming is not null returning id;
 
 -- name: outgoing
--- Take the oldest unsent delivery of each address, never two of one address at a time.
+-- Take the oldest unsent delivery of each address, never two of one address at a time, nor one to a window that only
+-- other replicas serve.
 with next as (
   select d.id from deliveries d where d.account = :account and d.sent is null and d.dead is null and d.holder is null
     and d.streaming is null and d.due <= {now} and not exists (
       select 1 from deliveries p where p.address = d.address and p.sent is null and p.dead is null
         and (p.id < d.id or p.holder is not null))
+    and (not exists (select 1 from windows w join replicas r on r.id = w.replica where w.address = d.address)
+      or exists (select 1 from windows w where w.address = d.address and w.replica = :me))
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
 returning id, attempts, key, address, session, entry, text, answers, coalesce(message, ''), doubtful - 1,
