@@ -1,0 +1,50 @@
+"""The page of settings names every key, each with the default that holds."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from segue.config import default
+from segue.config.loading import SECTIONS, from_tables
+from segue.config.sections import (
+    AccountSection,
+    ChildrenSection,
+    ContextSection,
+    DeliveriesSection,
+    LanesSection,
+    ReplicaSection,
+    SchedulesSection,
+    ServerSection,
+    TurnsSection,
+)
+from segue.core.values import Value
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "settings.md"
+FILE, ACCOUNT = map(tomllib.loads, re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+
+
+def test_the_file_on_the_page_is_the_same_as_none(tmp_path: Path) -> None:
+    environ = {"SEGUE_HOME": str(tmp_path)}
+    assert from_tables(FILE, tmp_path / "segue.toml", environ) == default(environ)
+    assert set(FILE) == set(SECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("said", "section"),
+    [
+        (FILE["lanes"], LanesSection),
+        (FILE["turns"], TurnsSection),
+        (FILE["children"], ChildrenSection),
+        (FILE["context"], ContextSection),
+        (FILE["schedules"], SchedulesSection),
+        (FILE["deliveries"], DeliveriesSection),
+        (FILE["replica"], ReplicaSection),
+        (FILE["server"], ServerSection),
+        ({**ACCOUNT, "home": None}, AccountSection),
+    ],
+)
+def test_no_key_is_missing_on_the_page(said: dict[str, object], section: type[Value]) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(section())) == said
