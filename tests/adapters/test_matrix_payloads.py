@@ -12,8 +12,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from segue.adapters.matrix import Matrix, MatrixAccount
+from segue.adapters.matrix.content import attached, edited, message
 from segue.core.lanes import Address, Identity, Kind
-from segue.core.messages import Text, plain_text
+from segue.core.messages import File, Text, plain_text
 from segue.core.secret import Secret
 from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
@@ -33,6 +34,8 @@ class Recorded:
 
     def __init__(self) -> None:
         self.events: list[Any] = []
+        self.elsewhere: Json = {}
+        """Rooms that it is invited to, or out of."""
         self.known: dict[str, Json] = {}
         self.answer: Response | None = None
         self.state = [
@@ -63,7 +66,8 @@ class Recorded:
         if request.query_params["since"] != "before":
             return JSONResponse({"errcode": "M_UNKNOWN_TOKEN", "error": "over"}, 401)
         joined = {ROOM: {"timeline": {"events": self.events, "limited": False}}}
-        return Response(json.dumps({"next_batch": "after", "rooms": {"join": joined}}), media_type="application/json")
+        told = {"next_batch": "after", "rooms": {"join": joined, **self.elsewhere}}
+        return Response(json.dumps(told), media_type="application/json")
 
     async def _event(self, request: Request) -> Response:
         found = self.known.get(request.path_params["id"])
@@ -197,6 +201,34 @@ async def test_what_a_room_says_of_others_may_be_nonsense(line: Line, predecesso
     [arrival] = (await line.hears(gone, event(text("hello"), id="$2"))).arrivals
     assert arrival.chat_aliases == ()
     assert await line.adapter.send(a_delivery(AT, "hello")) == "$sent"
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        7,
+        None,
+        {"type": "m.room.create", "sender": ANN, "state_key": "", "content": None},
+        {"type": "m.room.create", "sender": ANN, "state_key": "", "content": {"predecessor": [ROOM]}},
+        {"type": "m.room.member", "sender": ANN, "state_key": BOT, "content": []},
+        {"type": "m.room.member", "sender": None, "state_key": BOT, "content": {}},
+    ],
+)
+async def test_what_another_homeserver_says_of_its_rooms_stops_nothing(line: Line, garbage: Any) -> None:
+    line.server.elsewhere = {
+        "invite": {"!there": {"invite_state": {"events": [garbage]}}},
+        "leave": {"!gone": {"timeline": {"events": [garbage]}}},
+    }
+    assert (await line.hears(event(text("hello")))).texts == ["hello"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [message("@room come"), edited("$1", "@room come"), attached(File("@room", "text/plain", "x"), "mxc://a/b")],
+)
+def test_everybody_is_called_by_nothing_that_it_says(content: Json) -> None:
+    assert content["m.mentions"] == {}
+    assert content.get("m.new_content", {"m.mentions": {}})["m.mentions"] == {}
 
 
 @pytest.mark.parametrize("empty", ["m.relates_to", "m.mentions", "m.new_content", "formatted_body", "info", "url"])

@@ -12,7 +12,7 @@ from msgspec import Meta
 from segue.adapters.matrix.adapter import Matrix
 from segue.adapters.matrix.content import message
 from segue.adapters.matrix.homeserver import Homeserver
-from segue.adapters.matrix.incoming import Inviters
+from segue.adapters.matrix.invitations import Inviters
 from segue.adapters.matrix.pace import Pace
 from segue.core.adding import Added, Question
 from segue.core.contracts import Files

@@ -8,7 +8,8 @@ from uuid import uuid4
 
 from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver, Json
-from segue.adapters.matrix.incoming import ENCRYPTED, Incoming, Inviters
+from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
+from segue.adapters.matrix.invitations import Invitations, Inviters
 from segue.adapters.matrix.pace import Pace
 from segue.adapters.matrix.rooms import Rooms
 from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Longest, Measure
@@ -47,7 +48,8 @@ class Matrix:
         self._pace = pace
         self._clock = clock
         self._rooms = Rooms(server)
-        self._incoming = Incoming(account, server, self._rooms, files, inviters)
+        invitations = Invitations(account, server, self._rooms, inviters)
+        self._incoming = Incoming(account, server, self._rooms, files, invitations)
 
     async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""

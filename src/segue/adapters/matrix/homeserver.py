@@ -33,6 +33,7 @@ class Homeserver:
     def __init__(self, url: str, user: str, token: Secret = Secret("")) -> None:  # noqa: B008 -- frozen
         self.url = url
         self.user = user
+        self.space = user.partition(":")[2]
         self._token = token
         self._made: HTTPAPI | None = None
 

@@ -1,0 +1,132 @@
+"""How the bot comes into rooms and out of them: invitations, rooms that are replaced, and being removed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from segue.adapters.matrix.events import Event
+from segue.adapters.matrix.homeserver import Homeserver, Json
+from segue.adapters.matrix.rooms import Rooms, before
+from segue.core.contracts import Accept
+from segue.core.lanes import Address, Identity, Kind
+from segue.core.messages import Arrival, Speaker
+from segue.core.values import Value
+from segue.errors import SendNever
+
+log = logging.getLogger(__name__)
+
+
+class Inviters(Enum):
+    """Who may bring the bot into a room, if it isn't a list."""
+
+    EVERYBODY = "everybody"
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What somebody who isn't in a room is told of it; another homeserver may have written it."""
+
+    type: str
+    sender: str
+    content: Json
+    state_key: str = ""
+
+
+class Invitation(Value, frozen=True):
+    """Somebody asks the bot into a room."""
+
+    room: str
+    by: str
+    content: Json
+    former: str
+    """The room that it says it continues."""
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it is to be a private chat."""
+        return self.content.get("is_direct") is True
+
+
+class Invitations:
+    """Decides where one bot goes."""
+
+    def __init__(self, account: str, server: Homeserver, rooms: Rooms, inviters: frozenset[str] | Inviters) -> None:
+        self._account = account
+        self._name = f"matrix.{account}"
+        self._server = server
+        self._rooms = rooms
+        self._inviters = inviters
+
+    async def take(self, batch: Json, accept: Accept) -> None:
+        """Follow the invitations of a batch, and forget the rooms that the bot is out of."""
+        for room, invited in batch.get("rooms", {}).get("invite", {}).items():
+            told = list(_told(invited.get("invite_state", {}).get("events", [])))
+            former = next((before(event.content) for event in told if event.type == "m.room.create"), "")
+            for event in told:
+                if event.type == "m.room.member" and event.state_key == self._server.user:
+                    invitation = Invitation(room, event.sender, event.content, former)
+                    if await self._follow(invitation) and not invitation.is_direct:
+                        await self._greet(invitation, str(batch["next_batch"]), accept)
+        for room, left in batch.get("rooms", {}).get("leave", {}).items():
+            self._removed(room, left.get("timeline", {}).get("events", []))
+
+    async def go_along(self, old: str, event: Event) -> None:
+        """Go where a room goes on; out again if the new room doesn't say that it continues the old one."""
+        new = event.content.get("replacement_room")
+        if not isinstance(new, str) or new in await self._server.rooms() or not await self._join(new, event.sender):
+            return
+        if (await self._rooms.get(new)).former != old:
+            log.warning("%s: %s sent it to %s, which doesn't continue %s", self._name, event.sender, new, old)
+            self._rooms.leave(new)
+            await self._server.leave(new)
+
+    async def _follow(self, invitation: Invitation) -> bool:
+        """Come along, if whoever asks may bring the bot there, or its own room goes on there."""
+        room, by = invitation.room, invitation.by
+        may = invitation.is_direct or self._inviters is Inviters.EVERYBODY or by in self._inviters
+        if not may and not await self._rooms.agree(invitation.former, room):
+            fix = "Name them in its inviters if they may."
+            log.warning("%s: %s invited it to %s, and may not. %s", self._name, by, room, fix)
+            return False
+        if not await self._join(room, by):
+            return False
+        if invitation.is_direct:
+            await self._server.mark_private(by, room)
+        return True
+
+    async def _join(self, room: str, by: str) -> bool:
+        try:
+            await self._server.join(room, by.partition(":")[2])
+        except SendNever as error:
+            log.warning("%s: it can't join %s, to which %s asks it: %s", self._name, room, by, error)
+            return False
+        return True
+
+    async def _greet(self, invitation: Invitation, at: str, accept: Accept) -> None:
+        """Let the gateway know that somebody brought the bot into a room of several people."""
+        room = await self._rooms.get(invitation.room)
+        if room.kind is Kind.DM or room.encrypted or room.former:
+            return
+        speaker = Speaker(Identity("matrix", self._account, invitation.by), room.names.get(invitation.by, ""))
+        place = room.place(Address("matrix", self._account, self._server.space, invitation.room))
+        await accept(Arrival(place, f"invited/{at}", speaker, (), time.time(), brings_agent=True))
+
+    def _removed(self, room: str, events: list[Any]) -> None:
+        self._rooms.leave(room)
+        for event in _told(events):
+            if event.type == "m.room.member" and event.state_key == self._server.user != event.sender:
+                log.warning("%s was removed from %s by %s", self._name, room, event.sender)
+
+
+def _told(events: list[Any]) -> Iterator[Told]:
+    """What can be understood of it; the rest says nothing that is needed."""
+    for raw in events:
+        try:
+            yield msgspec.convert(raw, Told)
+        except msgspec.ValidationError:
+            continue
