@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 
-from segue.agents.models import ModelKeys
+from segue.agents.models import ModelKeys, Thinking
 from segue.agents.prices import Prices
 from segue.agents.providers import ModelAgent
 from segue.core.compaction import compaction_due
@@ -55,6 +55,11 @@ FIXTURES: list[Fixture] = [
     says("The tea is ready.", "use a tool", response={"usage": tokens(40, 4)}),
     says("In short: tea.", "Sum up this conversation", response={"usage": tokens(700, 7)}),
     says("I don't know.", "What did I say last"),
+    {
+        "match": {"userMessage": "Look!", "sequenceIndex": 0},
+        "response": {"error": {"message": "no images", "type": "invalid_request_error"}, "status": 400},
+    },
+    says("I see nothing.", "Look!"),
     says(
         HELLO,
         response={
@@ -278,6 +283,17 @@ async def test_pictures_and_files_are_sent(provider: Provider) -> None:
     assert "song.flac" in sent
 
 
+async def test_a_picture_that_a_provider_refuses_is_told_instead(provider: Provider) -> None:
+    asked = Draft(person("Look!").author, (Text("Look!"), File("cat.png", "image/png", "a", len(PNG))))
+    events = await events_of(provider.agent(), Work(SessionId("s"), 1, "", (), (asked,), files=Album()))
+    assert text_of(events) == "I see nothing."
+    first, second = (sent.replace("-", "+").replace("_", "/") for sent in provider.raw)
+    picture = base64.b64encode(PNG).decode()
+    assert (picture in first, picture in second) == (True, False)
+    assert "can't be shown to you" in second
+    assert not provider.waited
+
+
 async def test_a_summary_stands_for_what_came_before(provider: Provider) -> None:
     before = said([], Draft(GATEWAY, (Summary("They spoke of tea.", "contract", 1),)))
     await events_of(provider.agent(), work("hello", transcript=before))
@@ -375,6 +391,15 @@ def test_a_mistake_in_the_keys_is_named(keys: dict[str, Any], problem: str) -> N
     with pytest.raises(Invalid) as caught:
         ModelKeys(**keys)
     assert problem in str(caught.value)
+
+
+async def test_how_much_it_thinks_and_says_is_asked_for_in_its_own_words(provider: Provider) -> None:
+    await events_of(provider.agent(thinking=Thinking.HIGH, max_tokens=7777), work("hello"))
+    # The model that stands for Chat Completions can't think, and isn't asked to.
+    asks = {"anthropic": '"thinking"', "google": '"thinkingConfig"', "responses": '"effort":"high"', "chat": '"stream"'}
+    sent = provider.raw[-1].replace(" ", "")
+    assert asks[provider.kind] in sent
+    assert "7777" in sent
 
 
 async def test_instructions_come_from_a_file(provider: Provider, tmp_path: Path) -> None:

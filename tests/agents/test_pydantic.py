@@ -9,8 +9,16 @@ import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent as Pydantic
 from pydantic_ai import RunContext
-from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelRetry
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelRequestRejectedError, ModelRetry
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel as FixedModel
 from pydantic_ai.usage import RequestUsage
@@ -19,7 +27,7 @@ from segue.agents.given import as_agent
 from segue.agents.histories import CUT_OFF, history, verbatim
 from segue.agents.pydantic import PydanticAgent
 from segue.core.contracts import Agent, Compresses, Tool, Usage, Work
-from segue.core.messages import Reasoning, Text, ToolCall, ToolResult
+from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, Draft
 from segue.core.values import SessionId
 from segue.testing.contracts import AgentContract, RecallContract, ToolContract
@@ -201,6 +209,41 @@ async def test_what_is_too_long_to_be_summed_up_at_once_is_summed_up_in_pieces()
     assert len(made.usage) == len([count for count in asked if count <= 4]), "each piece has its price"
     assert max(asked) > 4
     assert asked[-1] <= 4
+
+
+class Picture:
+    """A picture that is kept."""
+
+    async def read(self, file: File) -> bytes:
+        return b"not really a picture"
+
+
+async def test_a_picture_that_its_model_cannot_take_is_told_instead_and_spoils_no_later_turn() -> None:
+    seen: list[str] = []
+
+    def look(messages: list[ModelMessage]) -> str:
+        shown = [part.content for message in messages for part in message.parts if isinstance(part, UserPromptPart)]
+        if any(isinstance(item, BinaryContent) for content in shown for item in content):
+            raise ModelRequestRejectedError("blind", "this model takes no images")
+        seen.append(str(shown))
+        return "I can't see it."
+
+    async def blind(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield look(messages)
+
+    async def sums_up(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse([TextPart(look(messages))])
+
+    agent = PydanticAgent(Pydantic(FunctionModel(sums_up, stream_function=blind)))
+    sent = Draft(person("Look!").author, (Text("Look!"), File("cat.png", "image/png", "a", 20)))
+    events = await events_of(agent, Work(SessionId("s"), 1, "", (), (sent,), files=Picture()))
+    assert text_of(events) == "I can't see it."
+    before = tuple(said([], sent, Draft(AGENT, (Text("I can't see it."),))))
+    later = Work(SessionId("s"), 2, "", before, (person("And now?"),), files=Picture())
+    assert text_of(await events_of(agent, later)) == "I can't see it."
+    assert (await agent.summary(later, "")).text == "I can't see it."
+    assert len(seen) == 3
+    assert all('"media":"image/png","bytes":20' in told for told in seen)
 
 
 async def test_an_error_of_its_own_code_is_not_tried_again() -> None:

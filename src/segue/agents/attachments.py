@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import msgspec
-from pydantic_ai.messages import BinaryContent, UserContent
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, UserContent, UserPromptPart
 
 from segue.core.contracts import ReadsFiles
 from segue.core.messages import File
@@ -32,6 +35,27 @@ async def attached(file: File, files: ReadsFiles) -> UserContent:
         return BinaryContent(content, media_type=file.media)
     text = content.decode("utf-8", "replace")
     return _envelope({"file": file.name, "media": file.media, "text": text[:LONGEST]})
+
+
+def withheld(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
+    """The same messages with no picture or document in them, only that there was one."""
+    return [_in_words(message) if isinstance(message, ModelRequest) else message for message in messages]
+
+
+def _in_words(request: ModelRequest) -> ModelRequest:
+    parts = [_without(part) if isinstance(part, UserPromptPart) else part for part in request.parts]
+    return replace(request, parts=parts)
+
+
+def _without(said: UserPromptPart) -> UserPromptPart:
+    if isinstance(said.content, str):
+        return said
+    content = [_unshown(item) if isinstance(item, BinaryContent) else item for item in said.content]
+    return replace(said, content=content)
+
+
+def _unshown(content: BinaryContent) -> str:
+    return _envelope({"media": content.media_type, "bytes": len(content.data), "note": "it can't be shown to you"})
 
 
 def _named(file: File, why: str) -> str:

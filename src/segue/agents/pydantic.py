@@ -8,7 +8,7 @@ is in the journal by then, and isn't done again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -18,9 +18,12 @@ from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.capabilities import ReinjectSystemPrompt
 from pydantic_ai.exceptions import (
     ModelAPIError,
+    ModelAuthenticationError,
     ModelConnectionError,
     ModelContextWindowExceededError,
+    ModelNotFoundError,
     ModelRateLimitError,
+    ModelRequestRejectedError,
     ModelServerError,
     ModelUnavailableError,
     ToolFailed,
@@ -45,6 +48,7 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
+from segue.agents.attachments import withheld
 from segue.agents.histories import history, history_of, verbatim
 from segue.agents.prices import Prices
 from segue.core.compaction import request_to_sum_up
@@ -54,6 +58,8 @@ from segue.errors import Invalid, TooLong
 
 _PASSES = (ModelConnectionError, ModelRateLimitError, ModelServerError, ModelUnavailableError)
 """Trouble that passes by itself."""
+_OTHER_FAULTS = (ModelAuthenticationError, ModelContextWindowExceededError, ModelNotFoundError)
+"""What a provider refuses whatever there is in the messages."""
 _GARBAGE = (ModelAPIError, UnexpectedModelBehavior)
 """What is raised for a response that nobody can read; those below them say that something was refused."""
 _LONGEST_WAIT = 30.0
@@ -82,11 +88,12 @@ class PydanticAgent:
     async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
         """The reply as it comes."""
         done: list[Part] = []
-        failed = 0
+        failed, refused = 0, False
         while True:
             told = len(done)
+            messages = await history(work, done)
             try:
-                async with aclosing(self._run(work, done)) as events:
+                async with aclosing(self._run(work, withheld(messages) if refused else messages)) as events:
                     async for event in events:
                         if not isinstance(event, Usage):
                             done.append(event)
@@ -97,6 +104,9 @@ class PydanticAgent:
             except (ModelAPIError, UnexpectedModelBehavior) as error:
                 # After a result a response begins: nothing of it was told yet.
                 fresh = len(done) == told or isinstance(done[-1], ToolResult)
+                if fresh and not refused and _refuses(error) and withheld(messages) != messages:
+                    refused = True
+                    continue
                 if not fresh or failed == self._retries or not _passes(error):
                     raise
                 failed += 1
@@ -135,6 +145,9 @@ class PydanticAgent:
                         None, message_history=messages, output_type=str, **self._settings(work)
                     )
             except (ModelAPIError, UnexpectedModelBehavior) as error:
+                if _refuses(error) and withheld(messages) != messages:
+                    messages = withheld(messages)
+                    continue
                 if failed == self._retries or not _passes(error):
                     raise
                 failed += 1
@@ -143,9 +156,8 @@ class PydanticAgent:
                 said = [message for message in done.new_messages() if isinstance(message, ModelResponse)]
                 return SummedUp(done.output, tuple(self._usage(response) for response in said))
 
-    async def _run(self, work: Work, done: Sequence[Part]) -> AsyncGenerator[Event, None]:
+    async def _run(self, work: Work, messages: list[ModelMessage]) -> AsyncGenerator[Event, None]:
         """One run of the agent, from what was said and done so far."""
-        messages = await history(work, done)
         toolsets = [GatewayTools(work.tools)] if work.tools.offered else []
         settings = self._settings(work)
         spoke = False
@@ -269,6 +281,11 @@ def _cost(response: ModelResponse) -> float | None:
 def _passes(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
     """Whether the same request may work in a moment: garbage may be better then, what was refused stays refused."""
     return isinstance(error, _PASSES) or type(error) in _GARBAGE
+
+
+def _refuses(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
+    """Whether the provider finds fault with what it was sent, which may be a picture that its model can't take."""
+    return isinstance(error, ModelRequestRejectedError) and not isinstance(error, _OTHER_FAULTS)
 
 
 def _wait(error: ModelAPIError | UnexpectedModelBehavior, failed: int) -> float:
