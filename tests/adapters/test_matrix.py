@@ -47,6 +47,7 @@ async def running(
     mentions: Mentions = Mentions.OPTIONAL,
     streams: Streams = Streams.WHOLE,
     probe: Probe = unheeded,
+    reach: Reach = Reach.CONNECTED,
 ) -> AsyncIterator[Gateway]:
     """A gateway with the bot, on the database in the town's folder."""
     account = AccountSettings(public=True, mentions=mentions, streams=streams)
@@ -56,7 +57,7 @@ async def running(
         await open_store(town.folder / "segue.db") as store,
         Gateway(store, agent, [adapter], settings, probe=probe) as gateway,
     ):
-        await until(lambda: gateway.connections[0].reach is Reach.CONNECTED)
+        await until(lambda: gateway.connections[0].reach is reach)
         yield gateway
     await adapter.close()
 
@@ -166,6 +167,20 @@ async def test_a_gateway_that_died_between_the_call_and_its_record_doubles_nothi
         await ann.says(room, "and then")
         seen = await ann.reads(room, town.bot.id, "and then")
     assert [message.text for message in seen] == ["only once", "and then"]
+
+
+async def test_another_replica_takes_the_bot_over(town: MatrixHarness) -> None:
+    ann, room = town.people["Ann"], await room_of(town)
+    async with AsyncExitStack() as first:
+        await first.enter_async_context(running(town, EchoAgent()))
+        async with running(town, EchoAgent(), reach=Reach.ELSEWHERE) as other:
+            await ann.says(room, "before")
+            await ann.reads(room, town.bot.id, "before")
+            await first.aclose()
+            await ann.says(room, "after")
+            seen = await ann.reads(room, town.bot.id, "before", "after")
+            assert other.connections[0].reach is Reach.CONNECTED
+    assert len(seen) == 2
 
 
 async def test_a_homeserver_that_was_killed_is_connected_again_and_nothing_is_lost(

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import JSONResponse, Response
 from telegram.error import RetryAfter
 
 from segue.adapters.limits import Rate
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
+from segue.adapters.telegram import adapter as adapter_file
 from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.markup import render, utf16, visible
@@ -704,6 +706,14 @@ async def test_the_offset_moves_only_past_what_was_accepted(there: tuple[Between
     assert "offset" not in polls[1], "what was refused must be told again"
 
 
+async def test_a_bot_that_somebody_else_polls_with_is_told(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    says = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+    between.refuse = lambda method, _: refusal(409, says) if method == "getUpdates" else None
+    with pytest.raises(Disconnected, match="Somebody else uses this bot"):
+        await adapter.arrivals(Inbox().accept, Bookmark())
+
+
 # The webhook
 
 
@@ -728,6 +738,48 @@ async def test_an_address_that_telegram_will_not_call_is_told(there: tuple[Betwe
     with pytest.raises(Disconnected, match=r"won't call https://segue.example.org/in/telegram/bot: .*resolve host"):
         await told.arrivals(Inbox().accept, Bookmark())
     await told.close()
+
+
+CALLED = "https://segue.example.org/in/telegram/bot"
+LATER = 4_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        ({"url": "https://elsewhere.example"}, "Somebody else told Telegram to call elsewhere"),
+        (
+            {
+                "url": CALLED,
+                "pending_update_count": 3,
+                "last_error_date": LATER,
+                "last_error_message": "Wrong answer: 502",
+            },
+            "Telegram can't call .*: Wrong answer: 502",
+        ),
+    ],
+)
+async def test_a_webhook_that_is_not_called_any_more_is_told(
+    there: tuple[Between, Telegram], monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], told: str
+) -> None:
+    between, looks = (
+        there[0],
+        iter([{"last_error_date": LATER}, {"pending_update_count": 1, "last_error_date": 1}, known]),
+    )
+    monkeypatch.setattr(adapter_file, "_LOOK", 0.001)
+    webhook = TelegramByWebhook("bot", Secret(TOKEN), Shelf(), there[1]._base, webhook="https://segue.example.org")
+
+    def answer(method: str, _: dict[str, Any]) -> Response | None:
+        if method not in {"setWebhook", "getWebhookInfo"}:
+            return None
+        fine = {"url": CALLED, "has_custom_certificate": False, "pending_update_count": 0}
+        return JSONResponse({"ok": True, "result": True if method == "setWebhook" else fine | next(looks)})
+
+    between.refuse = answer
+    with pytest.raises(Disconnected, match=told):
+        await webhook.arrivals(Inbox().accept, Bookmark())
+    assert not list(looks), "what is over or waits was taken for trouble"
+    await webhook.close()
 
 
 async def test_an_update_with_the_secret_is_taken_in(called: TelegramByWebhook) -> None:

@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from segue.core.contracts import Agent
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
 from segue.core.secret import Secret
+from segue.runtime.connections import Reach
 from segue.runtime.gateway import Gateway
 from segue.runtime.linking import LINKED
 from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions
@@ -304,6 +305,22 @@ async def test_a_connection_that_breaks_heals_and_says_so_once(
     assert len([line for line in told if "lost its connection" in line]) == 1
     assert len([line for line in told if "connected again" in line]) == 1
     assert TOKEN not in caplog.text
+
+
+async def test_another_replica_takes_the_bot_over(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+    async with AsyncExitStack() as first:
+        one = await first.enter_async_context(running(tmp_path, url, EchoAgent()))
+        await until(lambda: one.connections[0].reach is Reach.CONNECTED)
+        async with running(tmp_path, url, EchoAgent()) as other:
+            await until(lambda: other.connections[0].reach is Reach.ELSEWHERE)
+            await between.says("501", "before")
+            await between.shows(ANN, "before")
+            await first.aclose()
+            await between.says("501", "after")
+            await between.shows(ANN, "after")
+            assert other.connections[0].reach is Reach.CONNECTED
+    assert texts(between, ANN) == ["before", "after"]
 
 
 async def test_telegram_calls_where_it_was_told_to(there: tuple[Between, str], tmp_path: Path) -> None:
