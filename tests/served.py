@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-PATIENCE = 30.0
+PATIENCE = 90.0
 """Seconds until a test is told that something never came; no test that passes waits for them."""
 
 

@@ -22,6 +22,8 @@ from segue.testing.harness import Bookmark, Seen, pulling
 from tests.servers.homeserver import NAME, Synapse
 
 Json = dict[str, Any]
+_PATIENCE = 90.0
+"""Seconds until a test is told that something never came; no test that passes waits for them."""
 
 
 class User:
@@ -116,7 +118,7 @@ class User:
     async def reads(self, room: str, by: str, *texts: str, thread: str = "") -> list[Seen]:
         """Wait until somebody has said just this in a room, the last of it whole."""
         since = ""
-        async with asyncio.timeout(30.0):
+        async with asyncio.timeout(_PATIENCE):
             while True:
                 query = {"timeout": "10000" if since else "0"} | ({"since": since} if since else {})
                 since = str((await self.call("GET", "/sync", query=query))["next_batch"])
@@ -236,7 +238,7 @@ GARBLED: list[Json] = [
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait for something that tells nobody when it happens."""
-    async with asyncio.timeout(30.0):
+    async with asyncio.timeout(_PATIENCE):
         while True:
             if holds():
                 return

@@ -147,5 +147,5 @@ class MatrixCorner:
             raise AssertionError(await missing()) from None
 
 
-_PATIENCE = 45.0
+_PATIENCE = 120.0
 """Seconds until a test is told what never came; no test that passes waits for them."""

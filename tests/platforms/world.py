@@ -46,7 +46,7 @@ poll = 0.2
 grace = 0
 {store}
 """
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 
 
 class Way(StrEnum):

@@ -38,6 +38,8 @@ from tests.servers import node
 TOKEN = "424242:crabline-telegram-token"
 ADMIN = "admin-of-the-test"
 BOT = "segue_test_bot"
+_PATIENCE = 90.0
+"""Seconds that it may take to start, on a machine that has much else to do."""
 _CALLED = "/called"
 _TAG = re.compile(r"<[^<>]*>")
 Doctor = Callable[[dict[str, Any]], Any]
@@ -74,7 +76,7 @@ class Telegram:
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(_PATIENCE):
             while not await _answers(self.url):
                 if self._process.returncode is not None:
                     raise RuntimeError("crabline ended as soon as it began")

@@ -28,7 +28,7 @@ from typing import Self
 from tests.servers import ROOT, synapse
 
 NAME = "segue.test"
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 _OPEN = {"per_second": 10_000, "burst_count": 10_000}
 _LIMITS = (
     *("rc_message", "rc_registration", "rc_registration_token_validity", "rc_admin_redaction", "rc_3pid_validation"),
