@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -70,6 +71,18 @@ async def misbehave(text: str) -> AsyncIterator[Any]:
     yield f"you said {text}"
 
 
+async def take_long(text: str) -> AsyncIterator[Any]:
+    """The same by one who may also give up by itself, or never come to an end."""
+    if "wait in vain" in text:
+        async with asyncio.timeout(0.01):
+            await asyncio.Event().wait()
+    while "go on" in text:
+        await asyncio.sleep(0.1)
+        yield "and"
+    async for piece in misbehave(text):
+        yield piece
+
+
 async def by_model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
     """The same by a model that pydantic-ai runs."""
     last = [part for m in messages if isinstance(m, ModelRequest) for part in m.parts][-1]
@@ -119,20 +132,24 @@ async def test_one_that_would_end_the_process_fails_alone(tmp_path: Path) -> Non
         await dm.reads("you said and now?")
 
 
-async def test_the_log_says_when_and_where_it_failed_and_nothing_that_was_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("trouble", "failure"),
+    [("crash", "OSError"), ("wait in vain", "TimeoutError"), ("hang", "Hung"), ("go on", "Hung")],
+)
+async def test_the_log_says_when_and_how_it_failed_and_nothing_that_was_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, trouble: str, failure: str
 ) -> None:
     platform = Telegram()
     ann = platform.person("Ann")
     dm = platform.dm(ann)
-    async with running(tmp_path, platform, misbehave, attempts=1):
-        ann.says("please crash", dm)
-        await dm.reads_some(1)
+    async with running(tmp_path, platform, take_long, attempts=1, turn_total=1.0):
+        ann.says(f"please {trouble}", dm)
+        await dm.reads(FAILED.format(times=1))
     [record] = [record for record in caplog.records if "failed" in record.getMessage()]
     line = json.loads(Lines().format(record))
     assert datetime.fromisoformat(line["at"]).tzinfo is UTC
-    assert line["failure"] == "OSError"
-    assert line["where"].startswith(f"{__file__}:")
+    assert line["failure"] == failure
+    assert re.fullmatch(r"/.*\.py:\d+", line["where"])
     assert "disk" not in str(line)
 
 

@@ -391,8 +391,9 @@ class Turns:
         """Take in what the agent says; a hung one is given up."""
         settings, run = self._settings, live.run
         events = self._agent.answer(work)
+        whole = asyncio.timeout(settings.turn_total)
         try:
-            async with asyncio.timeout(settings.turn_total):
+            async with whole:
                 while True:
                     async with asyncio.timeout(None if live.calls else settings.turn_silence) as live.silence:
                         event = await anext(events, None)
@@ -411,10 +412,20 @@ class Turns:
                         if run.turns[0].kind is TurnKind.OPENING:
                             await self._opening(live)
         except TimeoutError as error:
-            raise Hung(f"the agent said nothing for {settings.turn_silence:g} s") from error
+            if hung := self._hung(live, whole):
+                raise hung from error
+            raise
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
+
+    def _hung(self, live: Live, whole: asyncio.Timeout) -> Hung | None:
+        """What to say of an agent that took too long; None if it was something of its own that did."""
+        if whole.expired():
+            return Hung(f"the agent wasn't done after {self._settings.turn_total:g} s")
+        if live.silence is not None and live.silence.expired():
+            return Hung(f"the agent said nothing for {self._settings.turn_silence:g} s")
+        return None
 
     async def _opening(self, live: Live) -> None:
         """A handoff's opening grows, which is progress; told now and then."""
