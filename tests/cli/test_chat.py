@@ -34,6 +34,16 @@ def test_a_command_is_answered_too(home: Home) -> None:
     assert home.json("chat", "-m", "say bye")["title"] == "Greetings"
 
 
+def test_what_the_gateway_does_itself_is_told_too(home: Home) -> None:
+    home.segue("chat", "-m", "say hello")
+    home.segue("chat", "-m", "say bye")
+    reply = home.json("chat", "-m", "/undo")
+    assert (reply["text"], reply["state"]) == ("Took back the last exchange.", "answered")
+    assert home.json("chat", "-m", "/compress")["text"].startswith("A summary stands for 2 messages now.")
+    assert home.json("chat", "-m", "/undo 5")["text"] == "There is nothing to take back."
+    assert home.json("chat", "-m", "/retry")["text"] == "hello"
+
+
 def test_a_named_session_is_spoken_to_and_the_terminal_stays_where_it_is(home: Home) -> None:
     first = home.json("chat", "-m", "remember the tea is in the blue tin")["session"]
     home.segue("sessions", "title", first, "Tea")

@@ -256,3 +256,19 @@ async def test_a_window_that_reads_nothing_holds_nobody_up(tmp_path: Path) -> No
             await terminal.until(said)
             await page.until(said)
         assert page.transcript == terminal.transcript
+
+
+async def test_a_new_window_begins_on_the_last_session_that_wasnt_closed(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        async with here.terminal() as terminal:
+            await terminal.opened()
+            await terminal.says("tea")
+            await terminal.shows("tea", "tea")
+            await terminal.says("/new milk")
+            await terminal.shows("milk", "milk")
+            for typed in ("/sessions", "/sessions close 2"):
+                await terminal.says(typed)
+                await terminal.until(lambda frame: "notice" in frame)
+        async with here.page() as page:
+            await page.shows("tea", "tea")
+            assert [frame for frame in page.seen if "notice" in frame] == []

@@ -19,13 +19,16 @@ from segue.cli.showing import json_option, print_json, printable
 from segue.config import Config
 from segue.core.lanes import Person
 from segue.core.transcripts import Role
+from segue.core.turns import TurnKind
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SegueError
 from segue.runtime import logs
 from segue.runtime.listening import Listener, is_served
 from segue.store.store import Store
-from segue.store.traces import TracedTurn, TurnState, of_message
+from segue.store.traces import TracedTurn, TurnState, notices, of_message
 
+_BY_ITSELF = frozenset({TurnKind.UNDO, TurnKind.REWIND, TurnKind.COMPRESS})
+"""What the gateway does itself and says so, in no transcript."""
 _GATEWAYS = 10
 """How many may go while we wait: another `segue chat` takes its own with it."""
 
@@ -113,8 +116,12 @@ async def _answered(client: Client, store: Store, host: Person, id: str) -> Repl
 
 
 async def _reply(store: Store, host: Person, turn: TracedTurn) -> Reply:
-    said = [entry async for entry in store.entries(turn.session) if entry.turn == turn.within]
-    text = "\n\n".join(entry.text for entry in said if entry.author.role is not Role.PERSON)
+    if turn.kind in _BY_ITSELF:
+        said = await store.driver.read(notices, turn.session, turn.within)
+    else:
+        entries = [entry async for entry in store.entries(turn.session) if entry.turn == turn.within]
+        said = [entry.text for entry in entries if entry.author.role is not Role.PERSON]
+    text = "\n\n".join(said)
     session = await store.session(turn.session, host)
     return Reply(text, session.id, session.title, turn.turn, turn.state)
 

@@ -38,6 +38,7 @@ from segue.store.store import Store
 
 _SHORT = 80
 _MOST_WAITING = 100
+_RECENT = 50
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -219,11 +220,12 @@ class Window:
         self._seen.set()
 
     async def _begin(self, lane: Lane, person: Person) -> None:
-        """A new window starts on the person's last session."""
+        """A new window starts on the person's last session, of those that they didn't close."""
         store = self._gateway.store
-        if await store.bound(lane) is None and (last := await store.sessions(person, count=1)):
+        recent = await store.sessions(person, count=_RECENT) if await store.bound(lane) is None else []
+        if last := next((session for session in recent if session.closed is None), None):
             try:
-                await store.move(Resume(lane, last[0].id), person)
+                await store.move(Resume(lane, last.id), person)
             except Refused as refused:
                 await self._send({"notice": str(refused)})
 

@@ -134,6 +134,13 @@ def of_turn(session: SessionId, turn: int) -> Transaction[Trace]:
     return Trace("", tuple(turns))
 
 
+def notices(session: SessionId, turn: int) -> Transaction[list[str]]:
+    """What a turn said that is in no transcript."""
+    first, last = keys_between(session, turn)
+    rows = yield q.notices_of_turn(first=first, last=last)
+    return [text for (text,) in rows]
+
+
 def _turn(row: Row) -> Transaction[TracedTurn]:
     session, seq, kind, lane, name, accepted, outcome, finished, within, error, running = row
     bindings: Sequence[Row] = (yield q.binding_at(lane=lane, session=session, at=accepted)) if lane else ()

@@ -20,6 +20,10 @@ order by case when since <= :at then 0 else 1 end, id desc limit 1;
 select session, turn, address, accepted, attempts, message, sent, dead, holder, streaming, error from deliveries
 where key >= :first and key < :last order by id;
 
+-- name: notices_of_turn
+-- What a turn said that is in no transcript.
+select text from deliveries where key >= :first and key < :last and entry = 0 order by id;
+
 -- name: deliveries_of_message
 -- What was sent under a platform's id.
 select session, turn, address, accepted, attempts, message, sent, dead, holder, streaming, error from deliveries
