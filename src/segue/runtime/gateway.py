@@ -24,6 +24,7 @@ from segue.runtime.access import Access
 from segue.runtime.commands import Commands
 from segue.runtime.connections import Intake, Line
 from segue.runtime.exporting import Exporting
+from segue.runtime.ground import Ground
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
 from segue.runtime.inviting import Invitation, Inviting
@@ -41,6 +42,7 @@ from segue.runtime.tools.scheduling import Scheduling
 from segue.runtime.tools.sending import Messages
 from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
+from segue.runtime.watched import Watched
 from segue.runtime.watched import Watched
 from segue.runtime.watches import Changed, Moved, Watches
 from segue.store import access, arrivals, questions, search
@@ -77,65 +79,45 @@ class Gateway:
         files: Files | None = None,
         probe: Probe = unheeded,
     ) -> None:
-        self.store = store = store or Store(Absent())
-        self.agent = agent = as_agent(agent) if agent is not None else Builtin()
+        self.store = store or Store(Absent())
+        self.agent = as_agent(agent) if agent is not None else Builtin()
         self.adapters = tuple(adapters)
         self.settings = settings or GatewaySettings()
         self.metrics = Metrics()
         self.watches = Watches()
-        tracing = tracing or NoTracing()
         self._clock = clock
         self._ids = ids or fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
-        self._patient = Patient(store.driver, self.metrics.store_failed)
+        self._patient = Patient(self.store.driver, self.metrics.store_failed)
         self._replica = Replica(self._patient, self._ids, self.settings.lease)
-        children = Children(self._patient, self._adapters, self.settings, clock, self._ids)
-        self._messages = Messages(
-            self._patient, self._adapters, self.watches, self.settings.routing.limits, self.settings.poll, clock
-        )
-        planner = Planner(self._adapters, self.settings)
-        self._schedules = Schedules(self._patient, planner, self.settings, clock)
-        scheduling = Scheduling(self._patient, planner, self._real, clock, self._ids)
-        self._turns = Turns(
+        ground = Ground(
             self._patient,
-            agent,
             self._adapters,
             self._replica,
             self.settings,
             clock,
-            self._turn_finished,
-            self.metrics,
-            tracing,
-            self.watches,
-            Toolbox((*children.offers, *self._messages.offers, *Reading(self._patient).offers, *scheduling.offers)),
-            probe,
-        )
-        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, self._replica)
-        self._inviting = Inviting(store.driver, self._adapters, clock)
-        self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
-        self._handoffs = Handoffs(self._patient, self._adapters, self._replica, self.settings, clock, probe)
-        self._access = Access(self.settings, self._ids)
-        self._inbox = Inbox(
-            store.driver,
-            self._turns,
-            self._access,
-            self._commands,
-            self.settings,
-            clock,
             self._ids,
             self.metrics,
+            tracing or NoTracing(),
+            self.watches,
             probe,
         )
-        self._sweep = Sweep(self._patient, agent, self.settings, clock)
-        exporting = Exporting(self._patient, files)
+        planner = Planner(self._adapters, self.settings)
+        self._messages = Messages(ground)
+        self._turns = Turns(ground, self.agent, self._toolbox(ground, planner), self._turn_finished)
         if files is not None:
             self._turns.prompt.files = files
-        self._outboxes = {
-            account: Outbox(
-                self._patient, adapter, self._replica, self.settings, clock, self.metrics, tracing, exporting, probe
-            )
-            for account, adapter in self._adapters.items()
-        }
+        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, self._replica)
+        self._access = Access(self.settings, self._ids)
+        self._inbox = Inbox(self.store.driver, ground, self._turns, self._access, self._commands)
+        self._inviting = Inviting(self.store.driver, self._adapters, clock)
+        self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
+        self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
+        self._handoffs = Handoffs(ground)
+        self._schedules = Schedules(self._patient, planner, self.settings, clock)
+        self._sweep = Sweep(self._patient, self.agent, self.settings, clock)
+        exporting = Exporting(self._patient, files)
+        self._outboxes = {account: Outbox(ground, adapter, exporting) for account, adapter in self._adapters.items()}
         self._intakes = [
             Intake(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
             for adapter in adapters
@@ -151,6 +133,12 @@ class Gateway:
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
+
+    def _toolbox(self, ground: Ground, planner: Planner) -> Toolbox:
+        """What agents may ask for."""
+        children, reading = Children(ground), Reading(ground.store)
+        scheduling = Scheduling(ground.store, planner, self._real, ground.clock, ground.ids)
+        return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers))
 
     async def __aenter__(self) -> Self:
         await self._access.unite(self.store.driver, self._clock())

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 
 from segue.adapters.local import Local
-from segue.core.contracts import Adapter, Clock, OpensThreads, Point, Probe
+from segue.core.contracts import OpensThreads, Point
 from segue.core.destinations import shown
 from segue.core.handoffs import opening
 from segue.core.lanes import Address, Place
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
 from segue.runtime.destinations import must_be_known
-from segue.runtime.patience import Patient
-from segue.runtime.replica import HANDOFF, Replica
-from segue.runtime.settings import GatewaySettings
+from segue.runtime.ground import Ground
+from segue.runtime.replica import HANDOFF
 from segue.runtime.wakes import Wake
 from segue.store import handoffs
 from segue.store.handoffs import Driven
@@ -35,23 +33,15 @@ _PAUSE = 0.5
 class Handoffs:
     """Drives the handoffs to the accounts that this replica speaks for."""
 
-    def __init__(
-        self,
-        store: Patient,
-        adapters: Mapping[tuple[str, str], Adapter],
-        replica: Replica,
-        settings: GatewaySettings,
-        clock: Clock,
-        probe: Probe,
-    ) -> None:
-        self._store = store
-        self._adapters = adapters
-        self._replica = replica
-        self._settings = settings
-        self._clock = clock
-        self._probe = probe
+    def __init__(self, ground: Ground) -> None:
+        self._store = ground.store
+        self._adapters = ground.adapters
+        self._replica = ground.replica
+        self._settings = ground.settings
+        self._clock = ground.clock
+        self._probe = ground.probe
         self._driving: set[asyncio.Task[None]] = set()
-        self.wake = Wake(settings.poll)
+        self.wake = Wake(ground.settings.poll)
 
     async def run(self) -> None:
         """Drive what is asked for, and end what is late, until cancelled."""

@@ -6,7 +6,7 @@ import logging
 from typing import assert_never
 
 from segue.core.commands import Command, parse
-from segue.core.contracts import Accepted, Clock, Driver, Ids, Letter, Point, Probe, Transaction
+from segue.core.contracts import Accepted, Driver, Letter, Point, Transaction
 from segue.core.lanes import Kind, Lane, account_key
 from segue.core.messages import Arrival, plain_text
 from segue.core.moves import Actor, Resume, Why
@@ -15,10 +15,10 @@ from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.access import Access, Refuse
 from segue.runtime.commands import Answer, Commands, Request
+from segue.runtime.ground import Ground
 from segue.runtime.logs import traced
-from segue.runtime.metrics import Metrics
 from segue.runtime.replica import DELIVERIES, HANDOFF, LOOK, TURNS
-from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions, Quotes
+from segue.runtime.settings import AccountSettings, Busy, Mentions, Quotes
 from segue.runtime.turns import Turns
 from segue.runtime.welcoming import welcome
 from segue.store import arrivals, deliveries, moves, places, quotes, sessions
@@ -31,27 +31,16 @@ log = logging.getLogger(__name__)
 class Inbox:
     """Takes messages in, exactly once."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        turns: Turns,
-        access: Access,
-        commands: Commands,
-        settings: GatewaySettings,
-        clock: Clock,
-        ids: Ids,
-        metrics: Metrics,
-        probe: Probe,
-    ) -> None:
+    def __init__(self, driver: Driver, ground: Ground, turns: Turns, access: Access, commands: Commands) -> None:
         self._driver = driver
         self._turns = turns
         self._access = access
         self._commands = commands
-        self._settings = settings
-        self._clock = clock
-        self._ids = ids
-        self._metrics = metrics
-        self._probe = probe
+        self._settings = ground.settings
+        self._clock = ground.clock
+        self._ids = ground.ids
+        self._metrics = ground.metrics
+        self._probe = ground.probe
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""

@@ -15,15 +15,13 @@ import time
 from collections.abc import Callable
 from typing import ParamSpec, assert_never
 
-from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, Transaction
+from segue.core.contracts import Adapter, EditsMessages, Point, ReadsBack, Transaction
 from segue.core.messages import Delivery, Sending
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
 from segue.runtime.exporting import Exporting
-from segue.runtime.metrics import Metrics
-from segue.runtime.patience import Patient
-from segue.runtime.replica import HANDOFF, Replica
-from segue.runtime.settings import Blind, GatewaySettings
-from segue.runtime.tracing import Tracing
+from segue.runtime.ground import Ground
+from segue.runtime.replica import HANDOFF
+from segue.runtime.settings import Blind
 from segue.runtime.wakes import Wake
 from segue.store import deliveries, handoffs
 from segue.store.deliveries import Attempt, Outgoing
@@ -44,30 +42,19 @@ MAYBE = "(You may have seen this already.) "
 class Outbox:
     """Sends the deliveries of one account."""
 
-    def __init__(
-        self,
-        store: Patient,
-        adapter: Adapter,
-        replica: Replica,
-        settings: GatewaySettings,
-        clock: Clock,
-        metrics: Metrics,
-        tracing: Tracing,
-        exporting: Exporting,
-        probe: Probe,
-    ) -> None:
-        self._store = store
+    def __init__(self, ground: Ground, adapter: Adapter, exporting: Exporting) -> None:
+        self._store = ground.store
+        self._replica = ground.replica
+        self._settings = ground.settings
+        self._clock = ground.clock
+        self._metrics = ground.metrics
+        self._tracing = ground.tracing
+        self._probe = ground.probe
         self._adapter = adapter
-        self._replica = replica
-        self._settings = settings
-        self._clock = clock
-        self._metrics = metrics
-        self._tracing = tracing
         self._exporting = exporting
-        self._probe = probe
         self._calls: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
-        self.wake = Wake(settings.poll)
+        self.wake = Wake(ground.settings.poll)
 
     async def flush(self, seconds: float) -> None:
         """Wait until all that is due was sent, but no longer than this."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from segue.core.contracts import Adapter, Clock, EditsMessages, Point, Probe, ReadsBack, ShowsTyping
+from segue.core.contracts import Adapter, EditsMessages, Point, ReadsBack, ShowsTyping
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.splitting import split
 from segue.errors import Fenced, SendError
-from segue.runtime.patience import Patient
-from segue.runtime.replica import Replica
+from segue.runtime.ground import Ground
 from segue.runtime.settings import Streams
 from segue.store import deliveries
 from segue.store.turns import Run, Streamed
@@ -28,21 +27,12 @@ _CALL = 10.0
 class Stream:
     """What a person sees of a turn before it is done; trouble here never harms the turn."""
 
-    def __init__(
-        self,
-        store: Patient,
-        adapter: Adapter | None,
-        replica: Replica,
-        clock: Clock,
-        streams: Streams,
-        run: Run,
-        probe: Probe,
-    ) -> None:
-        self._store = store
-        self._replica = replica
-        self._clock = clock
+    def __init__(self, ground: Ground, adapter: Adapter | None, streams: Streams, run: Run) -> None:
+        self._store = ground.store
+        self._replica = ground.replica
+        self._clock = ground.clock
+        self._probe = ground.probe
         self._run = run
-        self._probe = probe
         self._text = ""
         self._changed = asyncio.Event()
         self._calling = asyncio.Lock()

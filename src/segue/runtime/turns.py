@@ -9,18 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from msgspec.structs import replace
 
 from segue.core.contracts import (
-    Adapter,
     Agent,
-    Clock,
     Longest,
     Point,
-    Probe,
     Steers,
     SummedUp,
     Usage,
@@ -34,20 +31,18 @@ from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId
 from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.beginnings import Beginning, begin, draft_of, far_enough
+from segue.runtime.ground import Ground
 from segue.runtime.logs import traced
-from segue.runtime.metrics import Metrics
 from segue.runtime.paths import Paths
-from segue.runtime.patience import Patient
 from segue.runtime.prompt import Prompt
-from segue.runtime.replica import HANDOFF, Replica
-from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Streams
+from segue.runtime.replica import HANDOFF
+from segue.runtime.settings import AccountSettings, Busy, Streams
 from segue.runtime.streams import Stream
 from segue.runtime.summaries import Summaries
 from segue.runtime.tools import BoundTools, Toolbox
-from segue.runtime.tracing import Tracing
 from segue.runtime.undoing import reset_taken_back
 from segue.runtime.wakes import Wake
-from segue.runtime.watches import Growing, Watches
+from segue.runtime.watches import Growing
 from segue.store import handoffs, transcripts, turns
 from segue.store.turns import Finish, Finished, Onto, Outcome, Owed, Reply, Run, Streamed, Turn
 
@@ -156,40 +151,27 @@ class Live:
 class Turns:
     """Runs the turns of the sessions that this replica holds."""
 
-    def __init__(
-        self,
-        store: Patient,
-        agent: Agent,
-        adapters: Mapping[tuple[str, str], Adapter],
-        replica: Replica,
-        settings: GatewaySettings,
-        clock: Clock,
-        finished: Callable[[Run, Finish], None],
-        metrics: Metrics,
-        tracing: Tracing,
-        watches: Watches,
-        toolbox: Toolbox,
-        probe: Probe,
-    ) -> None:
-        self._store = store
-        self._toolbox = toolbox
+    def __init__(self, ground: Ground, agent: Agent, toolbox: Toolbox, finished: Callable[[Run, Finish], None]) -> None:
+        self._store = ground.store
+        self._adapters = ground.adapters
+        self._replica = ground.replica
+        self._settings = ground.settings
+        self._clock = ground.clock
+        self._metrics = ground.metrics
+        self._tracing = ground.tracing
+        self._watches = ground.watches
+        self._probe = ground.probe
+        self._ground = ground
         self._agent = agent
-        self._adapters = adapters
-        self._replica = replica
-        self._settings = settings
-        self._clock = clock
+        self._toolbox = toolbox
         self._finished = finished
-        self._metrics = metrics
-        self._tracing = tracing
-        self._watches = watches
-        self._probe = probe
-        self._paths = Paths(store)
-        self._summaries = Summaries(store, agent, settings.turn_silence)
-        self.prompt = Prompt(store, adapters, settings, clock)
+        self._paths = Paths(ground.store)
+        self._summaries = Summaries(ground.store, agent, ground.settings.turn_silence)
+        self.prompt = Prompt(ground.store, ground.adapters, ground.settings, ground.clock)
         self._live: dict[SessionId, Live] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._free = settings.slots
-        self.wake = Wake(settings.poll)
+        self._free = ground.settings.slots
+        self.wake = Wake(ground.settings.poll)
 
     @property
     def running(self) -> int:
@@ -318,7 +300,7 @@ class Turns:
         if run.turns[0].awaited is not None or run.turns[0].kind is TurnKind.OPENING:
             # It may yet be kept for whoever waits, or its handoff may fail: nothing is shown before that is settled.
             streams = Streams.WHOLE
-        stream = Stream(self._store, adapter, self._replica, self._clock, streams, run, self._probe)
+        stream = Stream(self._ground, adapter, streams, run)
         said = Said(run.journal)
         self._probe(Point.TURN_STARTED)
         self._metrics.started(self._clock() - run.turns[-1].accepted)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from segue.core.contracts import Adapter, Clock, Ids, OpensThreads
+from segue.core.contracts import OpensThreads
 from segue.core.lanes import Address, Place, clean_name
 from segue.core.moves import Spawn, Start
 from segue.core.transcripts import Ending
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure
-from segue.runtime.patience import Patient
+from segue.runtime.ground import Ground
 from segue.runtime.replica import LOOK, TURNS
-from segue.runtime.settings import GatewaySettings
 from segue.runtime.tools.naming import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
 from segue.store import children
@@ -71,20 +69,13 @@ class NoThread(Exception):
 class Children:
     """Starts and closes the sessions that agents ask for."""
 
-    def __init__(
-        self,
-        store: Patient,
-        adapters: Mapping[tuple[str, str], Adapter],
-        settings: GatewaySettings,
-        clock: Clock,
-        ids: Ids,
-    ) -> None:
-        self._store = store
-        self._adapters = adapters
-        self._rules = settings.routing.rules
-        self._limits = settings.routing.limits
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, ground: Ground) -> None:
+        self._store = ground.store
+        self._adapters = ground.adapters
+        self._rules = ground.settings.routing.rules
+        self._limits = ground.settings.routing.limits
+        self._clock = ground.clock
+        self._ids = ground.ids
 
     @property
     def offers(self) -> tuple[Offer, ...]:

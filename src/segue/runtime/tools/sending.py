@@ -9,22 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta
 
-from segue.core.contracts import Adapter, Clock
 from segue.core.lanes import Address
-from segue.core.moves import Limits
 from segue.core.splitting import split
 from segue.core.values import SessionId, Value
-from segue.runtime.patience import Patient
+from segue.runtime.ground import Ground
 from segue.runtime.replica import DELIVERIES, TURNS
 from segue.runtime.tools.children import Label
 from segue.runtime.tools.naming import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
-from segue.runtime.watches import Changed, Sight, Watches
+from segue.runtime.watches import Changed, Sight
 from segue.store import children
 from segue.store.children import Answer, Unreceived, Waiting
 from segue.store.turns import Outcome, Reply
@@ -54,21 +51,13 @@ class SendArguments(Value, frozen=True):
 class Messages:
     """Carries what one session's agent writes to another session."""
 
-    def __init__(
-        self,
-        store: Patient,
-        adapters: Mapping[tuple[str, str], Adapter],
-        watches: Watches,
-        limits: Limits,
-        poll: float,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._adapters = adapters
-        self._watches = watches
-        self._limits = limits
-        self._poll = poll
-        self._clock = clock
+    def __init__(self, ground: Ground) -> None:
+        self._store = ground.store
+        self._adapters = ground.adapters
+        self._watches = ground.watches
+        self._limits = ground.settings.routing.limits
+        self._poll = ground.settings.poll
+        self._clock = ground.clock
 
     @property
     def offers(self) -> tuple[Offer, ...]:
