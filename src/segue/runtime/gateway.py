@@ -43,7 +43,6 @@ from segue.runtime.tools.sending import Messages
 from segue.runtime.tracing import NoTracing, Tracing
 from segue.runtime.turns import Turns
 from segue.runtime.watched import Watched
-from segue.runtime.watched import Watched
 from segue.runtime.watches import Changed, Moved, Watches
 from segue.store import access, arrivals, questions, search
 from segue.store.absent import Absent

@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
 from segue.core.contracts import (
     Agent,
-    Longest,
     Point,
     Steers,
     SummedUp,
@@ -24,18 +23,20 @@ from segue.core.contracts import (
     Work,
 )
 from segue.core.lanes import Address
-from segue.core.messages import Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
-from segue.core.splitting import split
-from segue.core.transcripts import AGENT, GATEWAY, Draft, Entry, TipMove
+from segue.core.messages import Notice, Part, Summary, Text, ToolResult
+from segue.core.transcripts import GATEWAY, Draft, Entry, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId
 from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.beginnings import Beginning, begin, draft_of, far_enough
 from segue.runtime.ground import Ground
+from segue.runtime.leaving import STOPPED, answered, notice, replies_to
 from segue.runtime.logs import traced
 from segue.runtime.paths import Paths
 from segue.runtime.prompt import Prompt
 from segue.runtime.replica import HANDOFF
+from segue.runtime.running import Hung, Running, cancelled, until_stopped
+from segue.runtime.said import Said
 from segue.runtime.settings import AccountSettings, Busy, Streams
 from segue.runtime.streams import Stream
 from segue.runtime.summaries import Summaries
@@ -44,108 +45,19 @@ from segue.runtime.undoing import reset_taken_back
 from segue.runtime.wakes import Wake
 from segue.runtime.watches import Growing
 from segue.store import handoffs, transcripts, turns
-from segue.store.turns import Finish, Finished, Onto, Outcome, Owed, Reply, Run, Streamed, Turn
+from segue.store.turns import Finish, Finished, Onto, Outcome, Owed, Run
 
 log = logging.getLogger(__name__)
 
 FAILED = (
     "Something went wrong with that, {times} times over, and I stopped trying. Your message is kept; /retry asks again."
 )
-STOPPED = "(Stopped.)"
 NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
 _LONGEST_BACKOFF = 30.0
 _MOMENT = 0.1
 _BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND}
 """What may look back further than to a summary, or not so far."""
-
-
-class Hung(Exception):
-    """The agent said nothing for too long."""
-
-
-class Quit(Exception):
-    """The agent tried to end the process that it runs in."""
-
-
-class Said:
-    """What an agent has said so far in a turn."""
-
-    def __init__(self, journal: tuple[Part, ...]) -> None:
-        self.parts: list[Part] = list(journal)
-        self._open = False
-        self._thought = len(journal)
-
-    def add(self, part: Part) -> None:
-        """One thing more; pieces of text that follow each other are one text."""
-        last = self.parts[-1] if self.parts else None
-        if isinstance(part, Text) and isinstance(last, Text) and self._open:
-            self.parts[-1] = Text(last.text + part.text)
-        else:
-            self.parts.append(part)
-        self._open = isinstance(part, Text)
-
-    @property
-    def text(self) -> str:
-        """The words a person reads."""
-        return "\n\n".join(p.text.strip() for p in self.parts if isinstance(p, Text | Notice) and p.text.strip())
-
-    def call(self, id: str) -> ToolCall | None:
-        """The call that a result answers."""
-        return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
-
-    def thoughts(self, call: ToolCall) -> list[Reasoning]:
-        """What was thought before a call and isn't journaled yet: providers refuse a call without its thoughts."""
-        at = next(n for n in reversed(range(len(self.parts))) if self.parts[n] is call)
-        found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
-        self._thought = max(self._thought, at)
-        return found
-
-
-class Live:
-    """A turn that runs here."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.begun = Beginning((), tuple(draft_of(turn) for turn in run.turns))
-        self.answering: asyncio.Task[None] | None = None
-        self.stopping = any(turn.stopped_by for turn in run.turns)
-        self.dropped = False
-        """Whether nobody wants its answer any more."""
-        self.silence: asyncio.Timeout | None = None
-        """When the agent counts as hung, while it is waited for."""
-        self.calls = 0
-        """What the gateway does for the agent now."""
-        self.work: Work | None = None
-        self.told: Moment | None = None
-        """When its handoff was last told that it makes progress."""
-        self.telling: asyncio.Task[None] | None = None
-        self.spent: list[Usage] = []
-        """What this try has cost."""
-        self.taken_in: list[Turn] = []
-        """What its person said meanwhile and the agent took in."""
-
-    @contextmanager
-    def calling(self, patience: float) -> Iterator[None]:
-        """While the gateway does what the agent asked for, its silence is no sign of trouble."""
-        self.calls += 1
-        self._listen(None)
-        try:
-            yield
-        finally:
-            self.calls -= 1
-            if not self.calls:
-                self._listen(asyncio.get_running_loop().time() + patience)
-
-    def _listen(self, until: float | None) -> None:
-        if self.silence is not None and not self.silence.expired():
-            self.silence.reschedule(until)
-
-    def stop(self) -> None:
-        """End it; what was said so far is kept."""
-        self.stopping = True
-        if self.answering is not None:
-            self.answering.cancel()
 
 
 class Turns:
@@ -168,7 +80,7 @@ class Turns:
         self._paths = Paths(ground.store)
         self._summaries = Summaries(ground.store, agent, ground.settings.turn_silence)
         self.prompt = Prompt(ground.store, ground.adapters, ground.settings, ground.clock)
-        self._live: dict[SessionId, Live] = {}
+        self._live: dict[SessionId, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._free = ground.settings.slots
         self.wake = Wake(ground.settings.poll)
@@ -254,7 +166,7 @@ class Turns:
 
     async def _serve(self, run: Run | None) -> None:
         while run is not None:
-            live = self._live[run.held.session] = Live(run)
+            live = self._live[run.held.session] = Running(run)
             try:
                 with traced(run.turns[0].trace):
                     run = await self._one(live)
@@ -262,7 +174,7 @@ class Turns:
                 log.warning("%s", error)
                 return
             except asyncio.CancelledError as error:
-                if live.dropped or _cancelled():
+                if live.dropped or cancelled():
                     await self._hand_over(live)
                     raise
                 # Nobody here did: a cancelled task of its own got out of the agent.
@@ -276,7 +188,7 @@ class Turns:
                 if self._live.get(live.run.held.session) is live:
                     del self._live[live.run.held.session]
 
-    async def _one(self, live: Live) -> Run | None:
+    async def _one(self, live: Running) -> Run | None:
         """Answer a turn and write down all that it leaves behind; returns what runs next."""
         run = live.run
         if run.deaths >= self._settings.deaths:
@@ -306,7 +218,7 @@ class Turns:
         self._metrics.started(self._clock() - run.turns[-1].accepted)
         try:
             with self._tracing.turn(run.held.session, run.name, run.turns[0].trace) as span:
-                await _until_stopped(live, lambda: self._answer(live, work, said, stream))
+                await until_stopped(live, lambda: self._answer(live, work, said, stream))
                 for usage in live.spent:
                     span.spent(usage)
         except TooLong:
@@ -319,21 +231,21 @@ class Turns:
             if live.telling is not None:
                 live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
-        done = _finish(live, said, stream.streamed, adapter.longest if adapter else None)
+        done = answered(live, said, stream.streamed, adapter.longest if adapter else None)
         return await self._write(live, done)
 
-    async def _do(self, live: Live, path: Sequence[Entry]) -> Run | None:
+    async def _do(self, live: Running, path: Sequence[Entry]) -> Run | None:
         """What the gateway does by itself: move the tip, and say so."""
         done = await self._store.read(reset_taken_back, live.run, path)
         if done is None:
-            return await self._write(live, _notice(live.run, live.begun))
+            return await self._write(live, notice(live.run, live.begun))
         try:
             return await self._write(live, done)
         except Refused as refused:
             live.begun = Beginning(tuple(path), notice=str(refused))
-            return await self._write(live, _notice(live.run, live.begun))
+            return await self._write(live, notice(live.run, live.begun))
 
-    async def _sum_up(self, live: Live, focus: str) -> Run | None:
+    async def _sum_up(self, live: Running, focus: str) -> Run | None:
         """Let a summary stand for all that was said."""
         run, path = live.run, live.begun.path
         work = live.work = await self.prompt.work(run, path, ())
@@ -342,19 +254,19 @@ class Turns:
         async def ask() -> None:
             made.append(await self._summaries.sum_up(work, focus))
 
-        await _until_stopped(live, ask)
+        await until_stopped(live, ask)
         if not made:
             live.begun = Beginning(path, notice=STOPPED)
-            return await self._write(live, _notice(run, live.begun))
+            return await self._write(live, notice(run, live.begun))
         last, count = path[-1].tip, await self._store.read(transcripts.count_said, run.held.session)
         draft = Draft(GATEWAY, (Summary(made[0].text, last.session, last.n),))
         text = SUMMED_UP.format(count="1 message" if count == 1 else f"{count:,} messages")
         seqs = tuple(turn.seq for turn in run.turns)
         onto = Onto(last, TipMove.COMPRESS, run.turns[0].person)
-        replies = _replies(run, (), text, 0, None)
+        replies = replies_to(run, (), text, 0, None)
         return await self._write(live, Finish(seqs, (draft,), replies, made[0].usage, onto=onto))
 
-    async def _make_room(self, live: Live) -> Run:
+    async def _make_room(self, live: Running) -> Run:
         """Sum up before a turn that might not fit; the turn goes on from the summary."""
         run = live.run
         made = await self._summaries.sum_up(await self.prompt.work(run, live.begun.path, ()), "")
@@ -369,7 +281,7 @@ class Turns:
             return await self._store.read(transcripts.path, run.tip, far_enough(run.turns[0]))
         return await self._paths.to(run.tip)
 
-    async def _answer(self, live: Live, work: Work, said: Said, stream: Stream) -> None:
+    async def _answer(self, live: Running, work: Work, said: Said, stream: Stream) -> None:
         """Take in what the agent says; a hung one is given up."""
         settings, run = self._settings, live.run
         events = self._agent.answer(work)
@@ -401,7 +313,7 @@ class Turns:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    def _hung(self, live: Live, whole: asyncio.Timeout) -> Hung | None:
+    def _hung(self, live: Running, whole: asyncio.Timeout) -> Hung | None:
         """What to say of an agent that took too long; None if it was something of its own that did."""
         if whole.expired():
             return Hung(f"the agent wasn't done after {self._settings.turn_total:g} s")
@@ -409,7 +321,7 @@ class Turns:
             return Hung(f"the agent said nothing for {self._settings.turn_silence:g} s")
         return None
 
-    async def _opening(self, live: Live) -> None:
+    async def _opening(self, live: Running) -> None:
         """A handoff's opening grows, which is progress; told now and then."""
         at, patience, run = self._clock(), self._settings.handoff, live.run
         if live.told is None:
@@ -431,7 +343,7 @@ class Turns:
         await self._store.write(turns.journal, run.held, run.name, result.id, parts, self._clock())
         self._probe(Point.TURN_JOURNALED)
 
-    async def _meanwhile(self, live: Live) -> None:
+    async def _meanwhile(self, live: Running) -> None:
         """The speaker said more while their turn runs: steer it, or end it."""
         speaker = live.run.turns[0].person
         waiting = await self._store.read(turns.waiting, live.run.held.session, 100)
@@ -446,7 +358,7 @@ class Turns:
         if isinstance(self._agent, Steers) and live.work and await self._agent.steer(live.work, drafts):
             live.taken_in += more
 
-    async def _write(self, live: Live, done: Finish) -> Run | None:
+    async def _write(self, live: Running, done: Finish) -> Run | None:
         run, at = live.run, self._clock()
         done = self._owing(live, done)
         finished = await self._end(run, done, at)
@@ -460,7 +372,7 @@ class Turns:
             return await self._store.write(handoffs.finish, run.held, done, self._settings.handoff, at)
         return await self._store.write(turns.finish, run.held, done, at)
 
-    def _owing(self, live: Live, done: Finish) -> Finish:
+    def _owing(self, live: Running, done: Finish) -> Finish:
         """The same with what is owed: a session that was started for one task tells its parent what came of it."""
         run, first = live.run, live.run.turns[0]
         owed = None
@@ -478,7 +390,7 @@ class Turns:
         home = self._settings.accounts.get((address.platform, address.account), AccountSettings()).home
         return home.address.key if home else ""
 
-    def _tools(self, live: Live) -> BoundTools:
+    def _tools(self, live: Running) -> BoundTools:
         """What the agent may ask for in a turn."""
         return self._toolbox.bind(
             live.run, self._home(live.run), lambda: live.calling(self._settings.turn_silence), self.waiting
@@ -490,7 +402,7 @@ class Turns:
         if done.onward:
             self.wake.set()
 
-    async def _fail(self, live: Live, error: BaseException) -> Run | None:
+    async def _fail(self, live: Running, error: BaseException) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""
         run = live.run
         # The error's words may quote what somebody said: its name and its place say enough.
@@ -512,7 +424,7 @@ class Turns:
                 return None
             text = FAILED.format(times=failed if run.deaths < self._settings.deaths else run.deaths)
             drafts = (*live.begun.asked, Draft(GATEWAY, (Notice(text),)))
-            replies = _replies(run, (), text, len(drafts), None)
+            replies = replies_to(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
             onto, spent = live.begun.onto, tuple(live.spent)
             done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], run.streamed, onto)
@@ -524,7 +436,7 @@ class Turns:
         self._tell(run, done)
         return finished.next
 
-    async def _hand_over(self, live: Live) -> None:
+    async def _hand_over(self, live: Running) -> None:
         """Let a session go for others to take at once."""
         run, at = live.run, self._clock()
         try:
@@ -532,62 +444,3 @@ class Turns:
                 await self._store.write(turns.let_go, run.held, 0, 0.0, run.name, tuple(live.spent), at)
         except (Fenced, TimeoutError) as error:
             log.warning("session %s wasn't handed over: %r", run.held.session, error)
-
-
-def _finish(live: Live, said: Said, streamed: Streamed, longest: Longest | None) -> Finish:
-    """All that a turn leaves behind."""
-    run = live.run
-    answered = (*run.turns, *live.taken_in)
-    drafts = [*live.begun.asked, *(draft_of(turn) for turn in live.taken_in)]
-    text, shown, outcome = said.text, 0, Outcome.ANSWERED
-    if said.parts:
-        drafts.append(Draft(AGENT, tuple(said.parts)))
-        shown = len(drafts)
-    if live.stopping:
-        text, outcome = f"{text}\n\n{STOPPED}".strip(), Outcome.STOPPED
-        drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
-    replies = _replies(run, tuple(live.taken_in), text, shown, longest)
-    seqs = tuple(turn.seq for turn in answered)
-    return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
-
-
-async def _until_stopped(live: Live, answer: Callable[[], Awaitable[None]]) -> None:
-    """Do it to its end, or until its person ends it."""
-    live.answering = asyncio.create_task(_contained(answer))
-    if live.stopping:
-        live.answering.cancel()
-    try:
-        await live.answering
-    except asyncio.CancelledError:
-        if not live.stopping or _cancelled():
-            raise
-
-
-async def _contained(answer: Callable[[], Awaitable[None]]) -> None:
-    """Do it, and let nothing of it end the process: a task that is told to exit takes the event loop along."""
-    try:
-        await answer()
-    except SystemExit as error:
-        raise Quit("the agent tried to end the process") from error
-
-
-def _cancelled() -> bool:
-    """Whether somebody wants the task that runs this to end."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _notice(run: Run, begun: Beginning) -> Finish:
-    """What the gateway did by itself, and says."""
-    seqs = tuple(turn.seq for turn in run.turns)
-    return Finish(seqs, (), _replies(run, (), begun.notice, 0, None), onto=begun.onto)
-
-
-def _replies(run: Run, taken_in: tuple[Turn, ...], text: str, shown: int, longest: Longest | None) -> tuple[Reply, ...]:
-    """The messages that carry a text to where it was asked."""
-    route = run.turns[-1].route
-    if not text or not route:
-        return ()
-    answers = tuple(turn.message for turn in (*run.turns, *taken_in) if turn.message)
-    pieces = split(text, longest) if longest else [text]
-    return tuple(Reply(Address.parse(route), piece, shown, answers) for piece in pieces)
