@@ -35,7 +35,7 @@ class Served:
             )
         assert process.stdout is not None
         async with asyncio.timeout(PATIENCE):
-            told = [(await process.stdout.readline()).decode() for _ in range(2)]
+            told = [(await process.stdout.readline()).decode() for _ in range(3)]
         links = re.findall(r"http://\S+", "".join(told))
         assert len(links) == 2, (told, (self.home / "err").read_text())
         self.url, self.link = links

@@ -27,7 +27,7 @@ from segue.store.transactions import unheeded
 
 SOCKET = "gateway.sock"
 """In the data folder: where this user's terminals find the gateway."""
-PAGE = "Open the page with this link, which works once: "
+PAGE = "Open the page with this link, which works once:\n"
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called by
 
 

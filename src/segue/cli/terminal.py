@@ -167,7 +167,7 @@ class Terminal:
     def _turn_to(self, transcript: list[dict[str, Any]]) -> None:
         """Show another transcript: what stands on the screen already isn't said again."""
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._shown, transcript, strict=False)))
-        if same < len(self._shown):
+        if transcript and same < len(self._shown):
             above = (
                 f"As above, up to “{short(transcript[same - 1]['text'])}”"
                 if same
