@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any
-
 import httpx2
 import pytest
 
@@ -14,8 +10,7 @@ from segue.agents.providers import ModelAgent
 from segue.core.contracts import Usage
 from segue.core.secret import Secret
 from segue.testing.contracts.agents import events_of, text_of, work
-
-Told = dict[str, Any]
+from tests.agents.recorded import Recorded, Told
 
 
 def _chat() -> list[Told]:
@@ -94,22 +89,6 @@ def _google() -> list[Told]:
     return [{"candidates": [said], "usageMetadata": usage, "modelVersion": "gemini-2.5-flash", "responseId": "g1"}]
 
 
-def _line(event: Told) -> str:
-    named = f"event: {event['type']}\n" if "type" in event else ""
-    return f"{named}data: {json.dumps(event)}\n\n"
-
-
-class Recorded(httpx2.AsyncBaseTransport):
-    """A provider that always tells the same."""
-
-    def __init__(self, events: Sequence[Told]) -> None:
-        self._lines = "".join(map(_line, events))
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        await request.aread()
-        return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, text=self._lines, request=request)
-
-
 @pytest.mark.parametrize(
     ("model", "told", "reasoning", "written", "cost"),
     [
@@ -125,7 +104,7 @@ class Recorded(httpx2.AsyncBaseTransport):
 async def test_the_whole_prompt_what_was_cached_thoughts_and_their_price(
     model: str, told: list[Told], reasoning: int, written: int, cost: float
 ) -> None:
-    async with httpx2.AsyncClient(transport=Recorded(told), timeout=60) as client:
+    async with httpx2.AsyncClient(transport=Recorded(lambda _: told), timeout=60) as client:
         events = await events_of(ModelAgent(ModelKeys(model, api_key=Secret("key")), client), work("hello"))
     assert text_of(events) == "Yes."
     [usage] = [event for event in events if isinstance(event, Usage)]
