@@ -6,7 +6,7 @@ from segue.core.lanes import Rules, Sharing
 from segue.errors import Refusal
 from segue.runtime.settings import GatewaySettings
 from segue.store.arrivals import Settings
-from segue.testing import ScriptedAgent, Slack
+from segue.testing import Matrix, ScriptedAgent, Slack, Telegram
 from segue.testing.chats import Chat
 from segue.testing.ledger import Message
 from tests.stories.square import Square, both, everywhere, recalls
@@ -26,6 +26,25 @@ async def test_where_nothing_was_said_each_command_says_so(square: Square) -> No
         assert await square.says("/undo 2") == Refusal.NOTHING_TO_UNDO.value
         assert await square.says("/undo a bit") == "Type /undo, or /undo N to take back the last N exchanges."
         assert await square.says("/undo 0") == "Type /undo, or /undo N to take back the last N exchanges."
+
+
+@pytest.mark.parametrize("square", [(Telegram, "sqlite"), (Matrix, "postgres")], indirect=True)
+async def test_an_edit_runs_no_command(square: Square) -> None:
+    async with square.open():
+        for animal in ("ants", "bees", "cats"):
+            await square.says(animal)
+        await square.says("/title Animals")
+        assert await square.says("/undo") == "Took back the last exchange."
+        # Some platforms tell of an edit when they only add a preview.
+        square.ann.edits(square.message("/undo"), "/undo ")
+        square.ann.edits(square.message("/title Animals"), "/new")
+        square.ann.edits(square.message("bees"), "/title Bees")
+        await square.platform.settles()
+        assert await square.says("/title") == "Animals"
+        assert await square.texts() == [
+            *("ants", "You said: ants", "bees", "You said: bees"),
+            "edits what they said before:\n\n/title Bees",
+        ]
 
 
 @both

@@ -111,7 +111,6 @@ class Gateway:
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._access, self._commands)
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
-        self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(ground)
         self._schedules = Schedules(self._patient, planner, self.settings, clock)
         self._sweep = Sweep(self._patient, self.agent, self.settings, clock)

@@ -119,18 +119,25 @@ class Inbox:
                 return Handled("nothing was said")
             command = parse(plain_text(arrival.parts))
             if isinstance(command, Command):
-                request = Request(command, arrival, met, lane, verdict.standing, trace, at)
-                answer = yield from self._commands.run(request)
-                if answer.text:
-                    yield from self._say(arrival, answer, trace, at)
-                if answer.ask:
-                    return Instead(answer.ask, answer.kind, answer.session, lane=answer.lane)
-                return Handled(answer.hint or (LOOK + answer.look if answer.look else "command"))
+                return (yield from self._run(Request(command, arrival, met, lane, verdict.standing, trace, at)))
             if not (yield from self._meant(arrival, lane)):
                 return Handled("not for the agent")
             return (yield from self._quoted(arrival, met, lane, at))
 
         return gate
+
+    def _run(self, request: Request) -> Transaction[Handled | Instead | None]:
+        arrival = request.arrival
+        if arrival.edits:
+            # A command ran when it was typed, and what was said as words stays words.
+            words = yield from arrivals.edits_words(arrival, request.lane, request.met.person)
+            return None if words else Handled("edited command")
+        answer = yield from self._commands.run(request)
+        if answer.text:
+            yield from self._say(arrival, answer, request.trace, request.at)
+        if answer.ask:
+            return Instead(answer.ask, answer.kind, answer.session, lane=answer.lane)
+        return Handled(answer.hint or (LOOK + answer.look if answer.look else "command"))
 
     def _meant(self, arrival: Arrival, lane: Lane) -> Transaction[bool]:
         """Whether a message in a group is for the agent: it names or answers it, or is in a thread that it opened."""

@@ -303,6 +303,15 @@ def _edit(arrival: Arrival, place: Place, person: Person, at: Moment) -> Transac
     return Handled("edited later")
 
 
+def edits_words(arrival: Arrival, lane: Lane, person: Person) -> Transaction[bool]:
+    """Whether an edit changes what its person said to the agent; what else they wrote was a command, or for others."""
+    rows = yield q.turn_of_message(message=arrival.edits, address=lane.address.key, person=person.id)
+    if not rows:
+        return False
+    [turn] = yield q.traced_turn(session=rows[0][0], turn=rows[0][1])
+    return TurnKind(turn[2]) is TurnKind.ARRIVAL
+
+
 def _queue(
     arrival: Arrival,
     session: SessionId,
