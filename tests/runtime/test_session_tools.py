@@ -204,6 +204,39 @@ async def test_a_session_cannot_write_to_itself(stage: Chatting) -> None:
     assert (told.failed, told.content) == (True, Refusal.TO_ITSELF.value)
 
 
+async def test_neither_a_session_with_one_task_nor_one_that_is_closed_takes_messages(stage: Chatting) -> None:
+    pause = Pause()
+    run: list[Step] = [spawn("run", mode="run", label="run", task="work"), send("more", "a", label="run"), "started"]
+    known: list[SessionId] = []
+
+    def script(work: Work) -> Iterable[Step]:
+        match said(work):
+            case "go":
+                return run
+            case "work":
+                known.append(work.session)
+                return [pause, "done"]
+            case "after":
+                return [send("more", "b", label="", session=known[0]), send("more", "c", label="run"), "tried"]
+            case words:
+                return [f"heard: {words.splitlines()[-1]}"]
+
+    async with stage.running(by_script(script)) as store:
+        stage.says("go")
+        await stage.chat.reads("started")
+        await pause.reached()
+        pause.over()
+        await stage.chat.reads("heard: done")
+        stage.says("after")
+        await stage.chat.reads("tried")
+        told = {result.id: result for result in await results(store, await stage.session(store))}
+        assert [entry.text for entry in await store.path(known[0])] == ["work", "done"]
+    assert all(told[id].failed for id in "abc")
+    assert told["a"].content == Refusal.ONE_TASK.value
+    assert told["b"].content.startswith("That session is closed.")
+    assert told["c"].content.startswith("No session of yours goes by that.")
+
+
 async def test_a_child_may_write_to_its_parent_which_learns_who_it_is(stage: Chatting) -> None:
     parent: list[SessionId] = []
 
