@@ -124,6 +124,26 @@ async def test_a_terminal_whose_gateway_goes_says_so(tmp_path: Path) -> None:
         await here.leaves()
 
 
+@pytest.mark.parametrize("there", ["", "log/"], ids=["no folder", "no log"])
+async def test_a_data_folder_that_cannot_be_used_is_one_line(tmp_path: Path, there: str) -> None:
+    home = tmp_path / "home"
+    if there:
+        (home / there).mkdir(parents=True)
+    else:
+        home.touch()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "segue"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"SEGUE_HOME": str(home)},
+        cwd=tmp_path,
+    )
+    async with asyncio.timeout(PATIENCE):
+        _, err = await process.communicate()
+    assert (process.returncode, err.decode().count("\n")) == (1, 1)
+    assert err.decode().startswith(f"Error: {home}")
+
+
 async def test_through_a_pipe_only_answers_are_printed(tmp_path: Path) -> None:
     said = "say tea\n\nadd 2 and 3\n/title Tea\n/new say milk\n/retry\n/quit\nsay never\n"
     answers = "tea\n2 and 3 make 5.\nThis session is called Tea.\nmilk\nmilk\n"

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from segue.cli.client import Client, NoGateway, connected
-from segue.cli.opening import config_here, named, opened
+from segue.cli.opening import config_here, named, open_log, opened
 from segue.cli.running import SOCKET, gateway
 from segue.cli.showing import json_option, print_json, printable
 from segue.config import Config
@@ -134,7 +134,7 @@ async def _running(config: Config) -> AsyncIterator[None]:
         return
     alone = msgspec.structs.replace(config, accounts=())
     async with AsyncExitStack() as stack:
-        handler = logs.start(stack.enter_context((config.data / "log").open("a", buffering=1)), config.secrets)
+        handler = logs.start(stack.enter_context(open_log(config.data)), config.secrets)
         stack.callback(logging.getLogger().removeHandler, handler)
         try:
             await stack.enter_async_context(gateway(alone, Listener("127.0.0.1", 0)))

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TextIO
 
 from segue.adapters.local import HOSTS
 from segue.config import Config, default, find, load
@@ -24,6 +25,16 @@ def config_here() -> Config:
     except Invalid:
         return default(os.environ)
     return load(file, os.environ)
+
+
+def open_log(folder: Path) -> TextIO:
+    """The log in a data folder, for a gateway whose terminal is talked in."""
+    _make(folder)
+    log = folder / "log"
+    try:
+        return log.open("a", buffering=1)
+    except OSError as error:
+        raise StoreUnreachable(f"{log} can't be written ({error.strerror}). See to it, or set SEGUE_HOME.") from error
 
 
 async def open_configured(config: Config) -> Store:
@@ -60,4 +71,4 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnreachable(f"{folder} can't be made ({error.strerror}). Name another place.") from error
+        raise StoreUnreachable(f"{folder} can't be made ({error.strerror}). Set SEGUE_HOME to another.") from error

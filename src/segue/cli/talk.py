@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from segue.cli.client import Client, connected
-from segue.cli.opening import config_here
+from segue.cli.opening import config_here, open_log
 from segue.cli.plain import given, piped, plain
 from segue.cli.running import PAGE, SOCKET, Running, gateway
 from segue.cli.stopping import Stop
@@ -42,9 +42,7 @@ async def _talk(folder: Path, *, page: bool) -> None:
             await _converse(client, folder, "")
         return
     config = config_here()
-    config.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log = (config.data / "log").open("a", buffering=1)
-    logs.start(log, config.secrets)
+    logs.start(open_log(config.data), config.secrets)
     # Whoever hands off leaves, and a gateway that leaves with them would answer nobody: platforms need `segue serve`.
     alone = msgspec.structs.replace(config, accounts=())
     async with gateway(alone, _listener(config)) as running, connected(config.data) as client:
