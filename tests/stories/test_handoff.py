@@ -313,6 +313,22 @@ async def test_a_chat_that_is_no_home_needs_a_yes(database: str) -> None:
         await lobby.reads(CATS)
 
 
+async def test_somebody_elses_private_chat_needs_a_yes_too(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    bob = street.destination.person("Bob")
+    chat = street.destination.dm(bob)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("hello", bob, chat)
+        asked = await street.says(f"/handoff two:{chat.id}")
+        assert asked.startswith(f"In whatsapp.two:{chat.id} Bob can read there: 2 messages of “Cats”; 1 other person")
+        assert await street.says("/no") == "All stays as it is."
+        assert chat.replies == ["You said: hello"]
+        await street.says(f"/handoff two:{chat.id}")
+        assert "Bob can read there. /handoff cancel stops it." in await street.says("/yes")
+        await chat.reads(CATS)
+
+
 async def test_which_of_two_is_asked_back_and_what_is_connected_is_offered(database: str) -> None:
     street = Street(WhatsApp("one"), WhatsApp("two"))
     street.home = street.destination.dm(street.there)

@@ -20,7 +20,7 @@ from segue.errors import Invalid
 from segue.runtime.homes import Homes
 from segue.runtime.replica import Replica
 from segue.runtime.settings import GatewaySettings
-from segue.store import handoffs, persons, windows
+from segue.store import handoffs, persons, places, windows
 
 _SERVE = (
     "No platform is connected here. `segue add` adds one, and `segue serve` connects what you have: "
@@ -33,6 +33,7 @@ class Readers(Enum):
     """Who can read what is said in a place."""
 
     YOU = "only you can read there"
+    OTHER = "{name} can read there"
     MANY = "everyone in {name} can read there"
 
 
@@ -46,10 +47,14 @@ class Choice(Value, frozen=True):
     """Whether more people could read there than the host said yes to."""
     lane: Lane | None = None
     """The lane there, if it is known before anything is opened: no thread can be."""
+    reader: str = ""
+    """Whose private chat it is, if it is somebody else's."""
 
     @property
     def readers(self) -> str:
         """Who can read there."""
+        if self.reader:
+            return Readers.OTHER.value.format(name=self.reader)
         who = Readers.YOU if self.place.audience is Audience.ONE else Readers.MANY
         return who.value.format(name=self.place.name or self.place.address.chat or "that chat")
 
@@ -61,6 +66,15 @@ def must_be_known(person: PersonId, place: Place, rules: Rules) -> Transaction[N
     if place.kind is Kind.DM or not apart or (yield from _known(person, address)):
         return
     raise _link_first(shown(address.platform, address.account))
+
+
+def reader(place: Place, person: PersonId) -> Transaction[str]:
+    """Whose private chat a place is, if it isn't this person's own; empty else."""
+    if place.audience is not Audience.ONE:
+        return ""
+    spoke = yield from places.people(place.address)
+    others = sorted(name or "somebody else" for id, name in spoke.items() if id != person)
+    return others[0] if others else ""
 
 
 class Destinations:
@@ -122,18 +136,20 @@ class Destinations:
             return (yield from self._own(platform, account, chat, person))
         home = yield from self._homes.of(platform, account)
         if home is not None and (not chat or chat == home.address.chat):
-            return [Choice(name, home, lane=(yield from self._flat(person, home, adapter)))]
+            lane = yield from self._flat(person, home, adapter)
+            return [Choice(name, home, lane=lane, reader=(yield from reader(home, person)))]
         if not chat:
             fix = "Type /home in a chat there, or write home = { chat = ... } in segue.toml."
             raise Invalid("destination", f"{name} has no home", fix)
         known = yield from handoffs.chats(platform, account, chat)
         if not known:
             raise Invalid("destination", f"nobody has spoken in {chat!r} on {name} yet", "Write something there first.")
-        ask = {Audience.ONE: Consent.GIVEN, Audience.MANY: Consent.ASKED}
         found = []
         for place in known:
             lane = yield from self._flat(person, place, adapter)
-            found.append(Choice(f"{name}:{chat}", place, ask[place.audience], lane))
+            other = yield from reader(place, person)
+            consent = Consent.GIVEN if place.audience is Audience.ONE and not other else Consent.ASKED
+            found.append(Choice(f"{name}:{chat}", place, consent, lane, other))
         return found
 
     def _own(self, platform: str, account: str, chat: str, person: PersonId) -> Transaction[Sequence[Choice]]:

@@ -17,7 +17,7 @@ from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.commands.agreeing import Agreeing
 from segue.runtime.commands.asking import Answer, Request, Table, bound, counted, name
-from segue.runtime.destinations import Choice, Destinations
+from segue.runtime.destinations import Choice, Destinations, reader
 from segue.runtime.replica import HANDOFF
 from segue.store import handoffs, moves, places, questions, sessions, transcripts
 
@@ -137,5 +137,6 @@ class Handing:
     def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
         session = yield from bound(request)
         place = _place.decode(body)
-        choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place)
+        other = yield from reader(place, request.met.person.id)
+        choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place, reader=other)
         return (yield from self._begin(request, session, choice))
