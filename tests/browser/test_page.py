@@ -1,6 +1,7 @@
 """The page as people use it, in a real browser against a real gateway."""
 
 import asyncio
+import base64
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
+from segue import AGENT, open_store
+from segue.adapters.local import HOSTS
+from segue.core.messages import File, Text
+from segue.runtime.files import Folder
 from tests.served import PATIENCE, Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -19,6 +24,10 @@ READ = (
     ".said.person, .said.agent p, .said code, .said a, .said blockquote p, .notice, .state, h1, "
     "nav li button, nav small, .new, textarea, .say button"
 )
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A picture of one dot."""
 MARKDOWN = """# Tea
 **bold** *soft* `x < 1` [here](https://example.org/a) [no](javascript:alert(1))
 <img src=x onerror=alert(1)>
@@ -253,6 +262,30 @@ async def test_an_export_can_be_saved(page: Page, gateway: Served) -> None:
     assert kept.headers["x-content-type-options"] == "nosniff"
     await page.context.clear_cookies()
     assert (await page.request.get(f"{gateway.url}{where}")).status == 401
+
+
+async def test_pictures_are_seen_and_other_files_can_be_saved(page: Page, gateway: Served) -> None:
+    await say(page, "say tea")
+    await expect(said(page, "agent")).to_have_count(1)
+
+    async def content() -> AsyncIterator[bytes]:
+        yield DOT
+
+    async with await open_store(gateway.home / "segue.db") as store:
+        kept = await Folder(gateway.home).keep("cow.png", "image/png", content())
+        [session] = await store.sessions(await store.person(HOSTS[0]))
+        page_of_theirs = File("cow.html", "text/html", kept.where)
+        elsewhere = File("moo.ogg", "audio/ogg", "https://example.org/moo")
+        await store.say(session.id, AGENT, (Text("look"), kept, page_of_theirs, elsewhere))
+    await page.reload()
+    answer = said(page, "agent").last
+    picture = answer.get_by_role("img", name="cow.png")
+    await expect(picture).to_be_visible()
+    await expect(picture).to_have_js_property("naturalWidth", 1)
+    await expect(answer.get_by_role("link")).to_have_count(2)
+    await expect(answer).to_contain_text("moo.ogg")
+    where = await answer.get_by_role("link", name="cow.html").get_attribute("href")
+    assert (await page.request.get(f"{gateway.url}{where}")).headers["content-type"] == "application/octet-stream"
 
 
 async def test_what_can_be_typed_is_offered(page: Page) -> None:
