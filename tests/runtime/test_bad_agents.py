@@ -34,7 +34,7 @@ GIVEN_UP = FAILED.format(times=2)
 async def running(path: Path, platform: Telegram, agent: Given, **more: Any) -> AsyncIterator[None]:
     """A gateway with little patience."""
     account = AccountSettings(public=True, streams=Streams.LIVE)
-    plain: dict[str, Any] = {"turn_silence": 0.5, "attempts": 2, "poll": 0.05, "grace": 0.0}
+    plain: dict[str, Any] = {"turn_silence": 1.0, "attempts": 2, "poll": 0.05, "grace": 0.0}
     settings = GatewaySettings(accounts={(platform.name, platform.account): account}, **(plain | more))
     async with (
         Store(await Sqlite.open(path / "segue.db")) as store,
