@@ -13,6 +13,8 @@ from starlette.routing import Route
 
 from segue.adapters.matrix import Matrix, MatrixAccount
 from segue.adapters.matrix.content import attached, edited, message
+from segue.adapters.matrix.homeserver import Homeserver
+from segue.adapters.matrix.rooms import Rooms
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import File, Text, plain_text
 from segue.core.secret import Secret
@@ -188,6 +190,27 @@ async def test_two_in_a_room_that_others_may_enter_are_no_private_chat(line: Lin
     line.server.state = [member(BOT, "Segue"), member(ANN, "Ann"), state("m.room.join_rules", join_rule=rule)]
     [arrival] = (await line.hears(event(text("hello")))).arrivals
     assert arrival.place.kind is kind
+
+
+class Circle(Homeserver):
+    """Two rooms, each of which says that it stands for the other."""
+
+    async def state(self, room: str) -> list[Json]:
+        other = await self.goes_on(room)
+        return [
+            state("m.room.create", predecessor={"room_id": other}),
+            state("m.room.tombstone", replacement_room=other),
+        ]
+
+    async def goes_on(self, room: str) -> str:
+        return "!b" if room == "!a" else "!a"
+
+    async def private_chats(self) -> frozenset[str]:
+        return frozenset()
+
+
+async def test_rooms_that_go_on_in_a_circle_lead_somewhere() -> None:
+    assert await Rooms(Circle("http://127.0.0.1:1", BOT)).now("!a") == "!b"
 
 
 @pytest.mark.parametrize("predecessor", [None, "!x", {}, {"room_id": 7}, {"room_id": ROOM}])

@@ -19,6 +19,7 @@ from segue.cli.running import gateway
 from segue.config import load
 from segue.config.accounts import Account
 from segue.core.contracts import Agent, Event, Files, Point, Work
+from segue.core.handoffs import Patience
 from segue.core.messages import Aside, Text, ToolCall, plain_text
 from segue.core.values import Value
 from segue.runtime import logs
@@ -117,7 +118,9 @@ async def _run(plan: Plan) -> None:
     home = Path(plan.home)
     config = load(home / "segue.toml", {"SEGUE_HOME": plan.home})
     accounts = tuple(map(_hurried, config.accounts))
-    config = msgspec.structs.replace(config, agent=MakesRecalls(home / WIRE), accounts=accounts)
+    # Where the machine has much else to do, a gateway that died may take a minute to be there again.
+    patient = msgspec.structs.replace(config.gateway, handoff=Patience(progress=300.0))
+    config = msgspec.structs.replace(config, agent=MakesRecalls(home / WIRE), accounts=accounts, gateway=patient)
     async with gateway(config, Listener("127.0.0.1", plan.port), _probe(home / DEADLY)) as running:
         await asyncio.wait(running.tasks, return_when=asyncio.FIRST_COMPLETED)
 
