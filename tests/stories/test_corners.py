@@ -144,6 +144,17 @@ async def test_a_home_is_called_by_its_name(square: Square) -> None:
         assert "everyone in the lobby can read there" in await square.says("/handoff")
 
 
+@slack
+async def test_in_a_thread_that_another_began_the_host_is_told_that_it_isnt_theirs(square: Square) -> None:
+    bob, lobby = square.platform.person("Bob"), square.platform.group("lobby")
+    thread = bob.opens_thread("Dogs", lobby)
+    async with square.open():
+        await square.says("about dogs", who=bob, where=thread)
+        for typed in ("/title Mine", "/export"):
+            assert await square.says(typed, where=thread) == Refusal.NOT_ALLOWED.value
+        assert await square.says("/title", where=thread) == "This session has no title. /title NAME gives it one."
+
+
 def thread_of(chat: Chat, message: Message) -> Chat:
     """Where somebody writes who replies to a message."""
     return chat.within(message.id)

@@ -99,6 +99,14 @@ def bound(request: Request) -> Transaction[Session]:
     return session
 
 
+def own(request: Request) -> Transaction[Session]:
+    """The same, if it belongs to whoever asks: being the host is no reason to name or carry away another's."""
+    session = yield from bound(request)
+    if session.owner != request.met.person.id:
+        raise Refused(Refusal.NOT_ALLOWED)
+    return session
+
+
 def called(session: SessionId) -> Transaction[str]:
     """A session as a person calls it."""
     title = yield from titles.of(session)

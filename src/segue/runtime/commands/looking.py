@@ -11,9 +11,8 @@ from segue.core.exports import Form
 from segue.core.lanes import Rules
 from segue.core.transcripts import Session
 from segue.core.trees import Branch, draw
-from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
-from segue.runtime.commands.asking import Answer, Request, Table, bound, called, counted, name, quoted, short
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called, counted, name, own, quoted, short
 from segue.runtime.explaining import explain, moment
 from segue.runtime.exporting import export_of
 from segue.store import places, search, sessions, traces, transcripts, trees, turns, usage
@@ -120,13 +119,11 @@ class Looking:
         return Answer("\n".join(explain(trace)))
 
     def _export(self, request: Request) -> Transaction[Answer]:
-        session = yield from bound(request)
+        session = yield from own(request)
         form = _FORMS.get(request.rest.casefold())
         if form is None:
             return Answer("Type /export, /export markdown or /export jsonl.")
-        # Being the host is no reason to carry away what belongs to somebody else.
-        own = yield from sessions.own(session.id, request.met.person.id)
-        return Answer(f"Here is {name(own)}.", files=(export_of(SessionId(own.id), form, _file_name(own)),))
+        return Answer(f"Here is {name(session)}.", files=(export_of(session.id, form, _file_name(session)),))
 
 
 def _cost(spent: Spent) -> str:

@@ -9,7 +9,7 @@ from segue.core.titles import clean, parse
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
 from segue.runtime.commands.agreeing import Agreeing
-from segue.runtime.commands.asking import Answer, Request, Table, bound, called, name, short
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called, name, own, short
 from segue.store import lanes, moves, sessions, titles, transcripts
 
 _LISTED = 10
@@ -95,6 +95,7 @@ class Moving:
         session = yield from bound(request)
         if not request.rest:
             return Answer(session.title or "This session has no title. /title NAME gives it one.")
+        session = yield from own(request)
         title = yield from titles.entitle(session.id, request.rest, request.met.person.id, request.at)
         return Answer(f"This session is called {title}.")
 
