@@ -265,7 +265,7 @@ async def over_the_socket(where: str, count: int, seed: int) -> Found:
         for life in range(2):
             gateway = await asyncio.to_thread(start, plan)
             try:
-                async with asyncio.timeout(30), httpx2.AsyncClient(timeout=30.0) as client:
+                async with asyncio.timeout(120), httpx2.AsyncClient(timeout=30.0) as client:
                     await town.ready()
                     if not life:
                         genuine = [await _said(town, client, n) for n in range(4)]

@@ -24,10 +24,12 @@ class Zombies(Value, frozen=True):
     """Writes of woken replicas that the fence turned away."""
     twice: list[str]
     """What stands in a transcript more than once."""
+    ill: list[str]
+    """What the gateways say of their health when all is over."""
 
     @property
     def clean(self) -> bool:
-        return self.report.clean and self.refused > 0 and not self.twice
+        return self.report.clean and self.refused > 0 and not self.twice and not self.ill
 
 
 async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombies:
@@ -53,10 +55,11 @@ async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombie
             # What a zombie still wanted to do, it does in the moments after it wakes.
             await asyncio.sleep(1.0)
             refused = await _refused(town.port)
+            ill = [said for plan in (sleeper, other) for said in await _ill(plan.port)]
         finally:
             for gateway in gateways:
                 await asyncio.to_thread(kill, gateway)
-        return Zombies(town.compare_notes(), refused, await _twice(where))
+        return Zombies(town.compare_notes(), refused, await _twice(where), ill)
 
 
 async def _twice(where: str) -> list[str]:
@@ -70,6 +73,19 @@ async def _twice(where: str) -> list[str]:
     finally:
         await raw.close()
     return [f"{session}: {parts}" for session, parts in rows]
+
+
+async def _ill(port: int) -> list[str]:
+    """Why a gateway isn't well; a while is given to one that has just come back."""
+    said = ""
+    async with httpx2.AsyncClient(timeout=5.0) as client:
+        for _ in range(50):
+            answer = await client.get(f"http://127.0.0.1:{port}/healthz")
+            if answer.status_code == 200:
+                return []
+            said = answer.text
+            await asyncio.sleep(0.1)
+    return [said]
 
 
 async def _refused(port: int) -> int:

@@ -5,7 +5,7 @@ import pytest
 from segue.errors import Fenced, StoreConflict
 from segue.store import deliveries, replicas, turns
 from tests.store.test_deliveries import HERE, send, take, texts
-from tests.store.world import World, answer
+from tests.store.world import Engine, World, answer
 
 
 async def beat(world: World, me: str, seconds: float = 60.0) -> int:
@@ -43,6 +43,25 @@ async def test_what_a_dead_replica_held_is_free(world: World) -> None:
     assert (run.deaths, run.fails) == (1, 0)
     assert texts(await take(world, "alive")) == ["1"]
     assert await world.store.driver.write(replicas.take_connection, "telegram", "bot", "alive") is not None
+
+
+async def test_what_a_frozen_transaction_keeps_locked_holds_nobody_up(world: World) -> None:
+    await join(world, "frozen", -1.0)
+    await join(world, "alive")
+    locked = await world.hear("ann", "hello", me="frozen")
+    free = await world.hear("bob", "hello", me="frozen")
+    if world.engine is Engine.SQLITE:
+        return  # There nobody writes beside another, and a transaction ends with its process or goes on with it.
+    await world.raw("begin")
+    await world.raw("select id from sessions where id = $1 for update", locked.session)
+    assert await beat(world, "alive") == 1
+    [run] = await world.store.driver.write(turns.claim, "alive", 9)
+    assert run.held.session == free.session
+
+    await world.raw("rollback")
+    await beat(world, "alive")
+    [run] = await world.store.driver.write(turns.claim, "alive", 9)
+    assert run.held.session == locked.session
 
 
 async def test_an_expired_replica_is_fenced_even_if_nobody_buried_it(world: World) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 
 from segue.core.contracts import Ids
+from segue.errors import Fenced
 from segue.runtime.patience import Patient
 from segue.store import replicas
+
+log = logging.getLogger(__name__)
 
 TURNS = "turns"
 """A session has turns and no holder."""
@@ -35,12 +39,19 @@ class Replica:
 
     async def join(self) -> None:
         """Come alive under an id that nobody had before."""
-        started = time.monotonic()
-        self.id = self._ids()
-        await self._store.write(replicas.join, self.id, self.lease)
-        self._until = started + self.lease
-        # Whoever starts after a crash takes over what the crash left behind as soon as its lease is over.
-        await self._beat()
+        while True:
+            started = time.monotonic()
+            self.id = self._ids()
+            await self._store.write(replicas.join, self.id, self.lease)
+            self._until = started + self.lease
+            try:
+                # Whoever starts after a crash takes over what the crash left behind as soon as its lease is over.
+                await self._beat()
+            except Fenced:
+                # The database took longer to answer than the lease lasts: that id is dead already.
+                log.warning("this replica was taken for dead before it came alive; it tries again")
+            else:
+                return
 
     async def beat(self) -> None:
         """Live on until cancelled; raises `Fenced` when the lease was lost."""
