@@ -15,6 +15,7 @@ from segue.agents.providers import ModelAgent
 from segue.core.messages import Summary
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.runtime.turns import FAILED
 from segue.store.sqlite import Sqlite
 from segue.store.store import Store
 from segue.testing.personas import Telegram
@@ -64,12 +65,14 @@ class Stage:
 
 
 @asynccontextmanager
-async def talking(folder: Path, kind: str, fixtures: Sequence[Fixture], **keys: Any) -> AsyncIterator[Stage]:
+async def talking(
+    folder: Path, kind: str, fixtures: Sequence[Fixture], patience: float = 60.0, **keys: Any
+) -> AsyncIterator[Stage]:
     """A gateway whose agent is a model of that provider's; it waits for nothing."""
     platform = Telegram()
     account = AccountSettings(public=True, streams=Streams.LIVE)
     settings = GatewaySettings(
-        accounts={(platform.name, platform.account): account}, turn_silence=60.0, poll=0.05, grace=0.0
+        accounts={(platform.name, platform.account): account}, turn_silence=patience, poll=0.05, attempts=2, grace=0.0
     )
 
     async def at_once(_: float) -> None:
@@ -103,6 +106,23 @@ async def test_half_a_text_is_never_shown_twice(tmp_path: Path, kind: str) -> No
     assert len(asked) == 2
     assert asked[0] == asked[1], "what was told of the half one is no part of what is asked again"
     assert stage.dm.replies == [SAID]
+
+
+@pytest.mark.parametrize("kind", sorted(MODELS))
+async def test_a_provider_that_hangs_is_given_up_and_the_next_message_runs(tmp_path: Path, kind: str) -> None:
+    # Some providers take all that nobody answered as one message: what is said last decides.
+    fixtures = [says("hello", "hello"), says("never", "hang", latency=600_000)]
+    async with talking(tmp_path, kind, fixtures, patience=3.0) as stage:
+        bob = stage.platform.person("Bob")
+        his = stage.platform.dm(bob)
+        stage.ann.says("please hang", stage.dm)
+        bob.says("hello", his)
+        await his.reads("hello")
+        await stage.dm.reads(FAILED.format(times=2))
+        assert [body for body in await stage.sent() if "hang" in body[-1]]
+        await stage.says("hello again", "hello")
+    assert his.replies == ["hello"]
+    assert stage.dm.replies == [FAILED.format(times=2), "hello"]
 
 
 @pytest.mark.parametrize("kind", sorted(MODELS))
