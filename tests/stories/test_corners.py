@@ -197,6 +197,12 @@ async def test_a_thread_with_a_conversation_of_its_own_goes_back_to_where_it_beg
         assert (await square.says("/rewind", where=thread)).startswith("Went back to that message.")
         assert await square.texts(await square.session(thread)) == ["ants", "You said: ants"]
         assert await square.texts() == ["ants", "You said: ants", "bees", "You said: bees"]
+        # One that didn't begin with its message has none to go back to.
+        lobby = square.platform.group("lobby")
+        await square.says("wasps", where=lobby)
+        apart = thread_of(lobby, square.message("You said: wasps", lobby))
+        await square.says("about wasps", where=apart)
+        assert (await square.says("/rewind", where=apart)).startswith("Reply with /rewind to the message")
 
 
 @slack

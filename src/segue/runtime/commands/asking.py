@@ -13,7 +13,7 @@ from segue.core.transcripts import Session
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId, Value
 from segue.errors import Refusal, Refused
-from segue.store import lanes, quotes, sessions, titles
+from segue.store import lanes, quotes, sessions, titles, transcripts
 from segue.store.persons import Met
 
 _SHORT = 60
@@ -78,15 +78,20 @@ Table = Mapping[str, Run]
 def quoted(request: Request, rules: Rules) -> Transaction[Quoted | None]:
     """What a command replies to; where a reply is a thread, the message that the thread hangs on.
 
-    As long as nothing was said in such a thread, that is a message of the conversation around it.
+    As long as nothing was said in such a thread, that is a message of the conversation around it; after that, one of
+    the thread's own if that began there.
     """
     arrival, lane = request.arrival, request.lane
     if arrival.quotes:
         return Quoted(arrival.quotes, lane.address, lane)
     root, outside = lane.address.thread, lane.address.outside
-    if not root or (yield from quotes.entry(outside, root)) is None:
+    entry = (yield from quotes.entry(outside, root)) if root else None
+    if entry is None:
         return None
-    if (yield from sessions.bound(lane)) is None:
+    here = yield from sessions.bound(lane)
+    if here is not None and not (yield from transcripts.reaches(here.id, entry)):
+        return None
+    if here is None:
         lane = yield from lanes.now(lane_of(Place(outside, arrival.place.kind), request.met.person.id, rules))
     return Quoted(root, outside, lane)
 

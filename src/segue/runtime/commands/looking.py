@@ -109,11 +109,11 @@ class Looking:
 
     def _why(self, request: Request) -> Transaction[Answer]:
         trace = yield from traces.in_lane(request.lane, request.arrival.quotes)
-        to = yield from quoted(request, self._rules)
-        if trace is None and to is not None:
+        if trace is None:
+            to = yield from quoted(request, self._rules)
+            if to is None:
+                return Answer("Nothing was said here yet.")
             trace = yield from traces.in_lane(to.lane, to.message)
-        if trace is None and to is None:
-            return Answer("Nothing was said here yet.")
         if trace is None:
             raise Refused(Refusal.NO_SUCH_MESSAGE)
         return Answer("\n".join(explain(trace)))
