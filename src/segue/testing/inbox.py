@@ -41,9 +41,14 @@ class Inbox:
         return Accepted.NEW if new else Accepted.DUPLICATE
 
     @property
+    def said(self) -> list[Arrival]:
+        """The messages; what only tells of a place isn't one."""
+        return [arrival for arrival in self.arrivals if arrival.parts]
+
+    @property
     def texts(self) -> list[str]:
         """What was said, in the order in which it came."""
-        return [plain_text(arrival.parts) for arrival in self.arrivals]
+        return [plain_text(arrival.parts) for arrival in self.said]
 
     async def gets(self, text: str) -> Arrival:
         """Wait for the newest arrival with these words."""

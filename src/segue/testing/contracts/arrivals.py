@@ -53,7 +53,7 @@ class ArrivalContract(Contract):
                         await harness.say(at, "the same words", who)
             await harness.say(await harness.chat(harness.kinds[0]), "done")
             await inbox.gets("done")
-        said = inbox.arrivals[:-1]
+        said = inbox.said[:-1]
         chats = 2 * len(harness.kinds)
         assert len(said) == 2 * chats, "messages were taken for one another"
         assert len({arrival.place.address for arrival in said}) == chats, "chats were taken for one another"
