@@ -89,6 +89,8 @@ async def test_why_tells_the_path_of_a_message(square: Square) -> None:
     async with square.open():
         await square.says("about cats")
         asked = square.message("about cats")
+        # What is sent to one place goes in order: once this is there, the record of the answer is.
+        await square.says("/status")
         told = (await square.says("/why")).splitlines()
         by_reply = (await square.says("/why", square.message("You said: about cats"))).splitlines()
         assert (await square.says("/why", asked)).splitlines() == told == by_reply
