@@ -25,7 +25,7 @@ run: .venv/installed ## try Segue
 test: check .venv/browser .venv/servers ## static checks, then every test
 	@$(PY) -m pytest -n auto
 
-check: .venv/installed ## ruff, mypy and import-linter
+check: .venv/tools ## ruff, mypy and import-linter
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --check --quiet .
 	@$(PY) -m mypy $(SOURCES)
@@ -37,12 +37,13 @@ bench: .venv/servers ## speed, as ratios measured in one run
 drill: .venv/servers ## faults at full length: kills, power cuts, bad disks, frozen replicas, forgeries
 	@$(PY) -m tests.drills
 
-docs: .venv/installed ## run what the documentation shows
+docs: .venv/tools ## run what the documentation shows
 	@$(PY) -m pytest tests/docs
 
-pins: .venv/installed ## write requirements/*.txt anew (UPGRADE=1 takes the newest versions)
+pins: .venv/tools ## write requirements/*.txt anew (UPGRADE=1 takes the newest versions)
 	@$(PINNED) -r requirements/pins.txt
-	@$(COMPILE) pyproject.toml --extra matrix --extra model --extra postgres --extra telegram -o requirements/run.txt
+	@$(COMPILE) pyproject.toml --extra matrix --extra model --extra postgres --extra telegram --group build \
+		-o requirements/run.txt
 	@$(COMPILE) pyproject.toml --all-extras --group build --group test --group check \
 		-c requirements/run.txt -o requirements/test.txt
 	@$(COMPILE) --group pins -o requirements/pins.txt
@@ -58,8 +59,14 @@ clean: ## remove the environment and what tools left behind
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# What only tests and checks need: who just runs Segue needn't wait for it.
+.venv/tools: .venv/installed requirements/test.txt
+	@echo "Installing what the tests and checks need"
+	@$(PINNED) -r requirements/test.txt
+	@touch $@
+
 # The page is tested in Chromium; where it is missing and can't be installed, those tests are skipped by name.
-.venv/browser: .venv/installed
+.venv/browser: .venv/tools
 	@command -v chromium >/dev/null || { command -v apt-get && test "$$(id -u)" = 0 && \
 		export DEBIAN_FRONTEND=noninteractive && \
 		{ apt-get -qq install -y chromium || { apt-get -qq update && apt-get -qq install -y chromium; }; }; } \
@@ -67,14 +74,14 @@ clean: ## remove the environment and what tools left behind
 	@touch $@
 
 # Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.
-.venv/servers: .venv/installed tests/servers/package-lock.json requirements/synapse.txt
+.venv/servers: .venv/tools tests/servers/package-lock.json requirements/synapse.txt
 	@$(PY) -m tests.servers
 	@touch $@
 
-.venv/pinned: requirements/test.txt
+.venv/pinned: requirements/run.txt
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
 		"$$python" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
 		echo "Installing the pinned requirements into .venv ($$("$$python" --version))"; \
-		"$$python" -m venv .venv && $(PINNED) -r requirements/test.txt && touch $@; exit; \
+		"$$python" -m venv .venv && $(PINNED) -r requirements/run.txt && touch $@; exit; \
 	done; \
 	echo "Segue needs Python 3.11 or newer with venv and ensurepip (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1

@@ -16,7 +16,7 @@ GROUPS = PROJECT["dependency-groups"]
 @pytest.mark.parametrize(
     ("file", "declared"),
     [
-        ("run.txt", RUN),
+        ("run.txt", RUN + GROUPS["build"]),
         ("test.txt", RUN + EXTRAS["otel"] + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
         ("pins.txt", GROUPS["pins"]),
         ("peers.txt", GROUPS["peers"]),
