@@ -194,7 +194,7 @@ class Model:
     def retry(self, session: str) -> list[str]:
         starts = self._exchanges(session)
         if not starts:
-            raise Says(Refusal.NOTHING_TO_UNDO)
+            raise Says(Refusal.NOTHING_TO_RETRY)
         path = self.path(self.sessions[session].tip)
         after = path[path.index(starts[-1]) :]
         people = next((i for i, said in enumerate(after) if said.who in {"agent", "gateway"}), len(after))
