@@ -75,6 +75,15 @@ async def test_what_is_on_the_screen_already_is_not_shown_again(tmp_path: Path) 
         assert "\n── " not in here.text.partition("Took back")[2]
 
 
+async def test_what_is_entered_while_an_answer_grows_leaves_no_half_of_it_behind(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as here:
+        here.types("count to 8 slowly\r")
+        await here.shows("1, 2")
+        here.types("say tea\r")
+        await here.until(lambda screen: "\ntea" in screen)
+        assert here.text.count("1, 2") == 1
+
+
 async def test_an_export_is_found_where_the_terminal_says(tmp_path: Path) -> None:
     _, said, _ = await piped(tmp_path, "say the tea is green\n/title Tea\n/export\n")
     first, _, file = said.partition("Here is “Tea”.\nTea.md: ")

@@ -210,7 +210,8 @@ class Terminal:
             self._console.print(Styled(line, "dim"))
 
     def _message(self) -> FormattedText:
-        lines = self._growing.splitlines()[-_TAIL:]
+        # What grows is left out when a line was entered: it grows on below that line, and would stay above it.
+        lines = [] if self._prompt.app.is_done else self._growing.splitlines()[-_TAIL:]
         growing = "\n".join(lines) + "\n" if lines else ""
         return FormattedText([("ansibrightblack", growing), ("bold", "> ")])
 
