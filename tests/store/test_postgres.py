@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
@@ -223,6 +224,19 @@ async def test_whoever_is_cancelled_before_the_server_answered_takes_the_connect
         with pytest.raises(asyncio.CancelledError):
             await write
         assert db._pool._idle == []
+        assert await db.write(put, 1) == "word"
+
+
+async def test_whoever_is_cancelled_while_a_connection_is_made_leaves_none_behind(postgres_dsn: str) -> None:
+    async with Wire.to(postgres_dsn) as wire, driver(wire.dsn, connections=1) as db:
+        wire.fail("synchronous_commit", Fault.FREEZE)
+        write = asyncio.create_task(db.write(put, 1))
+        await wire.failing.wait()
+        write.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await write
+        del write
+        gc.collect()  # what was left behind complains, which fails a test
         assert await db.write(put, 1) == "word"
 
 

@@ -96,9 +96,12 @@ class Channel(Hints):
         connection.add_termination_listener(lambda _: self._stirred.set())
         try:
             await connection.add_listener(self._server.schema, self._heard)
-        except TROUBLE as error:
+        except BaseException as error:
+            # Also whoever is cancelled here leaves no connection behind.
             connection.terminate()
-            raise self._server.named(error) from error
+            if isinstance(error, TROUBLE):
+                raise self._server.named(error) from error
+            raise
         return connection
 
     def _heard(self, connection: Any, sender: int, _: str, topic: object) -> None:

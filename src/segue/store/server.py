@@ -90,9 +90,12 @@ class Server:
         )
         try:
             await connection.execute(_DURABLE)
-        except TROUBLE as error:
+        except BaseException as error:
+            # Also whoever is cancelled here leaves no connection behind.
             connection.terminate()
-            raise self.named(error) from error
+            if isinstance(error, TROUBLE):
+                raise self.named(error) from error
+            raise
         return connection
 
     async def _connect(self, session: dict[str, str], **settings: Any) -> asyncpg.Connection:
