@@ -27,11 +27,11 @@ def unheeded(_: Point) -> None:
 def refuse_unsound(arguments: Mapping[str, Any]) -> None:
     """Refuse what one of the databases couldn't keep: both say no to the same."""
     # Almost every statement is sound, and all of its texts together are seen to be so as fast as one of them.
-    text = "".join([argument for argument in arguments.values() if argument.__class__ is str])
+    text = "".join([argument for argument in arguments.values() if isinstance(argument, str)])
     if "\0" in text or not text.isascii():
         _refuse_text(arguments)
     for name, argument in arguments.items():
-        if argument.__class__ is int and not -_LARGEST <= argument <= _LARGEST:
+        if isinstance(argument, int) and not -_LARGEST <= argument <= _LARGEST:
             raise Invalid(name, "no number is that large here", f"Keep it within {_LARGEST:,}.")
 
 
