@@ -94,14 +94,8 @@ class Channel(Hints):
     async def _connect(self) -> _Connection:
         connection = await self._server.connect()
         connection.add_termination_listener(lambda _: self._stirred.set())
-        try:
+        with self._server.made_ready(connection):
             await connection.add_listener(self._server.schema, self._heard)
-        except BaseException as error:
-            # Also whoever is cancelled here leaves no connection behind.
-            connection.terminate()
-            if isinstance(error, TROUBLE):
-                raise self._server.named(error) from error
-            raise
         return connection
 
     def _heard(self, connection: Any, sender: int, _: str, topic: object) -> None:

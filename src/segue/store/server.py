@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -88,15 +91,21 @@ class Server:
         connection = await self._connect(
             self._session | {"lock_timeout": self._wait}, command_timeout=3 * self._patience
         )
-        try:
+        with self.made_ready(connection):
             await connection.execute(_DURABLE)
-        except BaseException as error:
-            # Also whoever is cancelled here leaves no connection behind.
-            connection.terminate()
-            if isinstance(error, TROUBLE):
-                raise self.named(error) from error
-            raise
         return connection
+
+    @contextmanager
+    def made_ready(self, connection: asyncpg.Connection) -> Iterator[None]:
+        """While a new connection is made ready: if that can't be, or nobody waits for it any more, none is left."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            connection.terminate()
+            raise
+        except TROUBLE as error:
+            connection.terminate()
+            raise self.named(error) from error
 
     async def _connect(self, session: dict[str, str], **settings: Any) -> asyncpg.Connection:
         try:
