@@ -18,7 +18,7 @@ from segue.core.transcripts import GATEWAY, Author, Draft, Role, Source, Tip
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refused
-from segue.store import actors, deliveries, moves, persons, places, resets, transcripts
+from segue.store import actors, deliveries, moves, persons, places, resets, transcripts, turns
 from segue.store.persons import Met
 from segue.store.rows import session_of, tip_of
 from segue.store.statements import q
@@ -325,44 +325,17 @@ def _queue(
     via: Via = Via.BINDING,
     route: str = "",
 ) -> Transaction[Queued]:
-    route = route or lane.address.key
-    rows = yield q.enqueue(session=session, me=me, at=at)
+    rows = yield from turns.enqueue(session, me, at)
     if not rows:
         raise Moved
-    seq, holder, epoch, head, tip_session, tip_n, unswept = rows[0]
-    if unswept:
-        yield q.sweep_soon(session=session, at=at)
-    person, parts = met.person, encode_parts(arrival.parts)
-    # The session is locked now: if the lane still speaks to it, this message belongs here.
-    turn_row: dict[str, Any] = {
-        "session": session,
-        "seq": seq,
-        "kind": kind,
-        "lane": lane.key,
-        "route": route,
-        "person": person.id,
-        "identity": arrival.speaker.identity.key,
-        "name": person.name,
-        "message": arrival.message,
-        "quotes": arrival.quotes,
-        "parts": parts,
-        "at": at,
-        "trace": trace,
-    }
-    added = yield q.add_turn_from(**turn_row) if via is Via.BINDING else q.add_turn_quoting(**turn_row)
-    if not added:
-        raise Moved
-    # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
-    met = Met(met.person, met.new, met.heard or not (yield q.hear(person=person.id, at=at)))
-    tip = (yield from _tell(session, met, reset, at)) or tip_of(tip_session, tip_n)
-    if me is None or holder != me or head + 1 != seq:
-        return Queued(session, seq, lane, met, reset)
+    seq, holder, epoch, head, tip_session, tip_n, _ = rows[0]
+    person = met.person
     turn = Turn(
         session,
         seq,
         kind,
         lane.key,
-        route,
+        route or lane.address.key,
         person.id,
         person.name,
         arrival.message,
@@ -372,8 +345,35 @@ def _queue(
         trace,
         arrival.speaker.identity.key,
     )
-    run = Run(Claim(session, me, epoch), (turn,), tip)
-    return Queued(session, seq, lane, met, reset, run)
+    # The session is locked now: if the lane still speaks to it, this message belongs here.
+    row = _row(turn)
+    if not (yield q.add_turn_from(**row) if via is Via.BINDING else q.add_turn_quoting(**row)):
+        raise Moved
+    # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
+    met = Met(met.person, met.new, met.heard or not (yield q.hear(person=person.id, at=at)))
+    tip = (yield from _tell(session, met, reset, at)) or tip_of(tip_session, tip_n)
+    if me is None or holder != me or head + 1 != seq:
+        return Queued(session, seq, lane, met, reset)
+    return Queued(session, seq, lane, met, reset, Run(Claim(session, me, epoch), (turn,), tip))
+
+
+def _row(turn: Turn) -> dict[str, Any]:
+    """A turn as the arrival's queries take it."""
+    return {
+        "session": turn.session,
+        "seq": turn.seq,
+        "kind": turn.kind,
+        "lane": turn.lane,
+        "route": turn.route,
+        "person": turn.person,
+        "identity": turn.identity,
+        "name": turn.name,
+        "message": turn.message,
+        "quotes": turn.quotes,
+        "parts": encode_parts(turn.parts),
+        "at": turn.accepted,
+        "trace": turn.trace,
+    }
 
 
 def _tell(session: SessionId, met: Met, reset: Due | None, at: Moment) -> Transaction[Tip | None]:

@@ -271,9 +271,7 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
     if asked.kind is TurnKind.ENDING:
         queued = yield q.enqueue_ending(session=asked.session)
     else:
-        queued = yield q.enqueue(session=asked.session, me=None, at=at)
-        if queued and queued[0][-1]:
-            yield q.sweep_soon(session=asked.session, at=at)
+        queued = yield from enqueue(asked.session, None, at)
     if not queued:
         raise Refused(Refusal.CLOSED)
     added = yield q.add_turn(
@@ -298,6 +296,14 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
     if not added:
         raise Moved
     return Asked(asked.session, queued[0][0])
+
+
+def enqueue(session: SessionId, me: str | None, at: Moment) -> Transaction[list[Row]]:
+    """Make room for a turn more, and have the session swept again; an idle one is held by `me` at once."""
+    rows = yield q.enqueue(session=session, me=me, at=at)
+    if rows and rows[0][-1]:
+        yield q.sweep_soon(session=session, at=at)
+    return rows
 
 
 def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
