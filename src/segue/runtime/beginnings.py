@@ -67,18 +67,18 @@ def begin(run: Run, path: Sequence[Entry]) -> Beginning:
         return Beginning(tuple(path), notice=str(refused))
 
 
-def far_enough(turn: Turn) -> Enough:
-    """How far back a turn has to look: as far as its agent is told, or as its tip goes."""
+def far_enough(turn: Turn) -> Enough | None:
+    """How far back a turn looks that moves the tip; None if it goes on from the tip."""
     match turn.kind:
         case TurnKind.UNDO:
             # One exchange more than it takes back tells where the oldest of them begins.
-            return lambda newest: len(exchanges(newest)) > _count(turn)
+            return lambda newest: len(exchanges(newest)) > counted(plain_text(turn.parts))
         case TurnKind.RETRY:
             return _covers_retry
         case TurnKind.REWIND:
             return back_past(_entry(turn))
         case _:
-            return covers_summary
+            return None
 
 
 def _covers_retry(newest: Sequence[Entry]) -> bool:
@@ -96,7 +96,7 @@ def draft_of(turn: Turn) -> Draft:
 
 
 def _undo(turn: Turn, path: Sequence[Entry]) -> Beginning:
-    count = _count(turn)
+    count = counted(plain_text(turn.parts))
     to = before_exchange(path, count)
     said = f"Took back the last {count} exchanges." if count > 1 else "Took back the last exchange."
     return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, turn.person), notice=said)
@@ -125,9 +125,9 @@ def _compress(turn: Turn, path: Sequence[Entry]) -> Beginning:
     return Beginning(tuple(path), focus=plain_text(turn.parts).strip())
 
 
-def _count(turn: Turn) -> int:
-    """How many exchanges an undo takes back."""
-    word = plain_text(turn.parts).strip() or "1"
+def counted(words: str) -> int:
+    """How many exchanges an undo with these words takes back; 0 if they count nothing."""
+    word = words.strip() or "1"
     return int(word) if word.isdecimal() and len(word) < 6 else 0
 
 

@@ -87,6 +87,7 @@ class Outbox:
         return await self._store.write(deliveries.outgoing, self._replica.id, platform, account, count)
 
     def _ended(self, call: asyncio.Task[None]) -> None:
+        # Something may wait for this call's room, or somebody for the last of them.
         if len(self._calls) == _AT_ONCE or not self._idle.is_set():
             self.wake.set()
         self._calls.discard(call)

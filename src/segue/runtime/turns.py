@@ -56,8 +56,6 @@ NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
 _LONGEST_BACKOFF = 30.0
 _MOMENT = 0.1
-_BACK = {TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND}
-"""What may look back further than to a summary, or not so far."""
 
 
 class Turns:
@@ -277,8 +275,8 @@ class Turns:
         return run
 
     async def _path(self, run: Run) -> list[Entry]:
-        if run.turns[0].kind in _BACK:
-            return await self._store.read(transcripts.path, run.tip, far_enough(run.turns[0]))
+        if enough := far_enough(run.turns[0]):
+            return await self._store.read(transcripts.path, run.tip, enough)
         return await self._paths.to(run.tip)
 
     async def _answer(self, live: Running, work: Work, said: Said, stream: Stream) -> None:

@@ -11,12 +11,12 @@ from segue.core.transcripts import Entry, Role
 from segue.core.turns import TurnKind
 from segue.core.values import Moment
 from segue.errors import Refusal, Refused
+from segue.runtime.beginnings import counted
 from segue.runtime.commands.asking import Answer, Request, Table, bound, called, quoted
 from segue.store import moves, quotes, sessions, transcripts, turns
 from segue.store.moves import Last
 
 _WAITING = 100
-_DIGITS = 6
 UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
 """Moves that nobody typed: a first message makes one, resets go with the message that caused them."""
 
@@ -38,7 +38,7 @@ class Telling:
 
     def _undo(self, request: Request) -> Transaction[Answer]:
         """Take back the newest of this lane's last move and its session's last exchange; a number counts exchanges."""
-        if request.rest and not _number(request.rest):
+        if not counted(request.rest):
             return Answer("Type /undo, or /undo N to take back the last N exchanges.")
         move = None if request.rest else (yield from moves.last_move(request.lane))
         if move is None or (yield from _unasked(move)) or move.at < (yield from _last_said(request)):
@@ -79,11 +79,6 @@ class Telling:
         if not (yield from turns.stop(session.id, request.met.person.id)):
             return Answer("Nothing of yours is running.")
         return Answer(look=session.id)
-
-
-def _number(word: str) -> bool:
-    """Whether it counts something."""
-    return word.isdecimal() and len(word) < _DIGITS and int(word) > 0
 
 
 def _unasked(move: Last) -> Transaction[bool]:
