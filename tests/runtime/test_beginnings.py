@@ -46,6 +46,7 @@ def test_as_far_back_as_is_enough_is_as_good_as_all(path: list[Entry], name: str
         words = f"{to.session}/{to.n}"
     run = a_run(kind, words, path)
     enough = far_enough(run.turns[0])
+    assert enough is not None
     whole = begin(run, path)
     for start in range(len(path) - 1, -1, -1):
         if start == 0 or enough(path[start:]):
