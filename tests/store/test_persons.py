@@ -45,6 +45,12 @@ async def test_when_both_aliases_were_persons_the_older_one_stays(world: World) 
     assert [i.user for i in await world.store.identities(older)] == ["phone", "uuid"]
 
 
+async def test_a_blank_alias_is_nobody(world: World) -> None:
+    ann, bob = await world.person("ann", "", " "), await world.person("bob", "", " ")
+    assert ann.id != bob.id
+    assert await world.store.identities(ann) == [Identity("telegram", "bot", "ann")]
+
+
 async def test_three_aliases_that_were_three_persons_are_one(world: World) -> None:
     one, two, three = [await world.person(user) for user in ("lid", "jid", "id")]
     assert (await world.person("id", "jid", "lid")).id == one.id

@@ -35,7 +35,8 @@ class Merge(Value, frozen=True):
 def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment) -> Transaction[Met]:
     """Who this is; a new person if nobody knows them, a merge if two of their ids were two persons so far."""
     platform, account = speaker.identity.platform, speaker.identity.account
-    users = dict.fromkeys((speaker.identity.user, *speaker.aliases))
+    # A blank id would be one that everybody has.
+    users = dict.fromkeys((speaker.identity.user, *(alias for alias in speaker.aliases if alias.strip())))
     name = clean_name(speaker.name)
     known: dict[str, Person] = {}
     unknown: list[str] = []

@@ -94,6 +94,9 @@ def _check(sent: Sent) -> None:
     for field, needed in (("id", sent.id), ("person.id", sent.person.id), ("text", sent.text)):
         if not needed.strip():
             raise Invalid(field, "it is empty", "Every message has one.")
+    for field, aliases in (("person.aliases", sent.person.aliases), ("chat_aliases", sent.chat_aliases)):
+        if not all(alias.strip() for alias in aliases):
+            raise Invalid(field, "one of them is empty", "Leave it out.")
 
 
 def _ids(sent: Sent) -> Iterator[tuple[str, str]]:
