@@ -4,15 +4,17 @@ import asyncio
 
 import pytest
 
+from segue.core.contracts import Transaction
 from segue.core.lanes import Address, Kind, Lane, Place, Rules, Sharing
 from segue.core.messages import Arrival, Aside, Text, decode_parts
 from segue.core.moves import Limits, Release, Renew, Spawn, Why
 from segue.core.prompts import RESET
 from segue.core.resets import Due, Policies, Policy, When
 from segue.core.transcripts import AGENT, Role
+from segue.core.turns import TurnKind
 from segue.errors import Invalid
 from segue.store import arrivals, deliveries, turns
-from segue.store.arrivals import DmThreads, Duplicate, Handled, Queued, Settings
+from segue.store.arrivals import DmThreads, Duplicate, Handled, Instead, Queued, Settings
 from tests.store.test_moves import hands_off, settles
 from tests.store.world import World, answer, private, public, words
 
@@ -90,6 +92,15 @@ async def test_an_arrival_that_is_refused_half_way_leaves_nothing(world: World) 
         assert await world.count(table) == 0
     assert isinstance(await world.accept(world.arrival("ann", "fine", private("a"), "5")), Queued)
     assert (await world.hear("ann", "no chat id", nowhere)).lane.person
+
+
+async def test_what_names_nobody_is_kept_by_the_widest_part_that_is_known_or_not_at_all(world: World) -> None:
+    nowhere = Place(Address("telegram", "bot"), Kind.DM)
+    with pytest.raises(Invalid, match="neither its chat nor its person"):
+        await world.hear("", "who am I, and where?", nowhere)
+    assert (await world.hear("", "an alias will do", nowhere, aliases=("ann",))).lane.person
+    assert (await world.hear("", "in private", private("a"))).lane == Lane(private("a").address)
+    assert (await world.hear("", "in a group", public("g"))).lane == Lane(public("g").address)
 
 
 async def test_people_in_a_group_are_apart_and_in_a_thread_together(world: World) -> None:
@@ -235,6 +246,21 @@ async def test_a_root_of_an_earlier_session_forks_that_one(world: World) -> None
     thread = await world.hear("ann", "aside", private("dm", "m-1"))
     assert await world.said(thread.session) == ["a1"]
     assert (await world.store.session(thread.session, queued.met.person)).parent == queued.session
+    # Also when the private chat speaks to nobody any more: what was said in it is still to be seen there.
+    await world.store.move(Release(queued.lane), queued.met.person)
+    again = await world.hear("ann", "aside", private("dm", "other"), quotes="m-1")
+    assert await world.said(again.session) == ["a1"]
+    unknown = await world.hear("ann", "aside", private("dm", "third"))
+    assert await world.said(unknown.session) == []
+
+
+async def test_a_root_is_found_under_another_id_of_its_chat(world: World) -> None:
+    queued = await begun(world)
+    await world.store.lane(private("known first"), queued.met.person)
+    await world.raw("update addresses set since = 0 where key like '%known first%'")
+    thread = await world.hear("ann", "aside", private("dm", "m-1"), chat_aliases=("known first",))
+    assert thread.lane.address.chat == "known first"
+    assert await world.said(thread.session) == ["a1"]
 
 
 async def test_threads_begin_fresh_if_set_so_or_if_there_is_nothing_to_fork(world: World) -> None:
@@ -283,6 +309,35 @@ async def test_a_later_edit_is_an_entry_of_its_own_without_a_turn(world: World) 
     assert words(path) == ["hi", "the"]
     assert (path[-1].author.role, path[-1].author.person) == (Role.PERSON, queued.met.person.id)
     assert await world.store.driver.read(turns.waiting, queued.session, 9) == []
+
+
+async def test_an_edit_of_what_runs_waits_for_the_answer(world: World) -> None:
+    queued = await world.hear("ann", "teh", message="typo", me="r")
+    assert await world.accept(world.arrival("ann", "the", edits="typo")) == Handled("edited later")
+    assert queued.run is not None
+    assert await world.said(queued.session) == []
+    done = await world.store.driver.write(turns.finish, queued.run.held, answer(queued.run, "hi"), world.clock())
+    assert done.next is not None
+    [edit] = done.next.turns
+    assert (edit.kind, edit.lane, edit.message) == (TurnKind.EDIT, None, "")
+    assert (edit.person, edit.identity, edit.route) == (queued.met.person.id, "telegram/bot/ann", "telegram/bot//ann/")
+
+
+async def test_an_edit_of_what_runs_in_a_session_that_was_closed_is_not_lost(world: World) -> None:
+    queued = await world.hear("ann", "teh", message="typo", me="r")
+    await world.raw("update sessions set closed = 1")
+    assert await world.accept(world.arrival("ann", "the", edits="typo")) == Handled("edited later")
+    assert await world.said(queued.session) == ["the"]
+
+
+async def test_an_edit_finds_what_its_person_said_before_two_ids_were_one(world: World) -> None:
+    await world.hear("uuid", "hello", private("uuid"))
+    queued = await world.hear("phone", "running", private("phone"), me="r")
+    await world.hear("phone", "teh", private("phone"), message="typo")
+    edit = world.arrival("uuid", "the", private("uuid"), edits="typo", aliases=("phone",), chat_aliases=("phone",))
+    assert await world.accept(edit) == Handled("edited")
+    said = [t.parts for t in await world.store.driver.read(turns.waiting, queued.session, 9)]
+    assert said == [(Text("running"),), (Text("the"),)]
 
 
 async def test_nobody_edits_what_somebody_else_said(world: World) -> None:
@@ -345,6 +400,50 @@ async def test_only_who_asks_something_is_heard(world: World) -> None:
     assert await world.count("heard") == 0
     await world.hear("ann", "hello")
     assert await world.count("heard") == 1
+
+
+async def test_who_has_only_typed_a_command_is_still_to_be_heard(world: World) -> None:
+    queued = await world.hear("ann", "hello", public("g", "t"))
+
+    def gate(*_: object) -> Transaction[Handled | Instead | None]:
+        yield from ()
+        return Instead((Text(""),), TurnKind.COMPRESS, queued.session)
+
+    typed = world.arrival("bob", "/compress", public("g", "t"))
+    await world.store.driver.write(
+        arrivals.accept, typed, Settings(), world.fresh(typed), None, "trace", world.clock(), gate
+    )
+    assert await asides(world) == ['"ann" speaks to you for the first time ever.']
+    await world.hear("bob", "hello", public("g", "t"))
+    assert await asides(world) == [f'"{name}" speaks to you for the first time ever.' for name in ("ann", "bob")]
+
+
+async def test_people_are_told_of_a_reset_if_the_host_says_so_and_anything_was_said(world: World) -> None:
+    def settings(notice: bool) -> Settings:  # noqa: FBT001 -- the host's own setting
+        return Settings(resets=Policies(Policy(When.DAILY, hour=4, notice=notice)))
+
+    async def told() -> list[tuple[str, str]]:
+        rows = await world.raw("select address, text from deliveries where key like 'reset/%' order by id")
+        return [(Address.parse(address).chat, text) for address, text in rows]
+
+    ann = await world.person("ann")
+    # Nothing at all was said in the first, and nothing by people or the agent in the second.
+    await world.renew(await world.dm(ann, "a"), ann)
+    for chat in ("a", "a", "b"):
+        world.clock.passes(86400)
+        queued = await world.hear("ann", "hello", private(chat), me="r", settings=settings(notice=True))
+        assert (queued.reset is Due.DAILY) == (chat == "a")
+        await answered(world, queued)
+    assert await told() == []
+    for chat, notice in (("a", False), ("b", True)):
+        session = await world.store.bound(await world.dm(ann, chat))
+        assert session is not None
+        await world.store.say(session.id, AGENT, "hi")
+        world.clock.passes(86400)
+        assert (await world.hear("ann", "hello", private(chat), settings=settings(notice))).reset is Due.DAILY
+    assert await told() == [
+        ("b", "This is a new session: a new day began. The old one is kept: /undo goes back to it.")
+    ]
 
 
 async def test_an_agent_is_told_once_why_it_starts_over(world: World) -> None:

@@ -6,7 +6,8 @@ from segue.core.lanes import Rules, Sharing
 from segue.errors import Refusal
 from segue.runtime.settings import GatewaySettings
 from segue.store.arrivals import Settings
-from segue.testing import Matrix, ScriptedAgent, Slack, Telegram
+from segue.testing import Matrix, Pause, ScriptedAgent, Slack, Telegram
+from segue.testing.agents import said
 from segue.testing.chats import Chat
 from segue.testing.ledger import Message
 from tests.stories.square import Square, both, everywhere, recalls
@@ -45,6 +46,23 @@ async def test_an_edit_runs_no_command(square: Square) -> None:
             *("ants", "You said: ants", "bees", "You said: bees"),
             "edits what they said before:\n\n/title Bees",
         ]
+
+
+@pytest.mark.parametrize("square", [(Telegram, "sqlite"), (Matrix, "postgres")], indirect=True)
+async def test_an_edit_of_what_is_being_answered_follows_the_answer_and_asks_nothing(square: Square) -> None:
+    pause = Pause()
+    square.agent = agent = ScriptedAgent(["You said: ", pause, "teh cats"], otherwise=recalls)
+    async with square.open():
+        square.ann.says("teh cats", square.dm)
+        await pause.reached()
+        square.ann.edits(square.message("teh cats"), "the cats")
+        await square.platform.settles()
+        pause.over()
+        await square.hears(square.dm, 1)
+        await square.says("and dogs?")
+        edit = "edits what they said before:\n\nthe cats"
+        assert await square.texts() == ["teh cats", "You said: teh cats", edit, "and dogs?", "You said: and dogs?"]
+    assert [said(work) for work in agent.works] == ["teh cats", "and dogs?"]
 
 
 @both

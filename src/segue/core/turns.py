@@ -10,6 +10,8 @@ class TurnKind(StrEnum):
 
     ARRIVAL = "arrival"
     """Somebody spoke."""
+    EDIT = "edit"
+    """Somebody changed what they had said while it was being answered: an entry after the answer, and nothing more."""
     UNDO = "undo"
     """Exchanges are to be taken back."""
     RETRY = "retry"

@@ -54,6 +54,7 @@ def begin(run: Run, path: Sequence[Entry]) -> Beginning:
                 return _compress(first, path)
             case (
                 TurnKind.ARRIVAL
+                | TurnKind.EDIT
                 | TurnKind.OPENING
                 | TurnKind.ENDING
                 | TurnKind.SENT
@@ -88,7 +89,7 @@ def _covers_retry(newest: Sequence[Entry]) -> bool:
 
 def draft_of(turn: Turn) -> Draft:
     """What was asked, with its author."""
-    if turn.kind is TurnKind.ARRIVAL:
+    if turn.kind in (TurnKind.ARRIVAL, TurnKind.EDIT):
         return Draft(Author(Role.PERSON, turn.person, turn.name), turn.parts, Source(turn.identity, turn.route))
     if turn.kind in (TurnKind.OPENING, TurnKind.ENDING):
         return Draft(Author(Role.GATEWAY), tuple(Aside(plain_text((part,))) for part in turn.parts))

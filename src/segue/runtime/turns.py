@@ -193,7 +193,7 @@ class Turns:
             raise Hung(f"the process died {run.deaths} times over it")
         path = await self._path(run)
         begun = live.begun = begin(run, path)
-        if begun.notice:
+        if begun.notice or run.turns[0].kind is TurnKind.EDIT:
             return await self._do(live, path)
         if begun.focus is not None:
             return await self._sum_up(live, begun.focus)
@@ -233,7 +233,9 @@ class Turns:
         return await self._write(live, done)
 
     async def _do(self, live: Running, path: Sequence[Entry]) -> Run | None:
-        """What the gateway does by itself: move the tip, and say so."""
+        """What the gateway does by itself: write an edit down, or move the tip and say so."""
+        if live.run.turns[0].kind is TurnKind.EDIT:
+            return await self._write(live, Finish((live.run.name,), live.begun.asked))
         done = await self._store.read(reset_taken_back, live.run, path)
         if done is None:
             return await self._write(live, notice(live.run, live.begun))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from segue.core.contracts import Row, Transaction
-from segue.core.lanes import Kind, Lane, Person, Place, Rules, Sharing, account_key, clean_place, lane_of
+from segue.core.lanes import Address, Kind, Lane, Person, Place, Rules, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Notice, Parts, Telling, encode_parts
 from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.prompts import RESET, first_words
@@ -20,10 +20,10 @@ from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refused
 from segue.store import actors, deliveries, moves, persons, places, resets, transcripts, turns
 from segue.store.persons import Met
-from segue.store.rows import session_of, tip_of
+from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
-from segue.store.turns import Claim, Run, Turn
+from segue.store.turns import Ask, Claim, Run, Turn
 
 KEPT = 8 * 86400.0
 """Seconds for which a redelivery is known: a day more than the most patient platform tries."""
@@ -154,8 +154,8 @@ def accept(
                     arrival, passed.session, speaks, met, None, me, trace, at, passed.kind, passed.via, here
                 )
             )
-        lane, row = yield from _look(place, settings, met.person)
-    if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, at))):
+        lane, row = yield from _look(place, settings, _who(arrival, met.person))
+    if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, fresh.move, at))):
         return edited
     session, reset = yield from _session(arrival, lane, place, row, settings, fresh, met.person, at)
     return (yield from _queue(arrival, session, lane, met, reset, me, trace, at))
@@ -181,13 +181,13 @@ def _locate(
     arrival: Arrival, settings: Settings, fresh: Fresh, person: Person, at: Moment
 ) -> Transaction[tuple[Lane, Place, Row | None]]:
     """The lane and the place of an arrival, under the ids first known for them, and what the lane speaks to."""
-    place = arrival.place
-    lane, row = yield from _look(place, settings, person)
+    place, who = arrival.place, _who(arrival, person)
+    lane, row = yield from _look(place, settings, who)
     if row is None or row[0] is None or arrival.chat_aliases:
         # Only a lane that isn't known can be another id of one that is. A person is held before a chat, as everywhere.
         yield from _still(person)
         place = yield from places.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], at)
-        lane, row = yield from _look(place, settings, person)
+        lane, row = yield from _look(place, settings, who)
     if arrival.topic is Telling.ONCE:
         place = yield from places.as_known(place)
     if row is None or _described(row) != (place.kind, place.name, place.topic):
@@ -202,10 +202,15 @@ def _described(row: Row) -> tuple[Kind, str, str]:
     return Kind(row[4]), row[5], row[6]
 
 
-def _look(place: Place, settings: Settings, person: Person) -> Transaction[tuple[Lane, Row | None]]:
+def _who(arrival: Arrival, person: Person) -> str:
+    """Whom a lane may be keyed by: nobody, if the platform doesn't say who it was."""
+    return person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
+
+
+def _look(place: Place, settings: Settings, who: str) -> Transaction[tuple[Lane, Row | None]]:
     if place.address.thread and settings.rules.threads is Sharing.APART and (yield from places.opened(place.address)):
         place = Place(place.address, place.kind, place.name, place.topic, opened=True)
-    lane = lane_of(place, person.id, settings.rules)
+    lane = lane_of(place, who, settings.rules)
     rows = yield q.bound(lane=lane.key)
     return lane, rows[0] if rows else None
 
@@ -239,10 +244,8 @@ def _session(
     except Refused as refused:
         # A handoff that began meanwhile is no reason to refuse a message: look again.
         raise Moved from refused
-    if policy.notice:
-        [left] = yield q.session(session=session)
-        if session_of(left).tip is not None:
-            yield from deliveries.notify(lane.address, notice(policy, over), f"reset/{fresh.move}", (), at)
+    if policy.notice and (yield from transcripts.count_said(SessionId(session))):
+        yield from deliveries.notify(lane.address, notice(policy, over), f"reset/{fresh.move}", (), at)
     return fresh.session, over
 
 
@@ -265,51 +268,70 @@ def _first(
     lane: Lane, place: Place, arrival: Arrival, settings: Settings, fresh: Fresh, person: Person
 ) -> Transaction[Renew | Fork]:
     """How a lane begins: as a fork of the private chat's session if this is a thread there, else anew."""
-    if place.kind is Kind.DM and place.address.thread and settings.dm_threads is DmThreads.FORK:
-        outside = lane_of(Place(place.address.outside, Kind.DM), person.id, settings.rules)
-        rows = yield q.bound(lane=outside.key)
-        history = yield q.lane_history(lane=lane.key, count=1)
-        if rows and rows[0][0] is not None and not history:
-            root = yield from _shown(arrival, place)
-            source = root.session if root else SessionId(rows[0][0])
-            found = yield q.session(session=source)
-            if found[0][1] == person.id:
-                return Fork(lane, source, fresh.session, at=root, consent=Consent.GIVEN)
-    return Renew(lane, fresh.session, Why.FIRST)
+    anew = Renew(lane, fresh.session, Why.FIRST)
+    if place.kind is not Kind.DM or not place.address.thread or settings.dm_threads is DmThreads.FRESH:
+        return anew
+    if (yield q.lane_history(lane=lane.key, count=1)):
+        return anew
+    # What the root shows is known, also where the private chat speaks to nobody any more.
+    root = yield from _shown(arrival, place)
+    _, row = yield from _look(Place(place.address.outside, Kind.DM), settings, person.id)
+    source = root.session if root else row[0] if row else None
+    found = (yield q.session(session=source)) if source is not None else []
+    if not found or found[0][1] != person.id:
+        return anew
+    return Fork(lane, SessionId(found[0][0]), fresh.session, at=root, consent=Consent.GIVEN)
 
 
 def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
     """The entry that a thread's root message shows, by its receipt."""
-    for message in (arrival.quotes, place.address.thread):
-        rows = yield q.receipt(message=message, address=place.address.outside.key)
-        if rows and rows[0][3]:
-            return Tip(SessionId(rows[0][2]), rows[0][3])
+    for message in filter(None, (arrival.quotes, place.address.thread)):
+        receipt = yield from deliveries.receipt(place.address.outside, message)
+        if receipt is not None and receipt.entry:
+            return Tip(SessionId(receipt.session), receipt.entry)
     return None
 
 
-def _edit(arrival: Arrival, place: Place, person: Person, at: Moment) -> Transaction[Handled | None]:
+def _edit(arrival: Arrival, place: Place, person: Person, id: str, at: Moment) -> Transaction[Handled | None]:
     """An edit: it replaces text that still waits; later it is an entry of its own. None if the message isn't known."""
-    rows = yield q.turn_of_message(message=arrival.edits, address=place.address.key, person=person.id)
-    if not rows:
+    edited = yield from _edited(arrival, place.address, person)
+    if edited is None:
         return None
-    session, seq = SessionId(rows[0][0]), rows[0][1]
+    session, seq = edited
     yield q.lock_session(session=session)
     if (yield q.replace_waiting(session=session, seq=seq, parts=encode_parts(arrival.parts))):
         return Handled("edited")
-    author = Author(Role.PERSON, person.id, person.name)
     parts = (Notice("edits what they said before:"), *arrival.parts)
-    source = Source(arrival.speaker.identity.key, place.address.key)
-    yield from transcripts.append(session, [Draft(author, parts, source)], at)
+    identity, here = arrival.speaker.identity.key, place.address.key
+    if (yield q.turn_runs(session=session, seq=seq)):
+        # What it changes isn't in the transcript yet.
+        edit = Ask(session, TurnKind.EDIT, f"edit/{id}", parts, person.id, person.name, route=here, identity=identity)
+        yield from turns.ask(edit, at)
+    else:
+        author = Author(Role.PERSON, person.id, person.name)
+        yield from transcripts.append(session, [Draft(author, parts, Source(identity, here))], at)
     return Handled("edited later")
 
 
 def edits_words(arrival: Arrival, lane: Lane, person: Person) -> Transaction[bool]:
     """Whether an edit changes what its person said to the agent; what else they wrote was a command, or for others."""
-    rows = yield q.turn_of_message(message=arrival.edits, address=lane.address.key, person=person.id)
-    if not rows:
+    edited = yield from _edited(arrival, lane.address, person)
+    if edited is None:
         return False
-    [turn] = yield q.traced_turn(session=rows[0][0], turn=rows[0][1])
+    [turn] = yield q.traced_turn(session=edited[0], turn=edited[1])
     return TurnKind(turn[2]) is TurnKind.ARRIVAL
+
+
+def _edited(arrival: Arrival, address: Address, person: Person) -> Transaction[tuple[SessionId, int] | None]:
+    """The turn that an edited message became, under whichever id its chat had then."""
+    rows = yield q.turn_of_message(message=arrival.edits, address=address.key, person=person.id)
+    if not rows:
+        aliases = yield q.aliases_of(address=address.outside.key)
+        thread = address.key.removeprefix(address.outside.key)
+        for (alias,) in aliases:
+            there = f"{alias}{thread}"
+            rows = rows or (yield q.turn_of_message(message=arrival.edits, address=there, person=person.id))
+    return (SessionId(rows[0][0]), rows[0][1]) if rows else None
 
 
 def _queue(
@@ -350,8 +372,10 @@ def _queue(
     if not (yield q.add_turn_from(**row) if via is Via.BINDING else q.add_turn_quoting(**row)):
         raise Moved
     # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
-    met = Met(met.person, met.new, met.heard or not (yield q.hear(person=person.id, at=at)))
-    tip = (yield from _tell(session, met, reset, at)) or tip_of(tip_session, tip_n)
+    # A command is nothing that an agent hears.
+    heard = met.heard or kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=at))
+    met = Met(met.person, met.new, heard)
+    tip = (yield from _tell(session, met, turn.identity, reset, at)) or tip_of(tip_session, tip_n)
     if me is None or holder != me or head + 1 != seq:
         return Queued(session, seq, lane, met, reset)
     return Queued(session, seq, lane, met, reset, Run(Claim(session, me, epoch), (turn,), tip))
@@ -376,9 +400,12 @@ def _row(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _tell(session: SessionId, met: Met, reset: Due | None, at: Moment) -> Transaction[Tip | None]:
+def _tell(session: SessionId, met: Met, identity: str, reset: Due | None, at: Moment) -> Transaction[Tip | None]:
     """Tell the agent, once, why it starts over and that it hears somebody for the first time ever."""
-    asides = ([RESET[reset]] if reset else []) + ([] if met.heard else [first_words(met.person.name)])
+    asides = [Draft(GATEWAY, (Aside(RESET[reset]),))] if reset else []
+    if not met.heard:
+        # Whose name it tells: an id in it is hidden like that in their own messages.
+        asides.append(Draft(GATEWAY, (Aside(first_words(met.person.name)),), Source(identity)))
     if not asides:
         return None
-    return (yield from transcripts.append(session, [Draft(GATEWAY, (Aside(text),)) for text in asides], at))
+    return (yield from transcripts.append(session, asides, at))

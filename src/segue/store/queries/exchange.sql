@@ -123,6 +123,11 @@ on conflict (session, turn, call) do nothing;
 
 -- name: journal
 -- The finished tool calls of a turn, in order.
+-- name: turn_runs
+-- Whether a turn of an open session waits or runs.
+select 1 from turns t join sessions s on s.id = t.session
+where t.session = :session and t.seq = :seq and t.outcome is null and s.closed is null;
+
 select call, parts from journal where session = :session and turn = :turn order by n;
 
 -- name: set_partial
@@ -231,9 +236,9 @@ select seq from turns where session = :session and (seq = :turn or within = :tur
 select seq from turns where session = :session and lane = :lane and kind = 'arrival' order by seq desc limit 1;
 
 -- name: turn_of_message
--- The turn that a person's message became.
-select t.session, t.seq from turns t join lanes l on l.key = t.lane
-where t.message = :message and l.address = :address and t.person = :person order by t.accepted desc limit 1;
+-- The turn that a person's message became, whoever they were taken for at the time.
+select t.session, t.seq from turns t join lanes l on l.key = t.lane join identities i on i.key = t.identity
+where t.message = :message and l.address = :address and i.person = :person order by t.accepted desc limit 1;
 
 -- name: add_letter
 -- An arrival that couldn't be understood, as it came.
