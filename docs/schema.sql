@@ -16,7 +16,8 @@ create table identities (
   key text primary key,
   person text not null references persons (id),
   first text not null references persons (id),
-  since real not null
+  since real not null,
+  linked_in text
 ) strict, without rowid;
 create index identities_of_person on identities (person);
 
@@ -190,6 +191,7 @@ create table contexts (
   session text not null references sessions (id),
   lanes text not null,
   summary text not null,
+  redaction text not null,
   voices text not null check (voices in ('one', 'several', 'places')),
   section text not null,
   since real not null

@@ -71,6 +71,14 @@ def test_an_account_that_is_a_number_is_hidden_and_found_again() -> None:
     assert veil.real(veil.address(spot).account, [spot]) == spot.account
 
 
+def test_a_number_in_a_name_is_known_again_wherever_it_stood() -> None:
+    veil, spot = Pseudonyms("key"), Address("signal", "shop-4915112345678", "", "+4917098765432")
+    for text, real in (("signal.shop-4915112345678", "signal.shop-4915112345678"), ("+49 170 98765432", spot.chat)):
+        told = veil.text(text, [spot])
+        assert not any(c.isdecimal() for c in told)
+        assert veil.real(told, [spot]) == real
+
+
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_any_id_is_hidden_and_found_again(platform: str, id: str) -> None:
     veil, spot = Pseudonyms("key"), Identity(platform, "a", id)

@@ -73,6 +73,9 @@ async def test_ids_that_nobody_needs_are_hidden_and_known_again(tmp_path: Path) 
         assert hidden.startswith("hidden-")
         assert await prompt.real(f"whatsapp:{hidden}", work.session) == f"whatsapp:{ann.identity.user}"
         assert await prompt.real(hidden, work.session) == await prompt.real(ann.identity.user, work.session)
+        home = work.context.partition("- Home of ")[2].partition("chat ")[2].split('"')[1]
+        assert home.startswith("hidden-")
+        assert await prompt.real(f"whatsapp:{home}", work.session) == "whatsapp:4915122222222"
 
 
 async def test_what_is_said_meanwhile_is_hidden_too(tmp_path: Path) -> None:

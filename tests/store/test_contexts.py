@@ -16,18 +16,19 @@ def compose(around: Surroundings) -> tuple[Voices, str]:
     return Voices.ONE, " ".join(lane.address.chat for lane in around.lanes)
 
 
-async def told(world: World, run: Run, summary: str = "") -> Context:
-    context = await world.store.driver.read(contexts.current, run.held.session)
-    if context is not None and contexts.holds(context, run.turns[-1], summary):
+async def told(world: World, run: Run, summary: str = "", redaction: str = "none") -> Context:
+    driver, asked = world.store.driver, run.turns[-1]
+    context = await driver.read(contexts.current, run.held.session)
+    if context is not None and contexts.holds(context, asked, summary, redaction):
         return context
-    return await world.store.driver.write(contexts.renew, run.held, run.turns[-1], summary, compose, world.clock())
+    return await driver.write(contexts.renew, run.held, asked, summary, redaction, compose, world.clock())
 
 
-async def turn(world: World, chat: str, summary: str = "", by: str = "ann") -> Context:
+async def turn(world: World, chat: str, summary: str = "", by: str = "ann", redaction: str = "none") -> Context:
     """Somebody says something, and the agent is told where it is."""
     queued = await world.hear(by, "hello", public(chat, "t"), me="r")
     assert queued.run is not None
-    context = await told(world, queued.run, summary)
+    context = await told(world, queued.run, summary, redaction)
     await world.store.driver.write(turns.finish, queued.run.held, answer(queued.run, "hi"), world.clock())
     return context
 
@@ -75,6 +76,18 @@ async def test_it_is_rewritten_after_a_compaction(world: World) -> None:
     again = await turn(world, "g", summary="s/3")
     assert (again.section, again.summary) == (first.section, "s/3")
     assert await turn(world, "g", summary="s/3") == again
+    assert await world.count("contexts") == 2
+    # Taken back, it is as if it had never been, whatever has changed since.
+    await world.raw("update contexts set section = 'as it was' where summary = ''")
+    assert (await turn(world, "g")).section == "as it was"
+    assert (await turn(world, "g")).section == "as it was"
+
+
+async def test_it_is_rewritten_once_when_the_host_hides_ids_or_shows_them(world: World) -> None:
+    shown = await turn(world, "g")
+    hidden = await turn(world, "g", redaction="pseudonyms")
+    assert (shown.redaction, hidden.redaction) == ("none", "pseudonyms")
+    assert await turn(world, "g", redaction="pseudonyms") == hidden
     assert await world.count("contexts") == 2
 
 
@@ -127,3 +140,8 @@ async def test_whom_and_where_an_agent_may_name(world: World) -> None:
     spots = await world.store.driver.read(contexts.nameable, session)
     there = public("g", "t").address
     assert set(spots) == {home, there, Identity(there.platform, there.account, "bob")}
+    # What was said before a fork is part of it, and so is who said it.
+    bob = await world.person("bob")
+    fork = await world.fork(await world.dm(bob), session, bob)
+    spots = await world.store.driver.read(contexts.nameable, fork)
+    assert {there, Identity(there.platform, there.account, "bob")} < set(spots)

@@ -13,7 +13,7 @@ from segue.core.lanes import Kind, Place
 from segue.core.messages import Notice, ToolResult
 from segue.core.values import SessionId
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
+from segue.runtime.settings import AccountSettings, GatewaySettings, Redaction, Streams
 from segue.testing import HandClock, ScriptedAgent, WhatsApp
 from segue.testing.agents import Step, Uses, said
 from segue.testing.chats import Someone
@@ -45,7 +45,9 @@ class House:
         self.group = self.platform.group("Team")
 
     @asynccontextmanager
-    async def gateway(self, agent: Agent, replicas: int = 1) -> AsyncIterator[Gateway]:
+    async def gateway(
+        self, agent: Agent, replicas: int = 1, redaction: Redaction = Redaction.NONE
+    ) -> AsyncIterator[Gateway]:
         """Gateways until the block ends."""
         home = Place(self.group.address, Kind.GROUP, "Team")
         account = AccountSettings(public=True, streams=Streams.WHOLE, home=home)
@@ -55,6 +57,7 @@ class House:
             poll=0.02,
             grace=0.1,
             data=str(self.folder),
+            redaction=redaction,
         )
         async with AsyncExitStack() as stack:
             gateways = []
@@ -138,6 +141,38 @@ async def test_an_agent_schedules_lists_and_cancels(house: House) -> None:
     assert results["5"].failed
     assert results["6"].failed
     assert "is not a time" in results["6"].content
+
+
+async def test_an_agent_that_is_told_no_ids_names_places_by_what_stands_for_them(house: House) -> None:
+    def script(work: Work) -> Iterable[Step]:
+        if asked_for(work) == "later":
+            home = work.context.partition("- Home of ")[2].partition("chat ")[2].split('"')[1]
+            to = f"{house.platform.name}:{home}"
+            yield Uses("1", "schedule", arguments={"task": "call mum", "when": "in 1h", "deliver": to})
+        elif asked_for(work) == "thanks":
+            yield Uses("2", "schedules_list", arguments={})
+            yield Uses("3", "sessions_history", arguments={"session": work.session})
+        yield f"re: {asked_for(work)}"
+
+    agent = ScriptedAgent(otherwise=script)
+    cem = house.platform.person("Cem +49 151 2345678")
+    told = []
+    async with house.gateway(agent, redaction=Redaction.PSEUDONYMS) as gateway:
+        for who, where in ((house.ann, house.dm), (cem, house.platform.dm(cem))):
+            for text in ("later", "thanks"):
+                who.says(text, where)
+                await where.reads(f"re: {text}")
+            path = await gateway.store.path(agent.works[-1].session)
+            told.append({part.id: part for entry in path for part in entry.parts if isinstance(part, ToolResult)})
+        house.clock.passes(HOUR)
+        await house.group.reads_some(1)
+    hosts, cems = told
+    name = f"{house.platform.name}.{house.platform.account}"
+    assert [listed["deliver"].partition("-")[0] for listed in hosts["2"].content["schedules"]] == [f"{name}:hidden"]
+    assert "no chat of yours" in cems["1"].content
+    assert [entry["by"] for entry in cems["3"].content["entries"]] == ["person", "agent"]
+    for id in (house.group.id, *house.ann.ids, *cem.ids, "2345678"):
+        assert id not in repr((agent.works, told))
 
 
 async def test_it_goes_to_a_file_to_a_home_or_to_a_chat(house: House) -> None:

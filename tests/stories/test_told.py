@@ -11,8 +11,10 @@ from segue.core.envelopes import read
 from segue.core.pseudonyms import Pseudonyms
 from segue.runtime.settings import Redaction
 from segue.store import contexts, settings
+from segue.testing.personas import Telegram, WhatsApp
 from tests.drills.gateways import ACCOUNT
 from tests.stories.conftest import Stage
+from tests.stories.moving_house import HERE, Street
 
 ANN = {"id": "u-ann", "name": "Ann"}
 OTHER_ANN = {"id": "u-other", "name": "Ann"}
@@ -137,6 +139,27 @@ async def test_a_session_resumed_elsewhere_is_told_of_both_places(stage: Stage, 
     assert {(e.id, e.name) for e in envelopes} == {("u-ann", "Ann")}
 
 
+async def test_a_handoff_rewrites_the_section_once_and_tells_of_the_new_place_alone(database: str) -> None:
+    street = Street(WhatsApp("one"), Telegram("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("/handoff two")
+        thread = await street.home.sees_thread()
+        await thread.reads(HERE.format(last="about cats"))
+        await street.dm.reads("This conversation goes on in telegram.two. /resume brings it back here.")
+        for text in ("and dogs?", "and birds?"):
+            await street.says(text, street.there, thread)
+    before, opening, *after = (work.context for work in street.agent.works)
+    places = [[line for line in told.splitlines() if "lace: " in line] for told in (before, opening)]
+    assert [len(told) for told in places] == [1, 1]
+    assert "a private chat" in places[0][0]
+    assert '"whatsapp.one"' in places[0][0]
+    assert "a thread" in places[1][0]
+    assert '"telegram.two"' in places[1][0]
+    assert after == [opening, opening]
+
+
 async def test_redacted_ids_and_numbers_reach_no_agent_and_every_chat(stage: Stage, wire: Wire) -> None:
     town, number = stage.town, "+4915112345678"
     ann = {"id": number, "name": f"Ann {number}"}
@@ -144,16 +167,23 @@ async def test_redacted_ids_and_numbers_reach_no_agent_and_every_chat(stage: Sta
     async with await open_store(stage.where) as store:
         host = await store.person(Identity("http", ACCOUNT, "host"))
         await store.set_home(Place(Address("signal", "main", "", "+4917098765432"), Kind.GROUP), host)
+    bob = {"id": "9f1c0ab2-6b1d-4a0e", "name": "9f1c0ab2-6b1d-4a0e"}
+    async with stage.gateway(wire=str(wire.file)):
+        await town.say(number, "m0", person=ann, text="I am m0", **place)
+        await town.hears(number, "I am m0")
+    assert number in wire.sections[0], "it was shown as long as the host let it be"
+    wire.file.unlink()
     async with stage.gateway(wire=str(wire.file), redaction=Redaction.PSEUDONYMS):
-        for n in range(2):
-            await town.say(number, f"m{n}", person=ann, text=f"I am m{n}", **place)
+        for n, person in enumerate((ann, bob), 1):
+            await town.say(number, f"m{n}", person=person, text=f"I am m{n}", **place)
             await town.hears(number, f"I am m{n}")
     sent = wire.file.read_text()
-    for digits in ("15112345678", "17098765432", "151 12345678"):
+    for digits in ("15112345678", "17098765432", "151 12345678", "9f1c0ab2"):
         assert digits not in sent
+    assert len(set(wire.sections)) == 1
     envelopes = [read(words) for words in wire.said("person")]
-    assert [e.text for e in envelopes] == ["I am m0", "I am m1"]
-    assert len({e.id for e in envelopes}) == 1
+    assert [e.text for e in envelopes] == ["I am m0", "I am m1", "I am m2"]
+    assert envelopes[0].id == envelopes[1].id != envelopes[2].id
     async with await open_store(stage.where) as store:
         secret = await store.driver.write(settings.once, "pseudonyms", "another")
         session = town.calls(number)[0]["session"]

@@ -90,7 +90,9 @@ class Pseudonyms:
         if _PREFIX not in said:
             return said
         spots = list(known)
-        meant = {self._account(spot): spot.account for spot in spots}
+        # A number that stood in a name or in an account's name goes by itself, whatever it is the id of.
+        told = [text for spot in spots for text in (spot.account, *ids_of(spot))]
+        meant = {self._of("", _digits(number)): number for text in told for number in _NUMBER.findall(text)}
         meant |= {self._of(spot.platform, id): id for spot in spots for id in ids_of(spot)}
         return _PSEUDONYM.sub(lambda found: meant.get(found[0], found[0]), said)
 

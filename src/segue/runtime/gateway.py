@@ -31,6 +31,7 @@ from segue.runtime.inviting import Invitation, Inviting
 from segue.runtime.metrics import Metrics
 from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
+from segue.runtime.prompt import Prompt
 from segue.runtime.replica import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS, Replica
 from segue.runtime.resets import Sweep
 from segue.runtime.schedules import Planner, Schedules
@@ -134,8 +135,8 @@ class Gateway:
 
     def _toolbox(self, ground: Ground, planner: Planner) -> Toolbox:
         """What agents may ask for."""
-        children, reading = Children(ground), Reading(ground.store)
-        scheduling = Scheduling(ground.store, planner, self._real, ground.clock, ground.ids)
+        children, reading = Children(ground), Reading(ground.store, self._prompt)
+        scheduling = Scheduling(ground.store, planner, self._prompt, ground.clock, ground.ids)
         return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers))
 
     async def __aenter__(self) -> Self:
@@ -285,8 +286,8 @@ class Gateway:
         if topic.startswith(SAID):
             self.watches.tell(SessionId(topic.removeprefix(SAID)), Changed())
 
-    async def _real(self, said: str, session: SessionId) -> str:
-        return await self._turns.prompt.real(said, session)
+    def _prompt(self) -> Prompt:
+        return self._turns.prompt
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

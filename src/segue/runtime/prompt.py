@@ -18,7 +18,7 @@ from segue.core.contracts import (
     Work,
 )
 from segue.core.envelopes import Voices, veiled
-from segue.core.lanes import Identity, Kind, Lane, Place
+from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.messages import Summary
 from segue.core.prompts import Abilities, Facts, section
 from segue.core.pseudonyms import NoVeil, Pseudonyms, Veil
@@ -53,7 +53,7 @@ class Prompt:
 
     async def work(self, run: Run, path: Sequence[Entry], asked: tuple[Draft, ...]) -> Work:
         """The turn as its agent gets it."""
-        veil = await self._veiling()
+        veil = await self.veil()
         seen = visible(path)
         context = await self._context(run, seen, asked, veil)
         if not isinstance(veil, NoVeil):
@@ -72,20 +72,30 @@ class Prompt:
 
     async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
         """What is said while a turn runs, as its agent gets it."""
-        veil = await self._veiling()
+        veil = await self.veil()
         return more if isinstance(veil, NoVeil) else tuple(veiled(draft, veil) for draft in more)
 
     async def real(self, said: str, session: SessionId) -> str:
         """What an agent said, with the ids that its pseudonyms stand for: those of whom and where it may name."""
-        veil = await self._veiling()
-        if not isinstance(veil, Pseudonyms):
-            return said
-        return veil.real(said, await self._store.read(contexts.nameable, session))
+        veil = await self.veil()
+        return veil.real(said, await self._nameable(session)) if isinstance(veil, Pseudonyms) else said
 
-    async def _veiling(self) -> Veil:
+    async def hidden(self, said: str, session: SessionId) -> str:
+        """The same the other way round: what the gateway has to say to an agent, without real ids."""
+        veil = await self.veil()
+        return veil.text(said, await self._nameable(session)) if isinstance(veil, Pseudonyms) else said
+
+    async def veil(self) -> Veil:
+        """What lies between the gateway and its agents."""
         if self._veil is None:
             self._veil = await self._make_veil()
         return self._veil
+
+    async def _nameable(self, session: SessionId) -> list[Identity | Address]:
+        """All that an agent was told of and may name: the host's settings tell of accounts and homes too."""
+        homes = [its.home.address for its in self._settings.accounts.values() if its.home]
+        accounts = [Address(platform, account) for platform, account in self._adapters]
+        return [*await self._store.read(contexts.nameable, session), *homes, *accounts]
 
     async def _make_veil(self) -> Veil:
         if self._settings.redaction is Redaction.NONE:
@@ -96,7 +106,7 @@ class Prompt:
     async def _context(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
         turn, summary = run.turns[-1], _summary(seen)
         context = self._known(run.held) or await self._store.read(contexts.current, run.held.session)
-        if context is None or not contexts.holds(context, turn, summary):
+        if context is None or not contexts.holds(context, turn, summary, self._settings.redaction):
             context = await self._renew(run, seen, asked, veil)
         self._told[run.held.session] = run.held.epoch, context
         if len(self._told) > _KEPT:
@@ -116,7 +126,8 @@ class Prompt:
             facts = self._facts(run, around, voices)
             return voices, section(facts, veil)
 
-        return await self._store.write(contexts.renew, run.held, turn, summary, compose, self._clock())
+        redaction = self._settings.redaction.value
+        return await self._store.write(contexts.renew, run.held, turn, summary, redaction, compose, self._clock())
 
     def _facts(self, run: Run, around: Surroundings, voices: Voices) -> Facts:
         turn, accounts = run.turns[-1], self._settings.accounts

@@ -2,7 +2,8 @@
 
 Law: a section holds for the lanes that it was written for and after the summary that it was written after. So it is
 rewritten when a turn comes from another lane, which is what a handoff and a resume elsewhere lead to, and after a
-compaction; never because somebody else speaks, a topic changed or a lane went away.
+compaction; never because somebody else speaks, a topic changed or a lane went away. A compaction that is taken back
+brings back what was told before it. Only the host can void a section otherwise, who hides ids or shows them again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from segue.core.contracts import Transaction
+from segue.core.contracts import Row, Transaction
 from segue.core.envelopes import Voices
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.values import Moment, SessionId, Value
@@ -27,6 +28,8 @@ class Context(Value, frozen=True):
     """The lanes that it knows of, by their keys."""
     summary: str
     """The summary that stood for what was said before; empty if there was none."""
+    redaction: str
+    """What was hidden in it."""
     voices: Voices
     section: str
 
@@ -46,33 +49,44 @@ Compose = Callable[[Surroundings], tuple[Voices, str]]
 def current(session: SessionId) -> Transaction[Context | None]:
     """What the agent was told last."""
     rows = yield q.context(session=session)
-    if not rows:
-        return None
-    known, summary, voices, section = rows[0]
-    return Context(msgspec.json.decode(known, type=tuple[str, ...]), summary, Voices(voices), section)
+    return _context(rows[0]) if rows else None
 
 
-def holds(context: Context | None, turn: Turn, summary: str) -> bool:
+def _context(row: Row) -> Context:
+    known, summary, redaction, voices, section = row
+    return Context(msgspec.json.decode(known, type=tuple[str, ...]), summary, redaction, Voices(voices), section)
+
+
+def holds(context: Context | None, turn: Turn, summary: str, redaction: str) -> bool:
     """Whether what the agent was told is still to be told, by all that can be seen without looking further."""
-    if context is None or context.summary != summary:
+    if context is None or (context.summary, context.redaction) != (summary, redaction):
         return False
     if turn.lane is not None:
         return turn.lane in context.lanes
     return not turn.route or any(Lane.parse(lane).address.key == turn.route for lane in context.lanes)
 
 
-def renew(held: Claim, turn: Turn, summary: str, compose: Compose, at: Moment) -> Transaction[Context]:
+def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compose, at: Moment) -> Transaction[Context]:
     """What the agent is told from now on; what it was told before if that still holds."""
     yield from turns.check(held)
     context = yield from current(held.session)
     around = yield from _with(turn, (yield from surroundings(held.session)))
-    if context is not None and context.summary == summary and (yield from _known(context, turn, around)):
-        return context
-    voices, section = compose(around)
-    keys = tuple(lane.key for lane in around.lanes)
-    written = msgspec.json.encode(keys).decode()
-    yield q.add_context(session=held.session, lanes=written, summary=summary, voices=voices, section=section, at=at)
-    return Context(keys, summary, voices, section)
+    rows = yield q.context_after(session=held.session, summary=summary, redaction=redaction)
+    told = _context(rows[0]) if rows else None
+    if told is None or not (yield from _known(told, turn, around)):
+        voices, section = compose(around)
+        told = Context(tuple(lane.key for lane in around.lanes), summary, redaction, voices, section)
+    if told != context:
+        yield q.add_context(
+            session=held.session,
+            lanes=msgspec.json.encode(told.lanes).decode(),
+            summary=summary,
+            redaction=redaction,
+            voices=told.voices,
+            section=told.section,
+            at=at,
+        )
+    return told
 
 
 def surroundings(session: SessionId) -> Transaction[Surroundings]:

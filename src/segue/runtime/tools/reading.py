@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from segue.core.envelopes import veiled
 from segue.core.transcripts import Entry, Session
 from segue.core.values import Value
 from segue.runtime.patience import Patient
+from segue.runtime.prompt import Prompt
 from segue.runtime.tools.children import Label
 from segue.runtime.tools.naming import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
@@ -33,8 +36,9 @@ class HistoryArguments(Value, frozen=True):
 class Reading:
     """Shows the sessions of a turn's person."""
 
-    def __init__(self, store: Patient) -> None:
+    def __init__(self, store: Patient, prompt: Callable[[], Prompt]) -> None:
         self._store = store
+        self._prompt = prompt
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -71,6 +75,7 @@ class Reading:
         named(asked.label, asked.session)
         session = await self._store.read(children.find, calling.asker, asked.label, asked.session)
         path = await self._store.read(transcripts.current_path, session)
+        veil = await self._prompt().veil()
         shown: list[dict[str, Any]] = []
         left = _CHARACTERS
         for entry in reversed(path[-_ENTRIES:]):
@@ -78,7 +83,7 @@ class Reading:
             if shown and left < 0:
                 break
             if entry.text:
-                shown.append(_entry(entry))
+                shown.append(_entry(veiled(entry, veil)))
         return {"session": session, "label": asked.label, "entries": shown[::-1], "earlier": len(path) - len(shown)}
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from msgspec import Meta
 
 from segue.core.contracts import Clock, Ids, Transaction
+from segue.core.lanes import Address
+from segue.core.pseudonyms import Veil
 from segue.core.schedules import Plan, shown
-from segue.core.values import Moment, SessionId, Value
+from segue.core.values import Moment, Value
+from segue.errors import Invalid
 from segue.runtime.patience import Patient
+from segue.runtime.prompt import Prompt
 from segue.runtime.schedules import ORIGIN, Planner
 from segue.runtime.tools.table import Calling, Offer
 from segue.store import routes, schedules, turns
 from segue.store.children import Asker
-from segue.store.schedules import Schedule
-
-Real = Callable[[str, SessionId], Awaitable[str]]
-"""What an agent said, with the ids that its pseudonyms stand for."""
+from segue.store.schedules import LOCAL, Schedule
 
 
 class ScheduleArguments(Value, frozen=True):
@@ -54,10 +55,10 @@ class CancelArguments(Value, frozen=True):
 class Scheduling:
     """Schedules work for a turn's person."""
 
-    def __init__(self, store: Patient, planner: Planner, real: Real, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Patient, planner: Planner, prompt: Callable[[], Prompt], clock: Clock, ids: Ids) -> None:
         self._store = store
         self._planner = planner
-        self._real = real
+        self._prompt = prompt
         self._clock = clock
         self._ids = ids
 
@@ -79,21 +80,29 @@ class Scheduling:
     async def schedule(self, calling: Calling, asked: ScheduleArguments) -> dict[str, Any]:
         """Schedule work."""
         # Looked for first: a time that was to come when this was asked first may have passed.
-        known = await self._store.read(schedules.known, calling.key)
-        if known is not None:
-            return _told(known)
-        at = self._clock()
-        plan = self._planner.plan(asked.when, at)
-        deliver = await self._real(asked.deliver, calling.asker.session)
-        made = await self._store.write(
-            self._make, calling.asker, calling.key, plan, asked.task, deliver, self._ids(), at
-        )
-        return _told(made)
+        made = await self._store.read(schedules.known, calling.key)
+        if made is None:
+            plan = self._planner.plan(asked.when, self._clock())
+            made = await self._order(calling, plan, asked)
+        return _told(made, await self._prompt().veil())
+
+    async def _order(self, calling: Calling, plan: Plan, asked: ScheduleArguments) -> Schedule:
+        """Make the work; what is wrong with it is told as the agent named it, not as it is known here."""
+        prompt, session = self._prompt(), calling.asker.session
+        deliver = await prompt.real(asked.deliver, session)
+        try:
+            return await self._store.write(
+                self._make, calling.asker, calling.key, plan, asked.task, deliver, self._ids(), self._clock()
+            )
+        except Invalid as wrong:
+            problem, fix = await prompt.hidden(wrong.problem, session), await prompt.hidden(wrong.fix, session)
+            raise Invalid(wrong.field, problem, fix) from wrong
 
     async def list(self, calling: Calling, _asked: ListArguments) -> dict[str, Any]:
         """List what is to come."""
         found = await self._store.read(schedules.owned, calling.asker.person)
-        return {"schedules": [_told(schedule) for schedule in found]}
+        veil = await self._prompt().veil()
+        return {"schedules": [_told(schedule, veil) for schedule in found]}
 
     async def cancel(self, calling: Calling, asked: CancelArguments) -> dict[str, Any]:
         """Cancel work."""
@@ -113,7 +122,15 @@ class Scheduling:
         return (yield from schedules.cancel(id, asker.person, at))
 
 
-def _told(schedule: Schedule) -> dict[str, Any]:
+def _told(schedule: Schedule, veil: Veil) -> dict[str, Any]:
     """What an agent is told of scheduled work."""
     when = shown(schedule.line, schedule.zone, schedule.due or schedule.since)
-    return {"id": schedule.id, "task": schedule.task, "when": when, "deliver": schedule.deliver}
+    return {"id": schedule.id, "task": schedule.task, "when": when, "deliver": _destination(schedule, veil)}
+
+
+def _destination(schedule: Schedule, veil: Veil) -> str:
+    """Where the answer goes, by the names that the agent knows."""
+    if schedule.deliver in (ORIGIN, LOCAL):
+        return schedule.deliver
+    there = veil.address(Address.parse(schedule.route))
+    return f"{there.platform}.{there.account}" + (f":{there.chat}" if ":" in schedule.deliver else "")

@@ -65,12 +65,14 @@ create table titles (
 create unique index titles_one_a_session on titles (session) where until is null;
 create unique index titles_exact on titles (owner, name, number) where until is null;
 
--- What an agent is told about where it talks: for these lanes, after this summary, hearing so many voices.
+-- What an agent is told about where it talks: for these lanes, after this summary, behind this redaction, hearing so many
+-- voices.
 create table contexts (
   id {serial},
   session {key} not null references sessions (id),
   lanes text not null,
   summary {key} not null,
+  redaction text not null,
   voices text not null check (voices in ('one', 'several', 'places')),
   section text not null,
   since {real} not null

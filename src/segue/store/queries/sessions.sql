@@ -63,12 +63,17 @@ select sessions from lists where lane = :lane and person = :person and kind = :k
 
 -- name: add_context
 -- What the agent is told about where it talks.
-insert into contexts (session, lanes, summary, voices, section, since)
-values (:session, :lanes, :summary, :voices, :section, :at);
+insert into contexts (session, lanes, summary, redaction, voices, section, since)
+values (:session, :lanes, :summary, :redaction, :voices, :section, :at);
 
 -- name: context
 -- What the agent is told now.
-select lanes, summary, voices, section from contexts where session = :session order by id desc limit 1;
+select lanes, summary, redaction, voices, section from contexts where session = :session order by id desc limit 1;
+
+-- name: context_after
+-- What the agent was told last after a summary, behind a redaction.
+select lanes, summary, redaction, voices, section from contexts
+where session = :session and summary = :summary and redaction = :redaction order by id desc limit 1;
 
 -- name: lanes_staying
 -- The lanes that speak to a session and will, the newest first: one that a handoff leaves isn't among them.
@@ -82,8 +87,13 @@ order by b.id desc;
 select a.kind, a.name, a.topic from lanes l join addresses a on a.key = l.address where l.key = :lane;
 
 -- name: sources
--- As whom and where people ever spoke to a session.
-select distinct identity, route from turns where session = :session and identity <> '';
+-- As whom and where people ever spoke to a session, or to one that it goes on from.
+with recursive line (id) as (
+  select id from sessions where id = :session
+  union
+  select s.parent from line join sessions s on s.id = line.id where s.parent is not null
+)
+select distinct t.identity, t.route from line join turns t on t.session = line.id where t.identity <> '';
 
 -- name: branches
 -- The sessions that were forked or spawned from one.
