@@ -175,6 +175,8 @@ class Outbox:
         # Half as long again as it has waited so far: attempts that ended with their process don't count.
         delay = seconds if seconds is not None else min(_LONGEST_WAIT, max(_SHORTEST_WAIT, waited / 2))
         delay *= random.uniform(1.0, 1.2)  # noqa: S311 -- spreads retries, keeps no secret
+        # Others wait behind it: whatever patience a platform asks for, it is tried when it is to be given up.
+        delay = min(delay, self._settings.give_up_after - waited + _SHORTEST_WAIT)
         await self._keep(deliveries.unsent, held, known, delay, str(error) or type(error).__name__)
         asyncio.get_running_loop().call_later(delay, self.wake.set)
         return "later" if known is Attempt.REFUSED else "unsure"
