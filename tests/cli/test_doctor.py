@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
-from segue.core.lanes import Address, Person
-from segue.store import arrivals, deliveries
+from segue.core.lanes import Address, Person, Place
+from segue.core.messages import Text
+from segue.core.moves import Renew
+from segue.core.turns import TurnKind
+from segue.store import arrivals, deliveries, turns
 from segue.store.store import Store
+from segue.store.turns import Ask, Finish, Outcome
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
 
@@ -116,6 +120,23 @@ def test_what_lies_about_is_told_with_the_reason(home: Home) -> None:
     assert letters[1].endswith(" (not JSON).")
     assert late[1].startswith("1 wait to be sent, the oldest since ")
     assert all(fix for _, _, fix in (dead, letters, late))
+
+
+def test_an_agent_that_fails_is_told_by_the_name_of_its_error(home: Home) -> None:
+    async def fail(store: Store, host: Person) -> None:
+        session, write = store.new_session_id(), store.driver.write
+        await store.move(Renew(await store.lane(Place(THERE), host), session), host)
+        await write(turns.ask, Ask(session, TurnKind.SENT, "call", (Text("hello"),), host.id), time.time())
+        [run] = await write(turns.claim, "r", 1)
+        done = Finish((1,), (), outcome=Outcome.FAILED, error="KeyRefused('sk-secret, hello')", kind=TurnKind.SENT)
+        await write(turns.finish, run.held, done, time.time())
+
+    home.do(fail)
+    [(about, says, fix)] = wrong(home)
+    assert about == "agent"
+    assert says.startswith("1 failed since it last answered, the last ")
+    assert says.endswith(" (KeyRefused).")
+    assert "api_key" in fix
 
 
 def test_a_server_that_does_not_answer_is_told(home: Home) -> None:

@@ -24,7 +24,7 @@ async def look(world: World) -> Tally:
 async def test_nothing_lies_about_in_a_new_database(world: World) -> None:
     checked = await check(world.where)
     assert (checked.version, checked.damage) == (checked.newest, "")
-    assert checked.tally == Tally(Pile(0), Pile(0), Pile(0), Pile(0), 0, 0)
+    assert checked.tally == Tally(Pile(0), Pile(0), Pile(0), Pile(0), Pile(0), 0, 0)
 
 
 async def test_dead_letters_are_counted(world: World) -> None:
@@ -50,6 +50,15 @@ async def test_turns_that_nobody_takes_are_counted(world: World) -> None:
     assert (await look(world)).idle.count == 0
     await world.raw("update sessions set due = 7 where id = $1", queued.session)
     assert (await look(world)).idle == Pile(1, 7.0)
+
+
+async def test_turns_that_failed_are_counted_until_one_is_answered(world: World) -> None:
+    first, second = await world.hear("ann", "one"), await world.hear("bob", "two")
+    failed = "update turns set outcome = 'failed', finished = 5, error = 'KeyError(1)' where session = $1"
+    await world.raw(failed, first.session)
+    assert (await look(world)).failed == Pile(1, 5.0, "KeyError(1)")
+    await world.raw("update turns set outcome = 'answered', finished = 6 where session = $1", second.session)
+    assert (await look(world)).failed.count == 0
 
 
 async def test_replicas_are_alive_or_gone(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -21,6 +22,8 @@ from segue.runtime.connections import Reach
 from segue.runtime.listening import is_served
 from segue.store.checks import Checked, Pile, Tally, check
 
+_NAME = re.compile(r"\w+")
+_AGENT = "If it is its key that was refused, put right api_key under [agent]; the log has each failure."
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -132,6 +135,7 @@ _FINE = {
     "arrivals": "all were understood",
     "deliveries": "none is late",
     "turns": "none waits for a gateway",
+    "agent": "no turn has failed since it last answered",
 }
 
 
@@ -140,10 +144,17 @@ def _tally(tally: Tally) -> Iterable[Finding]:
     yield _pile("arrivals", tally.letters, "couldn't be understood, the last", "See the letters table for what came.")
     yield _pile("deliveries", tally.late, "wait to be sent, the oldest since", "See whether `segue serve` runs.")
     yield _pile("turns", tally.idle, "wait for a gateway, the oldest since", "See whether `segue serve` runs.")
+    yield _pile("agent", _failed(tally.failed), "failed since it last answered, the last", _AGENT)
     if tally.gone and not tally.alive:
         yield Finding("replicas", State.NOTE, f"{tally.gone} died; the next one takes over what they held.")
     else:
         yield Finding("replicas", State.FINE, f"{tally.alive} alive" + (f", {tally.gone} gone" if tally.gone else ""))
+
+
+def _failed(pile: Pile) -> Pile:
+    """What failed, by the error's name: its words may quote what somebody said, or a key."""
+    named = _NAME.match(pile.why or "")
+    return Pile(pile.count, pile.at, named[0] if named else None)
 
 
 def _pile(about: str, pile: Pile, says: str, fix: str) -> Finding:

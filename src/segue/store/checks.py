@@ -37,6 +37,8 @@ class Tally(Value, frozen=True):
     late: Pile
     idle: Pile
     """Sessions with turns that nobody takes."""
+    failed: Pile
+    """Turns that failed since one was last answered."""
     alive: int
     gone: int
     """Replicas that are not alive and were not buried."""
@@ -69,8 +71,9 @@ def tally() -> Transaction[Tally]:
     [letters] = yield q.count_letters()
     [late] = yield q.count_late(seconds=LATE)
     [idle] = yield q.count_idle(seconds=LATE)
+    [failed] = yield q.count_failed()
     [(alive, gone)] = yield q.count_replicas()
-    return Tally(Pile(*dead), Pile(*letters), Pile(*late), Pile(*idle), alive, gone)
+    return Tally(Pile(*dead), Pile(*letters), Pile(*late), Pile(*idle), Pile(*failed), alive, gone)
 
 
 async def _check_file(path: Path) -> Checked:

@@ -17,6 +17,12 @@ from deliveries where sent is null and dead is null and streaming is null and ac
 -- Sessions with turns that nobody has taken for longer than this.
 select count(*), min(due) from sessions where holder is null and head < tail and due < {now} - :seconds;
 
+-- name: count_failed
+-- Turns that failed since one was last answered, when the newest of them ended, and why.
+select count(*), max(finished), (select error from turns where outcome = 'failed' order by finished desc limit 1)
+from turns where outcome = 'failed'
+  and finished > coalesce((select max(finished) from turns where outcome = 'answered'), 0);
+
 -- name: count_replicas
 -- Replicas that are alive, and those that are not and weren't buried.
 select coalesce(sum(case when expires >= {now} then 1 else 0 end), 0), coalesce(sum(case when expires < {now} then 1 else 0 end), 0)
