@@ -6,7 +6,7 @@ import hashlib
 import time
 from uuid import uuid4
 
-from segue.adapters.matrix.content import attached, edited, message
+from segue.adapters.matrix.content import attached, edited, mention, message
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
@@ -96,6 +96,10 @@ class Matrix:
     async def typing(self, address: Address) -> None:
         """Show that the agent writes."""
         await self._server.typing(await self._rooms.now(address.chat), _TYPING)
+
+    def mention(self, user: str) -> str:
+        """Somebody by their id."""
+        return mention(user)
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root; the thread is named after it."""

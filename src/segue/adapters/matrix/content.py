@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
+from urllib.parse import quote, unquote
 
 from segue.adapters.matrix.events import AUTOMATED
 from segue.adapters.matrix.homeserver import Json
@@ -13,6 +16,13 @@ _LARGEST = 56 * 1024
 """Bytes of a content: an event holds 64 KiB, and the homeserver adds its own."""
 _SHORT = 100
 _SHOWN = frozenset({"image", "audio", "video"})
+_LINK = "https://matrix.to/#/"
+_LINKED = re.compile(re.escape(f"]({_LINK}") + r"((?:@|%40)[^\s()]+)\)")
+
+
+def mention(user: str) -> str:
+    """What mentions somebody: a link to them, which clients show as their name."""
+    return f"[{user}]({_LINK}{quote(user, safe='@:')})"
 
 
 def message(text: str, thread: str = "", answers: str = "") -> Json:
@@ -26,7 +36,7 @@ def attached(file: File, where: str, thread: str = "") -> Json:
     """A file that is in the media store."""
     kind = file.media.partition("/")[0]
     shown = {"msgtype": f"m.{kind if kind in _SHOWN else 'file'}", "url": where, "filename": file.name}
-    return _marked(file.name) | shown | {"info": {"mimetype": file.media, "size": file.size}} | _inside(thread)
+    return _marked(file.name, ()) | shown | {"info": {"mimetype": file.media, "size": file.size}} | _inside(thread)
 
 
 def _inside(thread: str) -> Json:
@@ -40,19 +50,21 @@ def edited(event: str, text: str) -> Json:
     """A message that replaces another; clients that don't know edits show its beginning."""
     beginning = text if len(text) <= _SHORT else f"{text[:_SHORT]}…"
     return {
-        **_marked(f"* {beginning}"),
+        # Nobody is called again and again while a text grows.
+        **_marked(f"* {beginning}", ()),
         "m.new_content": _shown(text),
         "m.relates_to": {"rel_type": "m.replace", "event_id": event},
     }
 
 
-def _marked(text: str) -> Json:
+def _marked(text: str, mentioned: Sequence[str]) -> Json:
     # An empty list of mentions is a list: nobody is called, whatever names the text has in it.
-    return {"msgtype": "m.text", "body": text, "m.mentions": {}, AUTOMATED: True}
+    mentions = {"user_ids": list(mentioned)} if mentioned else {}
+    return {"msgtype": "m.text", "body": text, "m.mentions": mentions, AUTOMATED: True}
 
 
 def _shown(text: str) -> Json:
-    plain = _marked(text)
+    plain = _marked(text, tuple(dict.fromkeys(map(unquote, _LINKED.findall(text)))))
     shown = html(text)
     rich = plain | {"format": "org.matrix.custom.html", "formatted_body": shown}
     return rich if shown and len(json.dumps(rich, ensure_ascii=False).encode()) <= _LARGEST else plain
