@@ -259,4 +259,7 @@ async def test_a_gateway_that_is_killed_while_a_session_ends_ends_it_after_all_a
         await asyncio.to_thread(kill, other)
     assert town.calls("chat-0")[-1]["session"] != session
     assert saved(path) == 1
+    endings = [line for line in spy.read_text().splitlines() if "asked=(Draft(author=Author(role=<Role.GATEWAY" in line]
+    assert len({line.partition(", context=")[0] for line in endings}) == 1, "every try has the same key"
+    assert len(endings) == (2 if point is Point.TURN_ANSWERED else 1)
     assert len(town.texts("chat-0")) == 2
