@@ -181,6 +181,20 @@ async def test_in_a_group_it_answers_only_what_is_meant_for_it(tmp_path: Path) -
     assert group.replies == ["for you"]
 
 
+async def test_an_edit_of_what_was_meant_for_it_is_too_though_it_does_not_say_so_again(tmp_path: Path) -> None:
+    platform, pause = Telegram(), Pause()
+    ann, group, agent = platform.person("Ann"), platform.group(), ScriptedAgent([pause, "one"], "two")
+    async with running(tmp_path, platform, agent, mentions=Mentions.NEEDED):
+        ann.says("first", group, to=To.AGENT)
+        await pause.reached()
+        ann.edits(ann.says("teh", group, to=To.AGENT), "the")
+        ann.edits(ann.says("not for you", group), "nor is this")
+        await platform.settles()
+        pause.over()
+        await group.reads("two")
+    assert [said(work) for work in agent.works] == ["first", "the"]
+
+
 async def test_a_long_answer_comes_in_pieces_that_fit_each_as_soon_as_the_last_was_sent(tmp_path: Path) -> None:
     platform = Telegram()
     ann = platform.person("Ann")

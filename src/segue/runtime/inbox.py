@@ -120,7 +120,7 @@ class Inbox:
             command = parse(plain_text(arrival.parts))
             if isinstance(command, Command):
                 return (yield from self._run(Request(command, arrival, met, lane, verdict.standing, trace, at)))
-            if not (yield from self._meant(arrival, lane)):
+            if not (yield from self._meant(arrival, met, lane)):
                 return Handled("not for the agent")
             return (yield from self._quoted(arrival, met, lane, at))
 
@@ -139,10 +139,13 @@ class Inbox:
             return Instead(answer.ask, answer.kind, answer.session, lane=answer.lane)
         return Handled(answer.hint or (LOOK + answer.look if answer.look else "command"))
 
-    def _meant(self, arrival: Arrival, lane: Lane) -> Transaction[bool]:
+    def _meant(self, arrival: Arrival, met: Met, lane: Lane) -> Transaction[bool]:
         """Whether a message in a group is for the agent: it names or answers it, or is in a thread that it opened."""
         address = lane.address
         if arrival.place.kind is Kind.DM or self._account(lane).mentions is Mentions.OPTIONAL:
+            return True
+        if arrival.edits and (yield from arrivals.edits_words(arrival, lane, met.person)):
+            # What was meant for it stays so, though the new words don't say it again.
             return True
         return arrival.mentions_agent or bool(address.thread and (yield from places.opened(address)))
 
