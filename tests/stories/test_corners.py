@@ -74,6 +74,32 @@ async def test_a_number_that_no_list_has_shown_leads_nowhere(square: Square) -> 
         await square.says("/resume")
         for typed in ("/resume 2", "/resume 0", "/resume 99999999999999999999", "/sessions 1"):
             assert await square.says(typed) == Refusal.NOT_LISTED.value
+        # More digits than Python makes a number of.
+        for typed in ("/resume", "/sessions", "/sessions close", "/handoff"):
+            assert await square.says(f"{typed} {'9' * 5000}") == Refusal.NOT_LISTED.value
+        assert await square.says(f"/schedules cancel {'9' * 5000}") == Refusal.NO_SCHEDULE.value
+        # The list that was shown last had no lines.
+        await square.says("/sessions")
+        await square.says("/sessions close 1")
+        assert await square.says("/sessions") == "Nothing was said here yet."
+        assert await square.says("/sessions 1") == Refusal.NOT_LISTED.value
+
+
+@both
+async def test_what_is_refused_leaves_nothing_behind(square: Square) -> None:
+    async with square.open():
+        await square.says("about cats")
+        cats = await square.session()
+        assert (await square.says("/branch 2024")).startswith("title: it is only digits.")
+        assert len((await square.says("/resume")).splitlines()) == 2
+        await square.says("/new")
+        ann = await square.store.person(square.ann.identity)
+        await square.store.close_session(cats.id, ann)
+        assert await square.says("/undo") == Refusal.CLOSED.value
+        await square.store.reopen_session(cats.id, ann)
+        # The move is still there to be taken back.
+        assert await square.says("/undo") == "Took back the last move: renew. You are in an untitled session."
+        assert (await square.session()).id == cats.id
 
 
 @both

@@ -17,6 +17,7 @@ from segue.store import lanes, quotes, sessions, titles, transcripts
 from segue.store.persons import Met
 
 _SHORT = 60
+_DIGITS = 9
 
 
 class Request(Value, frozen=True):
@@ -121,6 +122,11 @@ def called(session: SessionId) -> Transaction[str]:
 def name(session: Session) -> str:
     """The same, of one that was read."""
     return f"“{session.title}”" if session.title else "an untitled session"
+
+
+def line_of(word: str) -> int:
+    """The line that a number names; one with more digits than any list has lines names none."""
+    return int(word) if len(word) <= _DIGITS else 0
 
 
 def short(text: str) -> str:

@@ -16,7 +16,7 @@ from segue.core.transcripts import Session
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.commands.agreeing import Agreeing
-from segue.runtime.commands.asking import Answer, Request, Table, bound, counted, name
+from segue.runtime.commands.asking import Answer, Request, Table, bound, counted, line_of, name
 from segue.runtime.destinations import Choice, Destinations, reader
 from segue.runtime.replica import HANDOFF
 from segue.store import handoffs, moves, places, questions, sessions, transcripts
@@ -48,7 +48,7 @@ class Handing:
             return (yield from self._offer(request))
         typed = request.rest
         if typed.isdecimal():
-            typed = yield from sessions.line(request.lane, request.met.person.id, _LISTED, int(typed))
+            typed = yield from sessions.line(request.lane, request.met.person.id, _LISTED, line_of(typed))
         origin = request.lane.address
         found = yield from self._destinations.find(parse(typed), request.met.person.id, request.standing, origin)
         if len(found) > 1:

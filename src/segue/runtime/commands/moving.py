@@ -9,7 +9,7 @@ from segue.core.titles import clean, parse
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
 from segue.runtime.commands.agreeing import Agreeing
-from segue.runtime.commands.asking import Answer, Request, Table, bound, called, name, own, short
+from segue.runtime.commands.asking import Answer, Request, Table, bound, called, line_of, name, own, short
 from segue.store import lanes, moves, sessions, titles, transcripts
 
 _LISTED = 10
@@ -42,7 +42,7 @@ class Moving:
             listed = yield from sessions.owned(person, _LISTED, None, 0.0)
             return (yield from self._list(request, listed, "resume", "You have no sessions yet."))
         if rest.isdecimal():
-            session = yield from sessions.line(lane, person, "resume", int(rest))
+            session = yield from sessions.line(lane, person, "resume", line_of(rest))
         elif found := (yield from titles.find(person, rest)):
             session = found
         else:
@@ -58,12 +58,12 @@ class Moving:
             yield from self._agreeing.move(request, Renew(lane, SessionId(self._ids())))
             return Answer(ask=(Text(rest),)) if rest else Answer("A new session.")
         if word.casefold() == "close" and rest.isdecimal():
-            session = yield from sessions.line(lane, person, "sessions", int(rest))
+            session = yield from sessions.line(lane, person, "sessions", line_of(rest))
             closed = yield from called(session)
             yield from moves.close(session, Actor(person), self._ids(), request.at, asked_in=lane)
             return Answer(f"Closed {closed}. /undo opens it again.")
         if word.isdecimal() and not rest:
-            session = yield from sessions.line(lane, person, "sessions", int(word))
+            session = yield from sessions.line(lane, person, "sessions", line_of(word))
             return (yield from self._back(request, session))
         if word:
             return Answer("Type /sessions, /sessions new [TEXT], /sessions N or /sessions close N.")
@@ -101,10 +101,10 @@ class Moving:
 
     def _list(self, request: Request, listed: list[Session], kind: str, nothing: str) -> Transaction[Answer]:
         """Show a numbered list and keep it, so that its numbers stay true."""
-        if not listed:
-            return Answer(nothing)
         ids = [session.id for session in listed]
         yield from sessions.keep_list(request.lane, request.met.person.id, kind, ids, request.at)
+        if not listed:
+            return Answer(nothing)
         current = yield from sessions.bound(request.lane)
         lines = []
         for number, session in enumerate(listed, 1):

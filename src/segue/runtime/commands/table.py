@@ -21,6 +21,7 @@ from segue.runtime.linking import Linking
 from segue.runtime.replica import HANDOFF, Replica
 from segue.runtime.schedules import Planner
 from segue.runtime.settings import GatewaySettings
+from segue.store.attempts import attempt
 
 
 class Commands:
@@ -56,12 +57,12 @@ class Commands:
         return [spec for spec in commands.SPECS if spec.name in self._table]
 
     def run(self, request: Request) -> Transaction[Answer]:
-        """Run a command that its person may run; a refusal is an answer."""
+        """Run a command that its person may run; a refusal is an answer, and changes nothing."""
         run = self._table.get(request.command.name)
         if run is None:
             return Answer(f"/{request.command.name} isn't there yet. /help lists what is.")
         try:
-            return (yield from run(request))
+            return (yield from attempt(run(request)))
         except (Refused, Invalid) as error:
             return Answer(str(error))
 

@@ -6,7 +6,7 @@ import re
 
 from segue.core.contracts import Ids, Transaction
 from segue.core.schedules import shown
-from segue.runtime.commands.asking import Answer, Request, Table, bound, short
+from segue.runtime.commands.asking import Answer, Request, Table, bound, line_of, short
 from segue.runtime.schedules import ORIGIN, Planner
 from segue.store import schedules
 from segue.store.schedules import LOCAL, Schedule
@@ -39,7 +39,7 @@ class Timing:
     def _schedules(self, request: Request) -> Transaction[Answer]:
         person, (word, _, rest) = request.met.person.id, request.rest.partition(" ")
         if word == "cancel" and rest.strip().isdecimal():
-            id = yield from schedules.on_line(request.lane, person, int(rest))
+            id = yield from schedules.on_line(request.lane, person, line_of(rest.strip()))
             gone = yield from schedules.cancel(id, person, request.at)
             return Answer(f"Cancelled: {short(gone.task)}")
         if word:
