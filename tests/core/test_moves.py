@@ -403,6 +403,12 @@ def test_a_move_goes_on_in_the_lanes_that_its_lanes_go_on_as(move: Move) -> None
             (Bind(HERE, TAX, Why.UNDO), Bind(THERE, TRIP, Why.UNDO)),
             id="every lane that it touched",
         ),
+        pytest.param(
+            (Made(GROUP, TAX, NEW),),
+            view(session(origin=GROUP), session(NEW), by=BOB, group=crowd(NEW, TAX, NEW)),
+            (Bind(GROUP, TAX, Why.UNDO),),
+            id="by anybody, to what was begun there",
+        ),
     ],
 )
 def test_what_taking_a_move_back_changes(made: tuple[Made, ...], view: View, changes: tuple[Change, ...]) -> None:
@@ -443,6 +449,12 @@ def test_what_taking_a_move_back_changes(made: tuple[Made, ...], view: View, cha
             view(MOVING, session(NEW), here=LaneView(NEW)),
             Refusal.HANDOFF_RUNNING,
             id="what was there is being handed off",
+        ),
+        pytest.param(
+            (Made(GROUP, TAX, NEW),),
+            view(session(), session(NEW), by=BOB, group=crowd(NEW, TAX, NEW)),
+            Refusal.NOT_FOUND,
+            id="what was there is another's and from elsewhere",
         ),
     ],
 )
@@ -604,7 +616,15 @@ def what_is_taken_back_leaves_every_lane_where_it_was(changes: tuple[Change, ...
         if not isinstance(change, Begin)
     )
     after = carried_out(changes, view)
-    if not made or any(step.before and after.sessions[step.before].closed for step in made):
+
+    def stays_away(step: Made) -> bool:
+        """Whether what was there may not come back, or not by whoever takes the move back."""
+        if step.before is None:
+            return False
+        found = after.sessions[step.before]
+        return found.closed or (found.owner != after.actor.person and found.origin != step.lane)
+
+    if not made or any(map(stays_away, made)):
         with pytest.raises(Refused):
             take_back(made, after)
     else:

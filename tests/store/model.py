@@ -158,6 +158,8 @@ class Model:
         for lane, before, after in record.made:
             if self.bound(lane) != after:
                 raise Says(Refusal.MOVED_SINCE)
+            if before:
+                self._readable(before, lane, by)
             if before and self.sessions[before].closed and self.sessions[before] is not closed:
                 raise Says(Refusal.CLOSED)
         if closed:

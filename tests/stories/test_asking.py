@@ -4,10 +4,11 @@ from segue.core.contracts import Usage
 from segue.core.destinations import spot
 from segue.core.exports import from_jsonl
 from segue.core.lanes import Kind, Rules, Sharing
+from segue.errors import Refusal
 from segue.runtime.settings import GatewaySettings
 from segue.store.arrivals import Settings
-from segue.testing import ScriptedAgent
-from tests.stories.square import Square, both, everywhere, quoting
+from segue.testing import Pause, ScriptedAgent, To
+from tests.stories.square import Square, both, everywhere, quoting, recalls
 
 TOGETHER = GatewaySettings(routing=Settings(Rules(groups=Sharing.TOGETHER)))
 
@@ -62,6 +63,27 @@ async def test_nobody_but_its_owner_brings_a_session_or_sees_it_listed(square: S
         assert "Diary" not in listed
         assert "Diary" in await square.says("/sessions", where=lobby)
         assert await square.says("/sessions 1", who=bob, where=lobby) == "Back in an untitled session."
+        his = await square.session(lobby)
+        # That it was here before is no reason: by taking back its owner's leave, nobody else brings it back either.
+        assert await square.says("/resume Diary", where=lobby) == "Back in “Diary”."
+        assert await square.says("/sessions 1", where=lobby) == "Back in an untitled session."
+        assert await square.says("/undo", who=bob, where=lobby) == Refusal.NOT_FOUND.value
+        assert (await square.session(lobby)).id == his.id
+        assert await square.says("/undo", where=lobby) == "Took back the last move: resume. You are in “Diary”."
+
+
+@both
+async def test_the_answer_to_a_question_passes_what_runs_and_waits(square: Square) -> None:
+    lobby, pause = square.platform.group("lobby"), Pause()
+    square.agent = ScriptedAgent("kept", [pause, "at last"], otherwise=recalls)
+    async with square.open(TOGETHER):
+        await private(square)
+        square.ann.says("take your time", lobby, to=To.AGENT)
+        await pause.reached()
+        assert "Everyone in lobby could read “Diary”" in await square.says("/resume Diary", where=lobby)
+        assert await square.says("/yes", where=lobby) == "Back in “Diary”."
+        pause.over()
+        assert (await square.hears(lobby, 3))[-1] == "at last\n\n(This is from the session before.)"
 
 
 @everywhere

@@ -388,7 +388,10 @@ class Made(Value, frozen=True):
 
 
 def take_back(made: tuple[Made, ...], view: View) -> tuple[Change, ...]:
-    """Undo a move: every lane that it touched goes back, if it still stands where the move left it."""
+    """Undo a move: every lane that it touched goes back, if it still stands where the move left it.
+
+    Whoever undoes it brings back what was there before, and may bring back no more than by a resume.
+    """
     if not made:
         raise Refused(Refusal.NOTHING_TO_UNDO)
     changes: list[Change] = []
@@ -398,7 +401,9 @@ def take_back(made: tuple[Made, ...], view: View) -> tuple[Change, ...]:
         _settled(step.lane, view)
         if step.before is None:
             changes.append(Unbind(step.lane, Why.UNDO))
-        elif view.sessions[step.before].closed:
+            continue
+        session = _readable(step.before, step.lane, view)
+        if session.closed:
             raise Refused(Refusal.CLOSED)
         elif view.sessions[step.before].moving:
             raise Refused(Refusal.HANDOFF_RUNNING)
