@@ -405,8 +405,7 @@ def take_back(made: tuple[Made, ...], view: View) -> tuple[Change, ...]:
         session = _readable(step.before, step.lane, view)
         if session.closed:
             raise Refused(Refusal.CLOSED)
-        elif view.sessions[step.before].moving:
+        if session.moving:
             raise Refused(Refusal.HANDOFF_RUNNING)
-        else:
-            changes.append(Bind(step.lane, step.before, Why.UNDO))
+        changes.append(Bind(step.lane, session.id, Why.UNDO))
     return tuple(changes)
