@@ -53,6 +53,9 @@ async def test_a_chat_has_as_many_sessions_at_once_as_the_host_lets_it(square: S
         await square.says("one")
         await square.says("/sessions new two")
         refused = "Too many sessions are open here. Close one with /sessions close N first."
+        # One in which nothing was said isn't listed, so it is in nobody's way.
+        await square.says("/sessions new")
+        await square.says("/sessions new")
         assert await square.says("/sessions new three") == refused
         assert await square.texts() == ["two", "You said: two"]
         await square.says("/sessions")

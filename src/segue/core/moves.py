@@ -126,7 +126,7 @@ class LaneView(Value, frozen=True):
     bound: SessionId | None = None
     audience: Audience = Audience.ONE
     live: int = 0
-    """How many open sessions were begun here."""
+    """How many open sessions were begun here, of those in which anything was said."""
     known: frozenset[SessionId] = frozenset()
     """Which of the move's sessions this lane has spoken to before."""
 

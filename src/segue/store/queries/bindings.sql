@@ -13,8 +13,10 @@ where l.key = :lane;
 select 1 from bindings where lane = :lane and session = :session limit 1;
 
 -- name: begun_here
--- How many open sessions began in a lane, counted no further than asked.
-select count(*) from (select 1 from sessions where origin = :lane and closed is null limit :most) as open_here;
+-- How many open sessions began in a lane and had anything said in them, counted no further than asked: an empty one is
+-- in no list, so nobody could close it.
+select count(*) from (select 1 from sessions where origin = :lane and closed is null
+  and (tip is not null or length > 0 or tail > 0) limit :most) as open_here;
 
 -- name: add_move
 -- The record of a move.
