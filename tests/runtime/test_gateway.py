@@ -9,7 +9,8 @@ import pytest
 from segue import Invalid, Role, open_store
 from segue.core.contracts import Accepted, Agent, Letter
 from segue.core.lanes import Address, Identity, Place
-from segue.core.messages import Arrival, Delivery, Speaker, Text
+from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
+from segue.core.moves import Consent, Resume
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
@@ -117,7 +118,7 @@ async def test_steer_that_comes_too_late_is_a_turn_of_its_own(tmp_path: Path) ->
     ann, agent = platform.person("Ann"), SteeredAgent([pause, "left"], "right")
     agent.takes_more = False
     dm = platform.dm(ann)
-    async with running(tmp_path, platform, agent, Busy.STEER):
+    async with running(tmp_path, platform, agent, Busy.STEER) as gateway:
         ann.says("go left", dm)
         await pause.reached()
         ann.says("then right", dm)
@@ -127,7 +128,28 @@ async def test_steer_that_comes_too_late_is_a_turn_of_its_own(tmp_path: Path) ->
     assert [said(work) for work in agent.works] == ["go left", "then right"]
 
 
+        session = (await gateway.store.sessions(await gateway.store.person(ann.identity)))[0]
+        texts = [entry.text for entry in await gateway.store.path(session.id) if entry.text]
 async def test_an_edit_of_what_still_waits_replaces_it(tmp_path: Path) -> None:
+    assert texts == ["go left", "then right", "left, then right"]
+
+
+@pytest.mark.parametrize("busy", [Busy.STEER, Busy.INTERRUPT])
+async def test_what_another_says_meanwhile_neither_steers_nor_interrupts(tmp_path: Path, busy: Busy) -> None:
+    platform, pause = Telegram(), Pause()
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    agent = SteeredAgent([pause, "left"], "right")
+    thread = ann.opens_thread("Talk", platform.group())
+    async with running(tmp_path, platform, agent, busy):
+        ann.says("go left", thread, to=To.AGENT)
+        await pause.reached()
+        for text in ("no, right", "I mean it"):
+            bob.says(text, thread, to=To.AGENT)
+            await platform.settles()
+        pause.over()
+        await thread.reads("right")
+    assert thread.replies == ["left", "right"]
+    assert agent.steered == []
     platform, pause = Telegram(), Pause()
     ann, agent = platform.person("Ann"), ScriptedAgent([pause, "one"], "two")
     dm = platform.dm(ann)
@@ -145,6 +167,43 @@ async def test_an_edit_of_what_still_waits_replaces_it(tmp_path: Path) -> None:
 
 async def test_a_gateway_that_stops_hands_its_running_turn_over(tmp_path: Path) -> None:
     platform, pause = WhatsApp(), Pause()
+async def test_what_one_says_in_another_place_is_answered_there_and_steers_nothing(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), SteeredAgent("hello", [pause, "left, left"], "right")
+    dm, lobby = platform.dm(ann), platform.group()
+    async with running(tmp_path, platform, agent, Busy.STEER) as gateway:
+        ann.says("hi", dm)
+        await dm.reads("hello")
+        store, person = gateway.store, await gateway.store.person(ann.identity)
+        session = (await store.sessions(person))[0]
+        await store.move(Resume(await store.lane(lobby.place, person), session.id, consent=Consent.GIVEN), person)
+        ann.says("go left", dm)
+        await pause.reached()
+        ann.says("then right", lobby, to=To.AGENT)
+        ann.says("and left again", dm)
+        assert [plain_text(draft.parts) for draft in await agent.told()] == ["and left again"]
+        pause.over()
+        await lobby.reads("right")
+    assert (dm.replies, lobby.replies) == (["hello", "left, left"], ["right"])
+
+
+async def test_what_nobody_said_isnt_interrupted(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), ScriptedAgent("hello", [pause, "they greeted"], "right way")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent, Busy.INTERRUPT):
+        ann.says("hi", dm)
+        await dm.reads("hello")
+        ann.says("/compress", dm)
+        await pause.reached()
+        for text in ("which way?", "quick"):
+            ann.says(text, dm)
+            await platform.settles()
+        pause.over()
+        await dm.reads("right way")
+    assert dm.replies[1].startswith("A summary stands for 2 messages now.")
+
+
     ann = platform.person("Ann")
     dm = platform.dm(ann)
     async with running(tmp_path, platform, ScriptedAgent([pause])):

@@ -54,6 +54,8 @@ FAILED = (
 )
 NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
+_SPOKEN = frozenset({TurnKind.ARRIVAL, TurnKind.RETRY})
+"""Turns that somebody's words are the start of; no other is theirs to steer or to interrupt."""
 _LONGEST_BACKOFF = 30.0
 _MOMENT = 0.1
 
@@ -345,14 +347,19 @@ class Turns:
 
     async def _meanwhile(self, live: Running) -> None:
         """The speaker said more while their turn runs: steer it, or end it."""
-        speaker = live.run.turns[0].person
+        first = live.run.turns[0]
+        if first.kind not in _SPOKEN:
+            return
         waiting = await self._store.read(turns.waiting, live.run.held.session, 100)
         known = {turn.seq for turn in (*live.run.turns, *live.taken_in)}
-        more = [t for t in waiting if t.seq not in known and t.person == speaker and t.kind is TurnKind.ARRIVAL]
-        if not more:
-            return
+        more = [t for t in waiting if t.seq not in known and t.person == first.person and t.kind is TurnKind.ARRIVAL]
         if self._settings.busy is Busy.INTERRUPT:
-            live.stop()
+            if more:
+                live.stop()
+            return
+        # An answer goes where it was asked for: what was said in another place is answered there.
+        more = [turn for turn in more if turn.lane == first.lane]
+        if not more:
             return
         drafts = await self.prompt.heard(tuple(draft_of(turn) for turn in more))
         if isinstance(self._agent, Steers) and live.work and await self._agent.steer(live.work, drafts):
