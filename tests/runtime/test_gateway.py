@@ -71,6 +71,24 @@ async def test_stop_ends_ones_own_turn_and_keeps_what_was_said(tmp_path: Path) -
     assert texts[1:4] == [(Role.PERSON, "go on"), (Role.AGENT, "half of it"), (Role.GATEWAY, "(Stopped.)")]
 
 
+async def test_stop_ends_ones_own_turn_also_in_a_session_that_one_has_left(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    agent = ScriptedAgent(["half of it", pause, " and the rest"], "next")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent):
+        ann.says("go on", dm)
+        await pause.reached()
+        ann.says("/new", dm)
+        bob.says("/new", platform.dm(bob))
+        bob.says("/stop", platform.dm(bob))
+        await platform.dm(bob).reads("Nothing of yours is running.")
+        ann.says("/stop", dm)
+        await dm.reads("half of it\n\n(Stopped.)\n\n(This is from the session before.)")
+        ann.says("/stop", dm)
+        await dm.reads("Nothing of yours is running.")
+
+
 async def test_nobody_stops_anothers_turn(tmp_path: Path) -> None:
     platform, pause = Telegram(), Pause()
     ann, bob = platform.person("Ann"), platform.person("Bob")

@@ -148,3 +148,23 @@ async def test_a_reply_that_comes_after_a_resume_goes_where_it_was_asked_and_say
         assert (await square.hears(square.dm, 4))[-1] == "purr\n\n(This is from “Cats”.)"
         assert await square.texts(cats) == ["about cats", "meow", "do they purr?", "purr"]
         assert await square.says("about dogs") == "You said: about dogs"
+
+
+@both
+async def test_what_segue_itself_says_of_a_session_that_was_left_names_it_too(square: Square) -> None:
+    pause = Pause()
+    square.agent = ScriptedAgent("meow", [pause, "they talked of cats"], otherwise=recalls)
+    async with square.open():
+        await square.says("about cats")
+        await square.says("/title Cats")
+        cats = await square.session()
+        square.ann.says("/compress", square.dm)
+        await pause.reached()
+        await square.says("/new")
+        pause.over()
+        said = (await square.hears(square.dm, 4))[-1]
+        assert said.startswith("A summary stands for 2 messages now.")
+        assert said.endswith("\n\n(This is from “Cats”.)")
+        # A summary stays in its session and adds no number.
+        assert await square.says("/resume Cats") == "Back in “Cats”."
+        assert (await square.session()).id == cats.id

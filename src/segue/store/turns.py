@@ -9,14 +9,14 @@ from itertools import takewhile
 import msgspec
 
 from segue.core.contracts import Row, SummedUp, Transaction, Usage
-from segue.core.lanes import Address, account_key
+from segue.core.lanes import Address, Lane, account_key
 from segue.core.messages import Parts, Summary, Text, decode_parts, encode_parts
 from segue.core.moves import Actor, Limits
 from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Fenced, Refusal, Refused
-from segue.store import moves, routes, titles, transcripts
+from segue.store import lanes, moves, routes, titles, transcripts
 from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
@@ -421,7 +421,7 @@ def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Momen
 
 def _marked(session: SessionId, replies: tuple[Reply, ...]) -> Transaction[tuple[Reply, ...]]:
     """The replies of a session that the place has left meanwhile: the last one says which session answered."""
-    if not replies or not replies[-1].entry:
+    if not replies:
         return replies
     title = yield from titles.of(session)
     mark = f"(This is from “{title}”.)" if title else "(This is from the session before.)"
@@ -480,6 +480,12 @@ def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
     """Ask for the end of a person's own running turn; returns whether one runs."""
     rows = yield q.stop_turns(session=session, person=person)
     return bool(rows)
+
+
+def left_running(lane: Lane, person: PersonId) -> Transaction[SessionId | None]:
+    """The session in which a person's turn runs that was asked for in a lane, though the lane has left it since."""
+    rows = yield q.left_running(lane=(yield from lanes.now(lane)).key, person=person)
+    return SessionId(rows[0][0]) if rows else None
 
 
 def stopped(session: SessionId) -> Transaction[bool]:

@@ -75,10 +75,14 @@ class Telling:
         return (yield from _queued(request, TurnKind.COMPRESS, request.rest))
 
     def _stop(self, request: Request) -> Transaction[Answer]:
-        session = yield from bound(request)
-        if not (yield from turns.stop(session.id, request.met.person.id)):
-            return Answer("Nothing of yours is running.")
-        return Answer(look=session.id)
+        person, session = request.met.person.id, (yield from bound(request)).id
+        if not (yield from turns.stop(session, person)):
+            # What was asked here may still run in a session that this place has left.
+            left = yield from turns.left_running(request.lane, person)
+            if left is None or not (yield from turns.stop(left, person)):
+                return Answer("Nothing of yours is running.")
+            session = left
+        return Answer(look=session)
 
 
 def _unasked(move: Last) -> Transaction[bool]:

@@ -106,6 +106,14 @@ update turns set stopped_by = :person
 where session = :session and person = :person and outcome is null and stopped_by is null
   and seq <= (select running from sessions where id = :session) returning seq;
 
+-- name: left_running
+-- The session in which somebody's turn runs that they asked for in a lane, whatever the lane speaks to by now.
+select s.id from (select distinct session from bindings where lane = :lane) as b
+join sessions s on s.id = b.session
+join turns t on t.session = s.id and t.seq > s.head and t.seq <= s.running
+where t.lane = :lane and t.person = :person and t.outcome is null and t.stopped_by is null
+order by t.accepted desc limit 1;
+
 -- name: stopped_by
 -- Who wants a running turn to end.
 select stopped_by from turns where session = :session and outcome is null and stopped_by is not null limit 1;
