@@ -267,3 +267,23 @@ async def test_nobody_goes_back_in_anothers_conversation_from_a_thread(square: S
         # What another was told is no message of one's own conversation.
         assert await square.says("/rewind", who=bob, where=thread) == Refusal.NO_SUCH_MESSAGE.value
         assert await square.says("/why", who=bob, where=thread) == Refusal.NO_SUCH_MESSAGE.value
+
+
+@both
+async def test_nobody_goes_back_to_what_another_was_told_or_to_another_session(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    async with square.open():
+        await square.says("ants", where=lobby)
+        await square.says("/help", where=lobby)
+        told, unknown = square.message("You said: ants", lobby), square.message("/help", lobby)
+        # Whether one has a session there or not, what another was told reads like what nobody knows.
+        for _ in range(2):
+            for message in (told, unknown):
+                assert await square.says("/rewind", message, bob, lobby) == Refusal.NO_SUCH_MESSAGE.value
+            await square.says("bees", who=bob, where=lobby)
+        before = await square.session(lobby, square.ann.identity)
+        await square.says("/new", where=lobby)
+        await square.says("cats", where=lobby)
+        assert await square.says("/rewind", told, where=lobby) == Refusal.NO_SUCH_MESSAGE.value
+        assert await square.texts(before) == ["ants", "You said: ants"]
+        assert await square.texts(await square.session(lobby, square.ann.identity)) == ["cats", "You said: cats"]

@@ -167,6 +167,26 @@ async def test_a_summary_stands_for_what_was_said_and_nobody_is_sent_it(square: 
         assert await square.texts() == ["about cats", "You said: about cats"]
     asked = square.works[2]
     assert plain_text(asked.asked[0].parts) == request_to_sum_up("the cats")
+@both
+async def test_rewind_goes_back_to_a_message_that_was_asked_again(square: Square) -> None:
+    square.agent = ScriptedAgent("blue", "green", "red", "yellow", otherwise=recalls)
+    async with square.open():
+        await square.says("a colour?")
+        await square.says("another?")
+        await square.says("/retry")
+        await square.says("/retry")
+        assert "Went back" in await square.says("/rewind", square.message("another?"))
+        assert await square.texts() == ["a colour?", "blue", "another?"]
+        assert "Went back" in await square.says("/rewind", square.message("a colour?"))
+        assert await square.texts() == ["a colour?"]
+        # What was taken back isn't what was asked again in its place.
+        await square.says("a shape?")
+        await square.says("/retry")
+        gone = await square.says("/rewind", square.message("another?"))
+        assert gone == "That message isn't part of what was said here. Reply to one that is."
+        assert await square.texts() == ["a colour?", "a shape?", "You said: a shape?"]
+
+
 
 
 class Forgetful(ScriptedAgent):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from segue.core.contracts import Transaction
+from collections.abc import Sequence
+
+from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.transcripts import Tip
 from segue.core.values import PersonId, SessionId
@@ -20,9 +22,17 @@ def entry(address: Address, message: str) -> Transaction[Tip | None]:
         return None
     session, seq, answered, _, _ = rows[0]
     asked = yield q.turns_within(session=session, turn=answered)
-    entries = yield q.asked_in(session=session, turn=answered)
+    entries = yield from _last_asked((yield q.asked_in(session=session, turn=answered)), SessionId(session))
     at = [turn for (turn,) in asked].index(seq) if (seq,) in map(tuple, asked) else len(entries)
     return Tip(SessionId(session), entries[at][0]) if at < len(entries) else None
+
+
+def _last_asked(entries: Sequence[Row], session: SessionId) -> Transaction[Sequence[Row]]:
+    """The same entries, or those as which they were asked again: a retry leaves the first ones behind."""
+    if not entries:
+        return entries
+    again = yield q.asked_again(session=session, n=entries[0][0])
+    return (yield q.asked_in(session=session, turn=again[0][0])) if again else entries
 
 
 def session(lane: Lane, message: str, person: PersonId) -> Transaction[SessionId | None]:

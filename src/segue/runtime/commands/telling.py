@@ -58,18 +58,16 @@ class Telling:
                 "Reply with /rewind to the message that you want to go back to, or take back some by /undo N."
             )
         entry = yield from quotes.entry(to.address, to.message)
-        if entry is None:
-            raise Refused(Refusal.NO_SUCH_MESSAGE)
-        words = f"{entry.session}/{entry.n}"
-        if to.lane == request.lane:
-            return (yield from _queued(request, TurnKind.REWIND, words))
         session = yield from sessions.bound(to.lane)
-        if session is None:
+        # Whoever has no session here learns nothing about what others said.
+        if entry is None or session is None:
             raise Refused(Refusal.NO_SUCH_MESSAGE)
-        # Who may was asked about the thread, which speaks to nobody yet.
-        own = session.owner == request.met.person.id or request.standing is Standing.HOST
-        authorize(request.standing if own else Standing.PARTICIPANT, Action.REWIND)
-        return Answer(ask=(Text(words),), kind=TurnKind.REWIND, session=session.id, lane=to.lane)
+        if to.lane != request.lane:
+            # Who may was asked about the thread, which speaks to nobody yet.
+            own = session.owner == request.met.person.id or request.standing is Standing.HOST
+            authorize(request.standing if own else Standing.PARTICIPANT, Action.REWIND)
+        words = Text(f"{entry.session}/{entry.n}")
+        return Answer(ask=(words,), kind=TurnKind.REWIND, session=session.id, lane=to.lane)
 
     def _compress(self, request: Request) -> Transaction[Answer]:
         return (yield from _queued(request, TurnKind.COMPRESS, request.rest))

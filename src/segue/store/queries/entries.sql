@@ -71,6 +71,15 @@ select turn, max(size) from usage where session = :session group by turn order b
 -- What people asked in a turn, as entries, in order.
 select n from entries where session = :session and turn = :turn and role = 'person' order by n;
 
+-- name: asked_again
+-- The last turn that asked again what somebody had asked in an entry: it follows the same one and says the same.
+select e.turn from entries e join entries f on f.session = e.session and f.n = :n
+join turns t on t.session = e.session and t.seq = e.turn
+where e.session = :session and e.n > f.n and t.kind = 'retry' and e.role = 'person' and e.person = f.person
+  and e.parent_session is not distinct from f.parent_session and e.parent is not distinct from f.parent
+  and e.parts = f.parts
+order by e.n desc limit 1;
+
 -- name: usage_of
 -- What a session cost, by model.
 select model, cast(sum(input) as bigint), cast(sum(output) as bigint), cast(sum(reasoning) as bigint),
