@@ -99,6 +99,24 @@ async def test_undo_waits_behind_what_runs_and_takes_the_reset_back_then(square:
 @both
 async def test_while_a_turn_runs_looking_acts_at_once_and_what_moves_the_tip_waits(square: Square) -> None:
     pause = Pause()
+@both
+async def test_what_was_said_with_a_move_is_newer_than_the_move_answered_or_not(square: Square) -> None:
+    pause = Pause()
+    square.agent = ScriptedAgent("meow", [pause, "woof"], otherwise=recalls)
+    async with square.open():
+        await square.says("about cats")
+        cats = await square.session()
+        square.ann.says("/new about dogs", square.dm)
+        await pause.reached()
+        square.ann.says("/undo", square.dm)
+        await square.platform.settles()
+        pause.over()
+        assert await square.hears(square.dm, 3) == ["meow", "woof", "Took back the last exchange."]
+        assert await square.texts() == []
+        await square.says("/undo")
+        assert (await square.session()).id == cats.id
+
+
     square.agent = ScriptedAgent("one", [pause, "two"], otherwise=recalls)
     async with square.open():
         await square.says("1")

@@ -41,7 +41,8 @@ class Telling:
         if not counted(request.rest):
             return Answer("Type /undo, or /undo N to take back the last N exchanges.")
         move = None if request.rest else (yield from moves.last_move(request.lane))
-        if move is None or (yield from _unasked(move)) or move.at < (yield from _last_said(request)):
+        # What came together with a move, such as the words of `/new TEXT`, came after it.
+        if move is None or (yield from _unasked(move)) or move.at <= (yield from _last_said(request)):
             return (yield from _queued(request, TurnKind.UNDO, request.rest))
         yield from moves.undo(move.id, Actor(request.met.person.id), self._limits, self._ids(), request.at)
         now = yield from sessions.bound(request.lane)
