@@ -41,8 +41,11 @@ async def test_undo_takes_back_the_newest_of_a_move_and_an_exchange_and_says_whi
 async def test_undo_leaves_a_thread_where_it_began(square: Square) -> None:
     async with square.open():
         await square.says("about cats")
+        await square.says("/title Cats")
         topic = square.ann.opens_thread("Kittens", square.dm)
         await square.says("about kittens", where=topic)
+        # Nobody named it: what forks by itself takes no title and no number.
+        assert (await square.session(topic)).title == ""
         assert await square.says("/undo", where=topic) == "Took back the last exchange."
         assert await square.texts(await square.session(topic)) == ["about cats", "You said: about cats"]
         assert await square.says("/undo", where=topic) == "Took back the last exchange."
@@ -97,9 +100,6 @@ async def test_undo_waits_behind_what_runs_and_takes_the_reset_back_then(square:
 
 
 @both
-async def test_while_a_turn_runs_looking_acts_at_once_and_what_moves_the_tip_waits(square: Square) -> None:
-    pause = Pause()
-@both
 async def test_what_was_said_with_a_move_is_newer_than_the_move_answered_or_not(square: Square) -> None:
     pause = Pause()
     square.agent = ScriptedAgent("meow", [pause, "woof"], otherwise=recalls)
@@ -117,6 +117,9 @@ async def test_what_was_said_with_a_move_is_newer_than_the_move_answered_or_not(
         assert (await square.session()).id == cats.id
 
 
+@both
+async def test_while_a_turn_runs_looking_acts_at_once_and_what_moves_the_tip_waits(square: Square) -> None:
+    pause = Pause()
     square.agent = ScriptedAgent("one", [pause, "two"], otherwise=recalls)
     async with square.open():
         await square.says("1")
@@ -164,6 +167,26 @@ async def test_rewind_goes_back_to_the_message_that_it_replies_to(square: Square
         assert await square.count() == before
 
 
+@both
+async def test_rewind_goes_back_to_a_message_that_was_asked_again(square: Square) -> None:
+    square.agent = ScriptedAgent("blue", "green", "red", "yellow", otherwise=recalls)
+    async with square.open():
+        await square.says("a colour?")
+        await square.says("another?")
+        await square.says("/retry")
+        await square.says("/retry")
+        assert "Went back" in await square.says("/rewind", square.message("another?"))
+        assert await square.texts() == ["a colour?", "blue", "another?"]
+        assert "Went back" in await square.says("/rewind", square.message("a colour?"))
+        assert await square.texts() == ["a colour?"]
+        # What was taken back isn't what was asked again in its place.
+        await square.says("a shape?")
+        await square.says("/retry")
+        gone = await square.says("/rewind", square.message("another?"))
+        assert gone == "That message isn't part of what was said here. Reply to one that is."
+        assert await square.texts() == ["a colour?", "a shape?", "You said: a shape?"]
+
+
 @everywhere
 async def test_a_summary_stands_for_what_was_said_and_nobody_is_sent_it(square: Square) -> None:
     async with square.open():
@@ -185,26 +208,6 @@ async def test_a_summary_stands_for_what_was_said_and_nobody_is_sent_it(square: 
         assert await square.texts() == ["about cats", "You said: about cats"]
     asked = square.works[2]
     assert plain_text(asked.asked[0].parts) == request_to_sum_up("the cats")
-@both
-async def test_rewind_goes_back_to_a_message_that_was_asked_again(square: Square) -> None:
-    square.agent = ScriptedAgent("blue", "green", "red", "yellow", otherwise=recalls)
-    async with square.open():
-        await square.says("a colour?")
-        await square.says("another?")
-        await square.says("/retry")
-        await square.says("/retry")
-        assert "Went back" in await square.says("/rewind", square.message("another?"))
-        assert await square.texts() == ["a colour?", "blue", "another?"]
-        assert "Went back" in await square.says("/rewind", square.message("a colour?"))
-        assert await square.texts() == ["a colour?"]
-        # What was taken back isn't what was asked again in its place.
-        await square.says("a shape?")
-        await square.says("/retry")
-        gone = await square.says("/rewind", square.message("another?"))
-        assert gone == "That message isn't part of what was said here. Reply to one that is."
-        assert await square.texts() == ["a colour?", "a shape?", "You said: a shape?"]
-
-
 
 
 class Forgetful(ScriptedAgent):
