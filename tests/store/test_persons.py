@@ -6,7 +6,7 @@ from segue.core.lanes import Identity, Person
 from segue.core.moves import Consent, Resume, Why
 from segue.core.values import PersonId
 from segue.errors import Invalid, Refusal, Refused
-from tests.store.world import World, public
+from tests.store.world import World, private, public
 
 
 async def test_an_identity_is_one_person_for_ever(world: World) -> None:
@@ -256,3 +256,17 @@ async def test_merged_sessions_resume_across_platforms(world: World) -> None:
     assert refused.value.why is Refusal.NOT_FOUND
     await world.store.link(ann, there)
     await world.store.move(Resume(lane, session), there)
+
+
+@pytest.mark.parametrize("first", ["ann", "bob"])
+async def test_no_private_chat_goes_on_in_a_session_that_turned_out_to_be_another_persons(
+    world: World, first: str
+) -> None:
+    second = {"ann": "bob", "bob": "ann"}[first]
+    one, two = [await world.hear(user, "hello", private(user)) for user in (first, second)]
+    merge = await world.store.link(one.met.person, two.met.person)
+    ann, bob = (one, two) if first == "ann" else (two, one)
+    await world.resume(bob.lane, ann.session, one.met.person)
+    await world.store.unlink(merge)
+    assert await world.store.bound(bob.lane) is None
+    assert await world.store.lanes_of(ann.session) == [ann.lane]

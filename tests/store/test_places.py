@@ -250,7 +250,13 @@ async def test_two_persons_in_one_chat_are_never_one_lane_when_apart(world: Worl
 
 async def test_the_people_at_an_address_are_those_who_spoke_there(world: World) -> None:
     ann = (await world.hear("ann", "hello", private("here"))).met.person
-    await world.hear("bob", "hello", private("there"))
-    here, nowhere = (Address("telegram", "bot", chat=chat) for chat in ("here", "nowhere"))
-    assert await world.store.driver.read(places.people, here) == {ann.id: ann.name}
-    assert await world.store.driver.read(places.people, nowhere) == {}
+    bob = (await world.hear("bob", "hello", private("there"))).met.person
+    here, there, nowhere = (Address("telegram", "bot", chat=chat) for chat in ("here", "there", "nowhere"))
+    read = world.store.driver.read
+    assert await read(places.people, here) == {ann.id: ann.name}
+    assert await read(places.people, nowhere) == {}
+    merge = await world.store.link(ann, bob)
+    assert (await read(places.people, there)).keys() == {ann.id}
+    await world.hear("bob", "taken for ann", private("there"))
+    await world.store.unlink(merge)
+    assert await read(places.people, there) == {bob.id: bob.name}

@@ -95,6 +95,11 @@ def link(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Mome
     return (yield from join(one, two, why, (yield from actors.now(by)), id, at))
 
 
+def linked_in(identity: Identity, address: Address) -> Transaction[None]:
+    """Somebody says by a code who they are, in a private chat that is theirs."""
+    yield q.set_linked_in(key=identity.key, address=address.key)
+
+
 def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     """A merge was wrong: what each of the two began is theirs again, and lanes that didn't move since go back."""
     yield from lanes.hold_merges()
@@ -120,9 +125,10 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
         if row[0] == step.after and (step.before is None or (yield from _resumable(step.before))):
             yield from moves.bind(step.lane, step.before, Why.UNDO, by, id, at)
     # Nobody goes on talking in a session that turned out to be somebody else's.
-    astray = yield q.lanes_astray(person=kept, owner=gone)
-    for (lane,) in astray:
-        yield from moves.bind(Lane.parse(lane), None, Why.UNDO, by, id, at)
+    for person, owner in ((kept, gone), (gone, kept)):
+        astray = yield q.lanes_astray(person=person, owner=owner)
+        for (lane,) in astray:
+            yield from moves.bind(Lane.parse(lane), None, Why.UNDO, by, id, at)
 
 
 def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Moment) -> Transaction[None]:

@@ -98,11 +98,7 @@ def _home(row: Row) -> Home:
 def people(address: Address) -> Transaction[dict[PersonId, str]]:
     """Who ever spoke at an address, with their names."""
     rows = yield q.people_at(address=address.key)
-    found: dict[PersonId, str] = {}
-    for (spoke,) in rows:
-        [row] = yield q.person(person=(yield from actors.now(spoke)))
-        found[row[0]] = row[1]
-    return found
+    return dict(map(tuple, rows))
 
 
 def _keys(address: Address, aliases: Sequence[str]) -> list[str]:

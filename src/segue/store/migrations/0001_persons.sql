@@ -12,12 +12,14 @@ create table heard (
   at {real} not null
 ) {clustered};
 
--- `person` is who it is now, `first` who it was before any merge, so that a merge can be undone.
+-- `person` is who it is now, `first` who it was before any merge, so that a merge can be undone. `linked_in` is the
+-- private chat in which somebody last asked for a code, or typed one, to say who they are.
 create table identities (
   key {key} primary key,
   person {key} not null references persons (id),
   first {key} not null references persons (id),
-  since {real} not null
+  since {real} not null,
+  linked_in {key}
 ) {clustered};
 create index identities_of_person on identities (person);
 

@@ -68,6 +68,7 @@ order by h.account;
 update aliases set address = :address where address = :old and alias <> :address;
 
 -- name: people_at
--- The people who ever spoke at an address.
-select distinct t.person from lanes l join bindings b on b.lane = l.key
-join turns t on t.session = b.session and t.route = l.address where l.address = :address and t.identity <> '';
+-- The people who ever spoke at an address, whoever they were taken for at the time.
+select distinct p.id, p.name from lanes l join bindings b on b.lane = l.key
+join turns t on t.session = b.session and t.route = l.address
+join identities i on i.key = t.identity join persons p on p.id = i.person where l.address = :address;

@@ -32,6 +32,10 @@ on conflict (key) do nothing returning key;
 -- A merge: all that was one person is the other now.
 update identities set person = :kept where person = :gone;
 
+-- name: set_linked_in
+-- Somebody asks for a code in a private chat, or types one there.
+update identities set linked_in = :address where key = :key;
+
 -- name: merged_into
 -- Whom a person was merged into.
 select kept from merges where gone = :person and until is null;
@@ -90,6 +94,10 @@ select key from identities where person = :person order by since, key;
 select key, address from lanes where person = :person order by key;
 
 -- name: lanes_astray
--- The lanes of a person that speak to a session of another.
-select b.lane from lanes l join bindings b on b.lane = l.key and b.until is null join sessions s on s.id = b.session
-where l.person = :person and s.owner = :owner order by b.lane;
+-- The lanes of a person that speak to a session of another: their share of an address, or a private chat they spoke in.
+select b.lane from sessions s join bindings b on b.session = s.id and b.until is null
+join lanes l on l.key = b.lane join addresses a on a.key = l.address
+where s.owner = :owner and (l.person = :person or (l.person = '' and a.kind = 'dm' and exists (
+  select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
+  join identities i on i.key = t.identity where h.lane = l.key and i.person = :person)))
+order by b.lane;
