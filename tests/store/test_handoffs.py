@@ -13,7 +13,7 @@ from segue.store import deliveries, handoffs, replicas, turns
 from segue.store.deliveries import Outgoing
 from segue.store.handoffs import Driven, Handoff
 from segue.store.turns import Finish, Outcome, Run
-from tests.store.world import World, answer, private
+from tests.store.world import World, answer, private, public
 
 PATIENCE = Patience()
 
@@ -147,6 +147,21 @@ async def test_a_driver_that_was_taken_for_dead_opens_nothing(house: House) -> N
     assert await house.world.store.driver.write(handoffs.claim, "h", "other", PATIENCE, house.world.clock()) is None
 
 
+async def test_who_doesnt_know_whether_they_took_a_step_takes_it_again(house: House) -> None:
+    await house.request()
+    read = house.world.store.driver.read
+    lost = await house.claim()
+    assert [id for id, _ in await read(handoffs.unclaimed, "me")] == ["h"]
+    assert await read(handoffs.unclaimed, "somebody else") == []
+    driven = await house.claim()
+    with pytest.raises(Fenced):
+        await house.open(lost)
+    lane = await house.open(driven)
+    assert await house.open(driven) == lane
+    assert await house.bound() == (house.session, house.session)
+    assert await house.world.count("turns where kind = 'opening'") == 1
+
+
 async def test_an_opening_turn_whose_handoff_ended_writes_nothing(house: House) -> None:
     await house.request()
     await house.open(await house.claim())
@@ -192,6 +207,81 @@ async def test_while_it_is_under_way_messages_wait_and_nothing_moves(house: Hous
     await house.sent(await house.outgoing())
     [run] = await world.store.driver.write(turns.claim, "me", 10)
     assert [(turn.seq, turn.route) for turn in run.turns] == [(queued.turn, house.laptop.address.key)]
+
+
+async def test_it_is_done_when_all_of_its_messages_were_sent(house: House) -> None:
+    await house.request()
+    await house.open(await house.claim())
+    run = await house.opening()
+    await house.finish(run, answer(run, "here", "I am"))
+    first = await house.outgoing()
+    await house.sent(first)
+    assert await house.state() is State.CLAIMED
+    assert await house.bound() == (house.session, house.session)
+    last = await house.outgoing()
+    assert (first.delivery.text, last.delivery.text) == ("here", "I am")
+    await house.sent(last)
+    assert await house.state() is State.DONE
+
+
+async def test_what_the_origin_speaks_to_no_more_goes_nowhere(house: House) -> None:
+    world = house.world
+    write, bob = world.store.driver.write, await world.person("bob")
+    theirs = await world.group(bob)
+    session = await world.renew(theirs, bob, "dogs")
+    there = private("with bob")
+    await write(handoffs.request, "h", session, theirs, there, bob.id, PATIENCE, world.clock())
+    driven = await house.claim()
+    world.clock.passes(10)
+    last_used = await world.renew(await world.group(house.ann), house.ann, "birds")
+    await world.store.link(house.ann, bob)
+    with pytest.raises(Refused) as refused:
+        await house.open(driven, there)
+    assert refused.value.why is Refusal.MOVED_SINCE
+    await write(handoffs.fail, driven, "no", world.clock())
+    assert await world.store.lanes_of(session) == []
+    assert await world.store.lanes_of(last_used) == [await world.group(house.ann)]
+    [(text,)] = await world.raw("select text from deliveries")
+    assert text == "The handoff to telegram.bot failed: no."
+
+
+async def test_a_place_that_turns_out_to_speak_to_something_else_gets_nothing(house: House) -> None:
+    world = house.world
+    bob = await world.person("bob")
+    await house.request()
+    await house.open(await house.claim(), public())
+    run = await house.opening()
+    await house.finish(run, answer(run, "here"))
+    held = await house.outgoing()
+    world.clock.passes(10)
+    last_used = await world.renew(await world.group(bob), bob, "birds")
+    await world.store.link(house.ann, bob)
+    await house.sent(held)
+    assert await house.state() is State.FAILED
+    assert await world.store.lanes_of(house.session) == [house.laptop]
+    assert await world.store.lanes_of(last_used) == [await world.group(house.ann)]
+    assert [entry.text for entry in await world.store.path(house.session)] == ["cats", "cats!"]
+    told = dict(await world.raw("select address, text from deliveries where handoff is null order by id"))
+    assert told[public().address.key].startswith("This conversation didn't move here")
+    assert told[house.laptop.address.key].endswith("changed meanwhile. The conversation is still here.")
+
+
+async def test_what_turns_out_to_be_somebody_elses_doesnt_move_to_whoever_took_it_for_theirs(house: House) -> None:
+    world = house.world
+    write, bob = world.store.driver.write, await world.person("bob")
+    theirs = await world.dm(bob, "with bob")
+    session = await world.renew(theirs, bob, "dogs")
+    merge = await world.store.link(house.ann, bob)
+    await write(handoffs.request, "h", session, theirs, private("phone"), house.ann.id, PATIENCE, world.clock())
+    await house.open(await house.claim())
+    run = await house.opening()
+    await house.finish(run, answer(run, "here"))
+    held = await house.outgoing()
+    await world.store.unlink(merge)
+    await house.sent(held)
+    assert await house.state() is State.FAILED
+    assert await world.store.lanes_of(session) == [theirs]
+    assert (await house.bound())[1] == house.former
 
 
 async def test_a_home_that_is_taken_by_another_handoff_is_left_alone(house: House) -> None:

@@ -1,9 +1,9 @@
 """What the stories of handoffs stand on: two platforms, a gateway between them, and an agent that recalls."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
-from segue.core.contracts import Work
+from segue.core.contracts import Driver, Work
 from segue.core.handoffs import Patience
 from segue.core.lanes import Identity, Lane
 from segue.core.messages import PLACEHOLDER, Aside, plain_text
@@ -13,7 +13,7 @@ from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
 from segue.store import handoffs
 from segue.store.arrivals import Settings
 from segue.store.handoffs import Handoff
-from segue.store.opening import open_store
+from segue.store.opening import open_driver
 from segue.store.store import Store
 from segue.testing.agents import ScriptedAgent, Step
 from segue.testing.chats import Chat, Someone
@@ -47,6 +47,9 @@ class Street:
         self.home: Chat | None = None
         self.hosts: tuple[Identity, ...] = (self.ann.identity, self.there.identity)
         self.patience = Patience()
+        self.poll = 0.05
+        self.through: Callable[[Driver], Driver] = lambda driver: driver
+        """What stands between the gateway and its database."""
         self.routing = Settings()
         self.store: Store
 
@@ -60,11 +63,11 @@ class Street:
             ),
         }
         settings = GatewaySettings(
-            routing=self.routing, hosts=self.hosts, accounts=accounts, handoff=self.patience, poll=0.05, grace=0.0
+            routing=self.routing, hosts=self.hosts, accounts=accounts, handoff=self.patience, poll=self.poll, grace=0.0
         )
         adapters = [self.origin.adapter(), self.destination.adapter()]
         async with (
-            await open_store(where) as self.store,
+            Store(self.through(await open_driver(where))) as self.store,
             Gateway(self.store, self.agent, adapters, settings) as gateway,
             self.origin.reaching(gateway.webhooks()),
             self.destination.reaching(gateway.webhooks()),

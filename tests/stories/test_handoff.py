@@ -1,19 +1,43 @@
 """A conversation moves to another place, live: it is there when its first message is, and else it never left."""
 
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 import pytest
 
+from segue.core.contracts import Driver, Transaction
 from segue.core.handoffs import Patience, State
-from segue.core.lanes import Identity, Kind, Lane
+from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.errors import OutcomeUnknown, Refusal
+from segue.store import handoffs
 from segue.testing.agents import Doom, Pause
 from segue.testing.faults import Call, Fault
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Slack, Telegram, WhatsApp
 from segue.testing.platform import Threads
 from tests.stories.moving_house import HERE, Street
 
+P = ParamSpec("P")
+T = TypeVar("T")
 CATS = HERE.format(last="about cats")
 THERE = "This conversation goes on in {}.two. /resume brings it back here."
 STAYS = "The conversation is still here."
 STAYED = "This conversation didn't move here: it goes on in whatsapp.one."
+
+
+class Unsure:
+    """A database that takes the first of each step of a handoff, and never says so."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self.read, self.hint, self.listen, self.close = driver.read, driver.hint, driver.listen, driver.close
+        self.taken: list[object] = []
+
+    async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        done = await self._driver.write(transaction, *args, **kwargs)
+        if transaction.__module__ == handoffs.__name__ and transaction not in self.taken:
+            self.taken.append(transaction)
+            raise OutcomeUnknown("The connection broke during the commit.")
+        return done
 
 
 @pytest.mark.parametrize("kind", [Kind.DM, Kind.GROUP])
@@ -45,6 +69,25 @@ async def test_a_conversation_goes_on_in_the_new_place(database: str, persona: t
         ]
         assert await street.bound(street.dm) is None
         assert (await street.last()).state is State.DONE
+
+
+async def test_whoever_never_hears_that_a_step_was_taken_still_gets_there(database: str) -> None:
+    street = Street(Slack("one"), Telegram("two"))
+    street.home = street.destination.dm(street.there)
+    unsure: list[Unsure] = []
+
+    def through(driver: Driver) -> Driver:
+        unsure.append(Unsure(driver))
+        return unsure[0]
+
+    street.through = through
+    async with street.opened(database):
+        await street.talks()
+        await street.says("/handoff two")
+        thread = await street.home.sees_thread()
+        await thread.reads(CATS)
+        await street.dm.reads(THERE.format("telegram"))
+        assert {handoffs.claim, handoffs.open_in, handoffs.finish, handoffs.sent} <= set(unsure[0].taken)
 
 
 async def test_whoever_takes_it_back_takes_both_sides_back(database: str) -> None:
@@ -79,6 +122,21 @@ async def test_where_a_thread_is_refused_the_place_itself_will_do(database: str)
         assert lane == Lane(street.home.address, (await street.store.person(street.there.identity)).id)
         assert await street.says("and dogs?", street.there, street.home) == "You said: and dogs?"
         assert await street.store.lanes_of(session.id) == [lane]
+
+
+async def test_where_a_thread_is_refused_nobody_unknown_is_let_into_a_group(database: str) -> None:
+    street = Street(Slack("one"), Telegram("two"))
+    street.home = street.destination.group("lobby")
+    street.hosts = (street.ann.identity,)
+    street.destination.misbehaves(Fault.REFUSES, Call.OPEN_THREAD)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("/handoff two")
+        told = (await street.dm.reads_some(4))[3]
+        assert told.startswith("The handoff to telegram.two failed: destination: nobody knows you on telegram.two.")
+        assert told.endswith(STAYS)
+        assert street.home.replies == []
+        assert (await street.last()).state is State.FAILED
 
 
 async def test_what_is_said_meanwhile_waits_and_is_answered_where_it_was_said(database: str) -> None:
@@ -263,13 +321,33 @@ async def test_others_hand_off_to_a_private_chat_of_their_own(database: str) -> 
     async with street.opened(database):
         await street.talks()
         assert "/link first" in await street.says("/handoff two")
-        assert await street.says("hello", street.there, street.destination.dm(street.there)) == "You said: hello"
-        one, two = [await street.store.person(who.identity) for who in (street.ann, street.there)]
-        await street.store.link(one, two)
+        code = (await street.says("/link")).partition("/link ")[2].split()[0]
+        linked = await street.says(f"/link {code}", street.there, street.destination.dm(street.there))
+        assert linked == "You are one person in both places now."
         assert "only you can read there" in await street.says("/handoff two")
         await street.destination.dm(street.there).reads(CATS)
         assert street.home.replies == []
         await street.dm.reads(THERE.format("whatsapp"))
+
+
+async def test_nobody_hands_off_to_whom_they_were_taken_for_once(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.hosts = ()
+    eve = street.destination.person("Eve")
+    hers = street.destination.dm(eve)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("hello", street.there, street.destination.dm(street.there))
+        await street.says("hello", eve, hers)
+        ann, there, other = [await street.store.person(who.identity) for who in (street.ann, street.there, eve)]
+        await street.store.link(ann, there)
+        merge = await street.store.link(ann, other)
+        await street.says(f"/handoff two:{hers.id}")
+        await hers.reads(CATS)
+        await street.dm.reads(THERE.format("whatsapp"))
+        await street.store.unlink(merge)
+        await street.talks("a secret", "Secret")
+        assert "you have no private chat with me" in await street.says(f"/handoff two:{hers.id}")
 
 
 async def test_what_cannot_be_is_refused_at_once_with_the_reason(database: str) -> None:
@@ -325,6 +403,11 @@ async def test_somebody_elses_private_chat_needs_a_yes_too(database: str) -> Non
         assert await street.says("/no") == "All stays as it is."
         assert chat.replies == ["You said: hello"]
         await street.says(f"/handoff two:{chat.id}")
+        # The yes is to what was asked about, and to nothing else.
+        assert await street.says("/new a secret") == "You said: a secret"
+        assert await street.says("/yes") == Refusal.MOVED_SINCE.value
+        assert await street.says("/resume Cats") == "Back in “Cats”."
+        await street.says(f"/handoff two:{chat.id}")
         assert "Bob can read there. /handoff cancel stops it." in await street.says("/yes")
         await chat.reads(CATS)
 
@@ -348,9 +431,27 @@ async def test_which_of_two_is_asked_back_and_what_is_connected_is_offered(datab
         await street.home.reads(CATS)
 
 
+async def test_two_chats_of_one_id_are_told_apart_by_their_spaces(database: str) -> None:
+    street = Street(Slack("one"), Telegram("two"))
+    async with street.opened(database):
+        await street.talks()
+        bob = await street.store.person(street.destination.person("Bob").identity)
+        for space in ("north", "south"):
+            place = Place(Address("telegram", "two", space, "lobby"), Kind.GROUP, f"lobby {space}")
+            await street.store.lane(place, bob)
+        asked = await street.says("/handoff two:lobby")
+        assert asked.splitlines()[1:3] == [
+            "1. telegram.two:north/lobby: everyone in lobby north can read there",
+            "2. telegram.two:south/lobby: everyone in lobby south can read there",
+        ]
+        assert (await street.says("/handoff 2")).startswith("In telegram.two:south/lobby everyone in lobby south can")
+
+
 async def test_it_goes_there_and_back_again(database: str) -> None:
     street = Street(Slack("one"), Telegram("two"))
     street.home = street.destination.dm(street.there)
+    # By what is told alone: nobody looks by themselves.
+    street.poll = 3600.0
     async with street.opened(database):
         await street.says("/home")
         await street.talks()

@@ -149,7 +149,8 @@ class Destinations:
             lane = yield from self._flat(person, place, adapter)
             other = yield from reader(place, person)
             consent = Consent.GIVEN if place.audience is Audience.ONE and not other else Consent.ASKED
-            found.append(Choice(f"{name}:{chat}", place, consent, lane, other))
+            spelled = chat if len(known) == 1 else f"{place.address.space}/{place.address.chat}"
+            found.append(Choice(f"{name}:{spelled}", place, consent, lane, other))
         return found
 
     def _own(self, platform: str, account: str, chat: str, person: PersonId) -> Transaction[Sequence[Choice]]:
@@ -157,7 +158,12 @@ class Destinations:
         if not (yield from _known(person, Address(platform, account))):
             raise _link_first(name)
         chats = yield from handoffs.private_chats(person, platform, account)
-        own = [place for place in chats if not place.address.thread and chat in ("", place.address.chat)]
+        own = []
+        for place in chats:
+            # Where somebody else has spoken, the two were taken for one person once and aren't.
+            other = yield from reader(place, person)
+            if not other and not place.address.thread and chat in ("", place.address.chat):
+                own.append(place)
         if not own:
             raise Invalid("destination", f"you have no private chat with me on {name}", "Write to me there first.")
         lane = yield from self._flat(person, own[0], self._adapters[platform, account])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 from segue.adapters.local import Local
 from segue.core.contracts import OpensThreads, Point
@@ -40,7 +41,7 @@ class Handoffs:
         self._settings = ground.settings
         self._clock = ground.clock
         self._probe = ground.probe
-        self._driving: set[asyncio.Task[None]] = set()
+        self._driving: dict[str, asyncio.Task[None]] = {}
         self.wake = Wake(ground.settings.poll)
 
     async def run(self) -> None:
@@ -51,32 +52,34 @@ class Handoffs:
                 await self._sweep()
                 await self.wake.wait()
         finally:
-            for task in self._driving:
+            tasks = list(self._driving.values())
+            for task in tasks:
                 task.cancel()
-            if self._driving:
-                await asyncio.wait(self._driving)
+            if tasks:
+                await asyncio.wait(tasks)
 
     async def _take(self) -> None:
-        for id, destination in await self._store.read(handoffs.unclaimed):
-            if not self._reaches(destination):
+        for id, destination in await self._store.read(handoffs.unclaimed, self._replica.id):
+            if id in self._driving or not self._reaches(destination):
                 continue
             patience, at = self._settings.handoff, self._clock()
             driven = await self._store.write(handoffs.claim, id, self._replica.id, patience, at)
             if driven is not None:
                 self._probe(Point.HANDOFF_CLAIMED)
-                task = asyncio.create_task(self._drive(driven), name=f"handoff {id}")
-                self._driving.add(task)
-                task.add_done_callback(self._ended)
+                task = self._driving[id] = asyncio.create_task(self._drive(driven), name=f"handoff {id}")
+                task.add_done_callback(partial(self._ended, id))
 
     def _reaches(self, destination: Address) -> bool:
         """Whether this replica can open something there; a terminal or a page is open in one process only."""
         adapter = self._adapters.get((destination.platform, destination.account))
         return adapter is not None and (not isinstance(adapter, Local) or adapter.watched(destination.chat))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._driving.discard(task)
+    def _ended(self, id: str, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
+            # It would fail again in the same way: its time ends it.
             log.error("a handoff failed in a way that nobody foresaw", exc_info=error)
+        else:
+            del self._driving[id]
 
     async def _drive(self, driven: Driven) -> None:
         found, place = driven.handoff, None

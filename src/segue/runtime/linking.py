@@ -21,6 +21,7 @@ from segue.store.persons import Met
 
 GIVEN = "Send me /link {code} from your other account within ten minutes. Whoever does becomes you: show it to nobody."
 IN_PRIVATE = "Ask me in a private chat: whoever read the code here could become you."
+SHOWN = "Everyone here could read that code, so it works no more. Get a new one and send it in a private chat."
 LINKED = "You are one person in both places now."
 COMING = "Welcome. The conversation is on its way here."
 ALREADY = "You are one person in both places already."
@@ -57,25 +58,26 @@ class Linking:
     ) -> Transaction[Linked]:
         """What to answer to `/link`; nothing to a stranger who has guessed too often."""
         if not typed:
-            return Linked((yield from self._give(arrival, met, at)))
+            return Linked((yield from self._give(arrival, met, lane, at)))
         found = yield from access.find_code(typed, met.person.id, self._secret(), at)
         if isinstance(found, Code) and found.kind is CodeKind.HANDOFF:
             return (yield from self._bring(found, arrival, met, lane, standing, at))
-        answer = (yield from self._use(found, arrival, met, standing, at)) if isinstance(found, Code) else found
+        answer = (yield from self._use(found, arrival, met, lane, standing, at)) if isinstance(found, Code) else found
         if answer is Refusal.TOO_MANY_TRIES and standing is Standing.STRANGER:
             return Linked("")
         return Linked(answer.value if isinstance(answer, Refusal) else answer)
 
-    def _give(self, arrival: Arrival, met: Met, at: Moment) -> Transaction[str]:
+    def _give(self, arrival: Arrival, met: Met, lane: Lane, at: Moment) -> Transaction[str]:
         if arrival.place.kind is not Kind.DM:
             return IN_PRIVATE
         code = make_code(self._randomness(RANDOMNESS))
         trust = self._trust(arrival)
         yield from access.give_link(met.person.id, _account(arrival), trust, code, self._secret(), at)
+        yield from persons.linked_in(arrival.speaker.identity, lane.address)
         return GIVEN.format(code=code)
 
     def _use(
-        self, code: Code, arrival: Arrival, met: Met, standing: Standing, at: Moment
+        self, code: Code, arrival: Arrival, met: Met, lane: Lane, standing: Standing, at: Moment
     ) -> Transaction[str | Refusal]:
         match code.kind:
             case CodeKind.PAIRING:
@@ -85,12 +87,12 @@ class Linking:
                 yield from deliveries.notify(Address.parse(code.body), WELCOME, f"paired/{code.digest}", (), at)
                 return PAIRED.format(name=paired.name or "They")
             case CodeKind.LINK | CodeKind.HANDOFF:
-                return (yield from self._join(code, arrival, met, standing, at))
+                return (yield from self._join(code, arrival, met, lane, standing, at))
             case _:
                 assert_never(code.kind)
 
     def _join(
-        self, code: Code, arrival: Arrival, met: Met, standing: Standing, at: Moment
+        self, code: Code, arrival: Arrival, met: Met, lane: Lane, standing: Standing, at: Moment
     ) -> Transaction[str | Refusal]:
         if code.person == met.person.id:
             return ALREADY
@@ -99,9 +101,13 @@ class Linking:
             return (yield from access.wrong_code(met.person.id, at))
         yield from access.use_code(code, at)
         yield from persons.link(code.person, met.person.id, "link", code.person, self._ids(), at)
-        if standing is Standing.STRANGER and code.body != Trust.PUBLIC:
+        if standing is Standing.STRANGER:
+            if code.body == Trust.PUBLIC:
+                return LINKED
             # To who asked for the code: if the two are parted again, the other is a stranger again.
             yield from access.grant(_account(arrival), code.person, Scope.DM, "link", code.person, at)
+        if arrival.place.kind is Kind.DM:
+            yield from persons.linked_in(arrival.speaker.identity, lane.address)
         return LINKED
 
     def _bring(
@@ -109,8 +115,9 @@ class Linking:
     ) -> Transaction[Linked]:
         """Let them in, make them one person, and hand the conversation off to this private chat."""
         if arrival.place.kind is not Kind.DM:
-            return Linked(IN_PRIVATE)
-        joined = yield from self._join(code, arrival, met, standing, at)
+            yield from access.use_code(code, at)
+            return Linked(SHOWN)
+        joined = yield from self._join(code, arrival, met, lane, standing, at)
         if isinstance(joined, Refusal):
             return Linked(joined.value)
         if joined == ALREADY:

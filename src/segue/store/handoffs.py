@@ -36,6 +36,7 @@ _WHY = {
 }
 """Why a handoff came to nothing whose opening turn ended so."""
 LATE = "nothing happened for too long"
+_CHANGED = "the place there, or whose conversation it is, changed meanwhile"
 _AT_ONCE = 64
 
 
@@ -142,14 +143,17 @@ def progress(found: Handoff) -> Progress:
     return Progress.OPENED if found.wrote is None else Progress.WRITING
 
 
-def unclaimed() -> Transaction[list[tuple[str, Address]]]:
-    """Handoffs that nobody drives who is alive, and where they go."""
-    rows = yield q.handoffs_unclaimed(count=_AT_ONCE)
+def unclaimed(me: str) -> Transaction[list[tuple[str, Address]]]:
+    """Handoffs that nobody else drives who is alive, and where they go."""
+    rows = yield q.handoffs_unclaimed(me=me, count=_AT_ONCE)
     return [(id, Address.parse(destination)) for id, destination in rows]
 
 
 def claim(id: str, me: str, patience: Patience, at: Moment) -> Transaction[Driven | None]:
-    """Drive a handoff, or take it over from one that died; None if somebody else drives it or it is over."""
+    """Drive a handoff, or take it over from one that died; None if somebody else drives it or it is over.
+
+    Whoever doesn't know whether they claimed it claims it again.
+    """
     rows = yield q.handoff(handoff=id)
     if not rows or rows[0][16] is not None:
         return None
@@ -177,14 +181,20 @@ def open_in(
     at: Moment,
 ) -> Transaction[Lane]:
     """Bind the session in the new place and have its agent speak first there; raises `Fenced` or `Refused`."""
-    found = driven.handoff
+    found = yield from read(driven.handoff.id)
+    if found.lane is not None and found.epoch == driven.epoch:
+        # A commit of which nobody knew whether it happened did happen.
+        return found.lane
     known = yield q.address(address=place.address.key)
     if known:
         place = Place(place.address, Kind(known[0][0]), known[0][1], known[0][2], place.opened)
     lane = yield from places.lane(place, (), found.by, rules, f"{found.id}/merge", at)
     wanted = Move(found.origin, lane, Consent.GIVEN)
     # The handoff is one move, whichever of its steps writes it down.
-    yield from moves.make(wanted, Actor(found.by), limits, found.id, at, within=found.id)
+    made = yield from moves.make(wanted, Actor(found.by), limits, found.id, at, within=found.id)
+    if made.session != found.session:
+        # The origin turned out to be another lane, which speaks to something else.
+        raise Refused(Refusal.MOVED_SINCE)
     person = yield from actors.now(found.by)
     asked = Ask(
         found.session,
@@ -258,9 +268,12 @@ def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
         yield from _say_where(found, held.delivery.address, at)
     if found.settled is not None or (yield q.handoff_unsent(handoff=found.id)):
         return
+    if not (yield from _still_theirs(found)):
+        yield from _undo(found, after(found.state, Step.FAIL), _CHANGED, at)
+        yield from _say_why(found, State.FAILED, _CHANGED, at)
+        return
     origin = yield from lanes.now(found.origin)
-    rows = yield q.bound(lane=origin.key)
-    if rows and rows[0][0] == found.session and found.move is not None:
+    if found.move is not None and (yield from _speaks(origin, found.session)):
         # Under the handoff's own move, so that whoever takes that back takes back both sides.
         yield from moves.bind(origin, None, Why.HANDOFF, found.by, found.move, at)
     yield q.settle_handoff(handoff=found.id, state=after(found.state, Step.COMPLETE), error=None, at=at)
@@ -330,19 +343,22 @@ def left_open(handoff: str, thread: Address, at: Moment) -> Transaction[None]:
 
 
 def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
-    """A person's own private chats on an account, the last one bound first."""
+    """A person's own private chats on an account: the last one bound first, then those in which they only linked."""
     first, last = _within(platform, account)
-    rows = yield q.private_lanes(person=person, first=first, last=last, count=_AT_ONCE)
-    found = {key: Place(Address.parse(key), Kind.DM, name) for key, name in rows}
+    spoken_in = yield q.private_lanes(person=person, first=first, last=last, count=_AT_ONCE)
+    linked_in = yield q.linked_chats(person=person, first=first, last=last)
+    found = {key: Place(Address.parse(key), Kind.DM, name) for key, name in (*spoken_in, *linked_in)}
     return list(found.values())
 
 
 def chats(platform: str, account: str, chat: str) -> Transaction[list[Place]]:
-    """The places on an account that go by a chat's id."""
+    """The places on an account that go by a chat's id, or by its space and its id where that isn't enough."""
     first, last = _within(platform, account)
     rows = yield q.chats_named(first=first, last=last)
     found = [Place(Address.parse(key), Kind(kind), name, topic) for key, kind, name, topic in rows]
-    return [place for place in found if place.address.chat == chat and not place.address.thread]
+    whole = [place for place in found if not place.address.thread]
+    by_id = [place for place in whole if place.address.chat == chat]
+    return by_id or [place for place in whole if f"{place.address.space}/{place.address.chat}" == chat]
 
 
 def lost(held: Claim) -> Transaction[bool]:
@@ -366,7 +382,8 @@ def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[Non
 def _say_why(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
     """Tell the origin that the conversation is still there."""
     how = "was stopped" if state is State.CANCELLED else f"failed: {why}"
-    text = f"The handoff to {found.place} {how}. The conversation is still here."
+    stays = yield from _speaks((yield from lanes.now(found.origin)), found.session)
+    text = f"The handoff to {found.place} {how}." + (" The conversation is still here." if stays else "")
     yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/undone", (), at)
 
 
@@ -384,8 +401,7 @@ def _withdraw(found: Handoff, turn: int, at: Moment) -> Transaction[bool]:
 def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
     """The destination speaks again to what it spoke to before, if it speaks to this session still."""
     lane = yield from lanes.now(lane)
-    rows = yield q.bound(lane=lane.key)
-    if not rows or rows[0][0] != found.session or found.move is None:
+    if found.move is None or not (yield from _speaks(lane, found.session)):
         return
     made = yield from moves.made_by(found.move)
     former = next((step.before for step in made if step.lane == lane), None)
@@ -396,6 +412,21 @@ def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
     yield q.add_move(move=back, kind="undo", lane=lane.key, session=former, by=found.by, at=at)
     yield q.undo_move(move=found.move, at=at)
     yield from moves.bind(lane, former, Why.UNDO, found.by, back, at)
+
+
+def _still_theirs(found: Handoff) -> Transaction[bool]:
+    """Whether the new place still speaks to the session, which still belongs to whoever handed it off.
+
+    Chats or people that turn out to be one, or not, move bindings and sessions whatever is under way.
+    """
+    [session] = yield q.session(session=found.session)
+    there = found.lane is not None and (yield from _speaks((yield from lanes.now(found.lane)), found.session))
+    return there and session[1] == (yield from actors.now(found.by))
+
+
+def _speaks(lane: Lane, session: SessionId) -> Transaction[bool]:
+    rows = yield q.bound(lane=lane.key)
+    return bool(rows) and rows[0][0] == session
 
 
 def _tip_back(found: Handoff, at: Moment) -> Transaction[None]:

@@ -27,7 +27,7 @@ CANCEL = "cancel"
 _LISTED = "handoff"
 """The kind of list that /handoff shows."""
 
-_place = msgspec.json.Decoder(Place)
+_asked = msgspec.json.Decoder(tuple[SessionId, Place])
 
 
 class Handing:
@@ -125,7 +125,7 @@ class Handing:
         said = yield from transcripts.count_said(session.id)
         people = yield from places.people(choice.place.address)
         others = len(people.keys() - {request.met.person.id})
-        body = msgspec.json.encode(choice.place).decode()
+        body = msgspec.json.encode((session.id, choice.place)).decode()
         yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
         known = f"{counted(others, 'other person has', 'other people have')} spoken there so far"
         text = (
@@ -136,7 +136,10 @@ class Handing:
 
     def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
         session = yield from bound(request)
-        place = _place.decode(body)
+        asked, place = _asked.decode(body)
+        if session.id != asked:
+            # The yes was to what would be read, not only to who would read it.
+            raise Refused(Refusal.MOVED_SINCE)
         other = yield from reader(place, request.met.person.id)
         choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place, reader=other)
         return (yield from self._begin(request, session, choice))

@@ -22,16 +22,16 @@ select id, session, origin, destination, kind, lane, move, state, by_person, req
 from handoffs where origin = :lane order by requested desc, id desc limit 1;
 
 -- name: handoffs_unclaimed
--- Handoffs that no replica drives that is alive, and whose session isn't bound in the new place yet.
+-- Handoffs that no other replica drives that is alive, and whose session isn't bound in the new place yet.
 select id, destination from handoffs
-where settled is null and lane is null and (holder is null or not exists (
+where settled is null and lane is null and (holder is null or holder = :me or not exists (
   select 1 from replicas r where r.id = handoffs.holder))
 order by deadline limit :count;
 
 -- name: claim_handoff
--- Drive a handoff, unless somebody who is alive does.
+-- Drive a handoff, unless somebody else who is alive does.
 update handoffs set state = :state, holder = :me, epoch = epoch + 1, progressed = :at, deadline = :deadline
-where id = :handoff and settled is null and lane is null and (holder is null or not exists (
+where id = :handoff and settled is null and lane is null and (holder is null or holder = :me or not exists (
   select 1 from replicas r where r.id = handoffs.holder))
 returning epoch;
 
@@ -106,6 +106,11 @@ select a.key, a.name from sessions s join bindings b on b.session = s.id join la
 join addresses a on a.key = l.address
 where s.owner = :person and a.kind = 'dm' and a.key >= :first and a.key < :last and l.person in ('', :person)
 order by b.id desc limit :count;
+
+-- name: linked_chats
+-- The private chats on an account in which a person said by a code who they are.
+select a.key, a.name from identities i join addresses a on a.key = i.linked_in
+where i.person = :person and a.kind = 'dm' and a.key >= :first and a.key < :last order by i.key;
 
 -- name: chats_named
 -- The places on an account, by their keys.
