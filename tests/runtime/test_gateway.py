@@ -120,7 +120,7 @@ async def test_steer_takes_what_was_said_meanwhile_into_the_running_turn(tmp_pat
     platform, pause = WhatsApp(), Pause()
     ann, agent = platform.person("Ann"), SteeredAgent([pause, "left, then right"])
     dm = platform.dm(ann)
-    async with running(tmp_path, platform, agent, Busy.STEER):
+    async with running(tmp_path, platform, agent, Busy.STEER) as gateway:
         ann.says("go left", dm)
         await pause.reached()
         ann.says("then right", dm)
@@ -128,27 +128,9 @@ async def test_steer_takes_what_was_said_meanwhile_into_the_running_turn(tmp_pat
         pause.over()
         await dm.reads("left, then right")
         await platform.settles()
-    assert len(agent.works) == 1
-
-
-async def test_steer_that_comes_too_late_is_a_turn_of_its_own(tmp_path: Path) -> None:
-    platform, pause = WhatsApp(), Pause()
-    ann, agent = platform.person("Ann"), SteeredAgent([pause, "left"], "right")
-    agent.takes_more = False
-    dm = platform.dm(ann)
-    async with running(tmp_path, platform, agent, Busy.STEER) as gateway:
-        ann.says("go left", dm)
-        await pause.reached()
-        ann.says("then right", dm)
-        await platform.settles()
-        pause.over()
-        await dm.reads("right")
-    assert [said(work) for work in agent.works] == ["go left", "then right"]
-
-
         session = (await gateway.store.sessions(await gateway.store.person(ann.identity)))[0]
         texts = [entry.text for entry in await gateway.store.path(session.id) if entry.text]
-async def test_an_edit_of_what_still_waits_replaces_it(tmp_path: Path) -> None:
+    assert len(agent.works) == 1
     assert texts == ["go left", "then right", "left, then right"]
 
 
@@ -168,23 +150,23 @@ async def test_what_another_says_meanwhile_neither_steers_nor_interrupts(tmp_pat
         await thread.reads("right")
     assert thread.replies == ["left", "right"]
     assert agent.steered == []
-    platform, pause = Telegram(), Pause()
-    ann, agent = platform.person("Ann"), ScriptedAgent([pause, "one"], "two")
+
+
+async def test_steer_that_comes_too_late_is_a_turn_of_its_own(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), SteeredAgent([pause, "left"], "right")
+    agent.takes_more = False
     dm = platform.dm(ann)
-    async with running(tmp_path, platform, agent):
-        ann.says("first", dm)
+    async with running(tmp_path, platform, agent, Busy.STEER):
+        ann.says("go left", dm)
         await pause.reached()
-        message = ann.says("secnod", dm)
-        await platform.settles()
-        ann.edits(message, "second")
+        ann.says("then right", dm)
         await platform.settles()
         pause.over()
-        await dm.reads("two")
-    assert said(agent.works[1]) == "second"
+        await dm.reads("right")
+    assert [said(work) for work in agent.works] == ["go left", "then right"]
 
 
-async def test_a_gateway_that_stops_hands_its_running_turn_over(tmp_path: Path) -> None:
-    platform, pause = WhatsApp(), Pause()
 async def test_what_one_says_in_another_place_is_answered_there_and_steers_nothing(tmp_path: Path) -> None:
     platform, pause = WhatsApp(), Pause()
     ann, agent = platform.person("Ann"), SteeredAgent("hello", [pause, "left, left"], "right")
@@ -222,6 +204,24 @@ async def test_what_nobody_said_isnt_interrupted(tmp_path: Path) -> None:
     assert dm.replies[1].startswith("A summary stands for 2 messages now.")
 
 
+async def test_an_edit_of_what_still_waits_replaces_it(tmp_path: Path) -> None:
+    platform, pause = Telegram(), Pause()
+    ann, agent = platform.person("Ann"), ScriptedAgent([pause, "one"], "two")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent):
+        ann.says("first", dm)
+        await pause.reached()
+        message = ann.says("secnod", dm)
+        await platform.settles()
+        ann.edits(message, "second")
+        await platform.settles()
+        pause.over()
+        await dm.reads("two")
+    assert said(agent.works[1]) == "second"
+
+
+async def test_a_gateway_that_stops_hands_its_running_turn_over(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
     ann = platform.person("Ann")
     dm = platform.dm(ann)
     async with running(tmp_path, platform, ScriptedAgent([pause])):

@@ -123,6 +123,11 @@ select stopped_by from turns where session = :session and outcome is null and st
 update turns set parts = :parts where session = :session and seq = :seq and outcome is null
   and seq > (select case when holder is null then head else running end from sessions where id = :session) returning seq;
 
+-- name: turn_runs
+-- Whether a turn of an open session waits or runs.
+select 1 from turns t join sessions s on s.id = t.session
+where t.session = :session and t.seq = :seq and t.outcome is null and s.closed is null;
+
 -- name: add_journal
 -- A finished tool call of a running turn.
 insert into journal (session, turn, call, n, epoch, parts, at)
@@ -131,11 +136,6 @@ on conflict (session, turn, call) do nothing;
 
 -- name: journal
 -- The finished tool calls of a turn, in order.
--- name: turn_runs
--- Whether a turn of an open session waits or runs.
-select 1 from turns t join sessions s on s.id = t.session
-where t.session = :session and t.seq = :seq and t.outcome is null and s.closed is null;
-
 select call, parts from journal where session = :session and turn = :turn order by n;
 
 -- name: set_partial
