@@ -4,7 +4,9 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import msgspec
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -40,6 +42,8 @@ class Recorded:
         """Rooms that it is invited to, or out of."""
         self.known: dict[str, Json] = {}
         self.answer: Response | None = None
+        self.asked: list[str] = []
+        """What was asked of homeservers that are gone."""
         self.state = [
             member(BOT, "Segue"),
             member(ANN, "Ann"),
@@ -59,6 +63,8 @@ class Recorded:
                 Route(f"{base}/rooms/{{room:path}}/state", lambda _: JSONResponse(self.state)),
                 Route(f"{base}/rooms/{{room:path}}/event/{{id:path}}", self._event),
                 Route(f"{base}/rooms/{{room:path}}/send/m.room.message/{{key}}", self._send, methods=["PUT"]),
+                Route(f"{base}/join/{{room:path}}", self._gone, methods=["POST"]),
+                Route("/_matrix/client/v1/{file:path}", self._gone),
             ]
         )
 
@@ -74,6 +80,11 @@ class Recorded:
     async def _event(self, request: Request) -> Response:
         found = self.known.get(request.path_params["id"])
         return JSONResponse(found) if found else JSONResponse({"errcode": "M_NOT_FOUND", "error": "?"}, 404)
+
+    async def _gone(self, request: Request) -> Response:
+        self.asked.append(request.url.path.rpartition("/")[2])
+        missing = self.asked[-1] == "!nowhere"
+        return JSONResponse({"errcode": "M_UNKNOWN", "error": "No server answers"}, 404 if missing else 502)
 
     async def _send(self, _: Request) -> Response:
         return self.answer or JSONResponse({"event_id": "$sent"})
@@ -237,12 +248,42 @@ async def test_what_a_room_says_of_others_may_be_nonsense(line: Line, predecesso
         {"type": "m.room.member", "sender": None, "state_key": BOT, "content": {}},
     ],
 )
-async def test_what_another_homeserver_says_of_its_rooms_stops_nothing(line: Line, garbage: Any) -> None:
+async def test_what_another_homeserver_says_of_its_rooms_stops_nothing(
+    line: Line, garbage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    line.server.state.pop()
     line.server.elsewhere = {
         "invite": {"!there": {"invite_state": {"events": [garbage]}}},
         "leave": {"!gone": {"timeline": {"events": [garbage]}}},
     }
     assert (await line.hears(event(text("hello")))).texts == ["hello"]
+    clear = isinstance(garbage, dict) and isinstance(garbage["content"], dict) and garbage["sender"]
+    assert caplog.text.count("can't be understood") == (0 if clear else 2)
+
+
+@pytest.mark.parametrize(
+    "url", ["mxc://../config", "mxc://./..", "mxc://a/b/c", "mxc://a/..", "https://a/b", "mxc://a/"]
+)
+async def test_a_file_elsewhere_than_in_the_media_store_is_not_asked_for(line: Line, url: str) -> None:
+    inbox = await line.hears(event({"msgtype": "m.file", "body": "x", "url": url}))
+    assert inbox.texts == ["(x couldn't be taken in. Its address is none of a media store.)"]
+    assert line.server.asked == []
+
+
+async def test_homeservers_that_are_gone_keep_nobody_waiting_for_ever(
+    line: Line, caplog: pytest.LogCaptureFixture
+) -> None:
+    asks = {"type": "m.room.member", "sender": BEN, "state_key": BOT, "content": {"is_direct": True}}
+    line.server.elsewhere = {"invite": {"!gone": {"invite_state": {"events": [asks]}}}}
+    line.server.events = [event({"msgtype": "m.image", "body": "cat.png", "url": "mxc://other.example/cat"})]
+    for _ in range(4):
+        with pytest.raises(Disconnected):
+            await line.adapter.arrivals(Inbox().accept, line.cursor)
+        assert line.cursor.value == "before", "what may come is waited for"
+    inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
+    assert line.server.asked == ["!gone", "!gone", *["!gone", "cat"] * 3]
+    assert inbox.texts == ["(cat.png couldn't be taken in. The homeserver doesn't give it.)", "hello"]
+    assert f"it can't join !gone, to which {BEN} asks it" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -267,6 +308,54 @@ async def test_what_older_clients_repeat_of_the_quoted_message_is_left_out(line:
     assert (plain_text(arrival.parts), arrival.quotes) == ("I think so", "$0")
     [arrival] = (await line.hears(event(text(body)))).arrivals
     assert plain_text(arrival.parts) == body, "what somebody cites by hand is theirs"
+
+
+def replying(to: str) -> Json:
+    return {"m.relates_to": {"m.in_reply_to": {"event_id": to}}}
+
+
+async def test_what_somebody_else_said_goes_with_an_answer_to_it(line: Line) -> None:
+    line.server.known = {
+        "$bens": event(text("It rains\nall day"), sender=BEN),
+        "$mine": event(text("I know"), sender=BOT),
+        "$gone": event({}, sender=BEN),
+    }
+    said = [("really?", "$bens"), ("/rewind", "$bens"), ("really?", "$mine"), ("really?", "$gone")]
+    inbox = await line.hears(*(event(text(words, **replying(to)), id=f"${n}") for n, (words, to) in enumerate(said)))
+    assert inbox.texts == ["> It rains\n> all day\n\nreally?", "/rewind", "really?", "really?"]
+    assert [(arrival.quotes, arrival.mentions_agent) for arrival in inbox.arrivals] == [
+        (to, to == "$mine") for _, to in said
+    ]
+
+
+def replacing(what: str, words: str) -> Json:
+    return text(
+        f"* {words}", **{"m.new_content": text(words), "m.relates_to": {"rel_type": "m.replace", "event_id": what}}
+    )
+
+
+@pytest.mark.parametrize("link", [BOT, quote(BOT), ANN])
+async def test_whoever_a_link_leads_to_is_meant(line: Line, link: str) -> None:
+    shown = f'<a href="https://matrix.to/#/{link}">Somebody</a>'
+    [arrival] = (await line.hears(event(text("Somebody, hello", formatted_body=shown)))).arrivals
+    assert arrival.mentions_agent is (link != ANN)
+
+
+async def test_an_edit_of_an_answer_to_the_agent_is_meant_for_it_too(line: Line) -> None:
+    line.server.known = {"$mine": event(text("Shall I?"), sender=BOT), "$0": event(text("yse", **replying("$mine")))}
+    [arrival] = (await line.hears(event(replacing("$0", "yes")))).arrivals
+    assert (arrival.edits, arrival.quotes, arrival.mentions_agent) == ("$0", "", True)
+
+
+async def test_an_edit_has_no_edits(line: Line) -> None:
+    line.server.known = {"$0": event(text("one")), "$1": event(replacing("$0", "two"))}
+    assert (await line.hears(event(replacing("$1", "three"), id="$2"))).arrivals == []
+
+
+async def test_a_file_that_is_gone_is_told(line: Line) -> None:
+    gone = msgspec.structs.replace(a_delivery(AT, "Here"), files=(File("plans.md", "text/markdown", "files/gone"),))
+    with pytest.raises(SendNever, match=r"plans\.md"):
+        await line.adapter.send(gone)
 
 
 async def test_a_reply_inside_a_thread_is_a_quote_and_its_fallback_is_none(line: Line) -> None:

@@ -14,8 +14,8 @@ from segue.adapters.matrix.pace import Pace
 from segue.adapters.matrix.rooms import Rooms
 from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Longest, Measure
 from segue.core.lanes import Address, Kind
-from segue.core.messages import Delivery, Sending
-from segue.errors import Disconnected, SendError, SendLater, SendNever
+from segue.core.messages import Delivery, File, Sending
+from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 
 _WAIT = 30_000
 """Milliseconds that the homeserver may hold a sync."""
@@ -129,10 +129,16 @@ class Matrix:
         """Send the files that go with a text, each once."""
         sent = []
         for n, kept in enumerate(delivery.files):
-            where = await self._server.upload(kept.name, kept.media, await self._files.read(kept))
+            where = await self._server.upload(kept.name, kept.media, await self._read(kept))
             content = attached(kept, where, there.thread)
             sent.append(await self._write(delivery, there, f"{delivery.key}/file/{n}", content))
         return sent
+
+    async def _read(self, file: File) -> bytes:
+        try:
+            return await self._files.read(file)
+        except Invalid as error:
+            raise SendNever(str(error)) from error
 
     async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
         now = self._clock()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 
 from segue.core.messages import File, Part, Text
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 _QUOTED = re.compile(r"\A> <[^\n]*\n(?:>[^\n]*\n)*\n")
 """How older clients repeat what they answer."""
@@ -100,7 +106,7 @@ class Content(msgspec.Struct, frozen=True):
         """Whether somebody is meant, by the list that newer clients give, else by a link, the id or the name."""
         if self.mentions is not None:
             return user in self.mentions.user_ids
-        if user in self.body or f"https://matrix.to/#/{user}" in (self.formatted_body or ""):
+        if user in self.body or f"https://matrix.to/#/{user}" in unquote(self.formatted_body or ""):
             return True
         return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.body, re.IGNORECASE) is not None
 
@@ -149,3 +155,14 @@ class Event(msgspec.Struct, frozen=True):
 def decode(raw: object) -> Event:
     """An event; raises `msgspec.ValidationError`."""
     return msgspec.convert(raw, Event)
+
+
+def understood(raw: Iterable[object], kind: type[T]) -> list[T]:
+    """What can be understood of what was told about a room; the rest says nothing that is needed."""
+    found = []
+    for one in raw:
+        try:
+            found.append(msgspec.convert(one, kind))
+        except msgspec.ValidationError as error:
+            log.warning("something that was told about a room can't be understood: %s", error)
+    return found

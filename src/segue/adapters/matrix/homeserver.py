@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ PRIVATE_CHATS = "m.direct"
 """The account data that lists them."""
 _PAGE = 100
 _NOTHING: Json = {"not_types": ["*"]}
+_MXC = re.compile(r"mxc://[\w.:\[\]-]*[\w\]]/[\w-]+", re.ASCII)
+"""An address in the media store; dots alone would lead out of it."""
 
 
 class Homeserver:
@@ -176,10 +179,9 @@ class Homeserver:
 
     async def download(self, mxc: str, keep: Callable[[AsyncIterator[bytes]], Awaitable[File]]) -> File:
         """Keep a file of the media store; raises `NotFetched` for one that can't be had."""
-        try:
-            url = str(self._api.get_download_url(mxc, authenticated=True))
-        except ValueError as error:
-            raise NotFetched("Its address is none of a media store.") from error
+        if not _MXC.fullmatch(mxc):
+            raise NotFetched("Its address is none of a media store.")
+        url = str(self._api.get_download_url(mxc, authenticated=True))
         opens = (("Authorization", f"Bearer {self._token.reveal()}"),)
         async with fetching(url, Limits(trusted=self.url, opens=opens)) as chunks:
             return await keep(chunks)

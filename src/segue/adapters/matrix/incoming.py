@@ -14,15 +14,17 @@ from typing import Any
 
 import msgspec
 
+from segue.adapters.citing import BEGINNING, cite
 from segue.adapters.download import NotFetched
-from segue.adapters.matrix.events import Content, Event, Relation, decode
+from segue.adapters.matrix.events import Content, Event, Relation, decode, understood
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
+from segue.adapters.tries import Tries
 from segue.core.contracts import Accept, Files, Letter
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Arrival, File, Part, Speaker, Text
-from segue.errors import SendNever
+from segue.errors import Disconnected, SendNever
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,7 @@ class Incoming:
         self._invitations = invitations
         self._me = server.user
         self._looked_up: OrderedDict[str, Event] = OrderedDict()
+        self._tries = Tries()
 
     async def begin(self, batch: Json, accept: Accept) -> None:
         """Take the first batch ever: what was said before isn't answered, but invitations are."""
@@ -53,8 +56,8 @@ class Incoming:
             self._rooms.forget()
         await self._invitations.take(batch, accept)
         for room, joined in batch.get("rooms", {}).get("join", {}).items():
-            for raw in joined.get("state", {}).get("events", []):
-                await self._state(room, raw)
+            for event in understood(joined.get("state", {}).get("events", []), Event):
+                await self._state(room, event)
             for raw in await self._events(room, joined.get("timeline", {}), since):
                 await self._hear(room, raw, accept)
 
@@ -92,11 +95,7 @@ class Incoming:
         except msgspec.ValidationError:
             return False
 
-    async def _state(self, room: str, raw: object) -> None:
-        try:
-            event = decode(raw)
-        except msgspec.ValidationError:
-            return  # what a room is like is looked up when it is needed
+    async def _state(self, room: str, event: Event) -> None:
         self._rooms.heed(room, event)
         if event.type == "m.room.encryption":
             await self._refuse(room)
@@ -108,7 +107,7 @@ class Incoming:
         try:
             event = decode(raw)
             if event.state_key is not None:
-                await self._state(room, raw)
+                await self._state(room, event)
                 return
             if event.sender == self._me:
                 return
@@ -133,6 +132,8 @@ class Incoming:
             edited = await self._look_up(id, relation.replaces)
             if edited is None or edited.sender != event.sender or edited.type != event.type:
                 return None  # nobody changes what another person said
+            if edited.relation.replaces:
+                return None  # an edit has no edits: each names the message itself, and clients show no others
             thread, relation = edited.relation.thread, edited.relation
             if content.new_content is not None:
                 content = msgspec.convert(content.new_content, Content)
@@ -142,21 +143,34 @@ class Incoming:
         if room.encrypted:
             await self._refuse(id)
             return None
-        edits = event.relation.replaces
-        quotes = "" if edits else relation.quotes
+        edits, answers = event.relation.replaces, relation.quotes
         parts = [await self._taken(part, room) for part in content.parts]
         named = content.mentions_user(self._me, room.names.get(self._me, ""))
         return Arrival(
             place=room.place(Address("matrix", self._account, self._server.space, id, thread)),
             message=event.event_id,
             speaker=Speaker(Identity("matrix", self._account, event.sender), room.names.get(event.sender, "")),
-            parts=tuple(parts),
+            parts=tuple(await self._citing(id, answers, parts)),
             at=event.origin_server_ts / 1000,
-            quotes=quotes,
+            quotes="" if edits else answers,
             edits=edits,
-            mentions_agent=named or await self._mine(id, quotes) or await self._mine(id, thread),
+            mentions_agent=named or await self._mine(id, answers) or await self._mine(id, thread),
             chat_aliases=(room.former,) if room.former else (),
         )
+
+    async def _citing(self, room: str, answers: str, parts: list[Part]) -> list[Part]:
+        """What was said, after what it answers if somebody else said that: the agent may not know it."""
+        found = await self._look_up(room, answers) if answers else None
+        first, *rest = parts
+        if found is None or found.sender == self._me or not isinstance(first, Text):
+            return parts
+        if first.text.lstrip().startswith("/"):
+            return parts  # a command stands at the beginning
+        try:
+            cited = cite(found.message().text[:BEGINNING])
+        except msgspec.ValidationError:
+            return parts  # it was taken back, or has no words
+        return [Text(cited + first.text), *rest]
 
     async def _mine(self, room: str, event: str) -> bool:
         """Whether the agent wrote a message."""
@@ -182,12 +196,21 @@ class Incoming:
             case Text():
                 return self._unaddressed(part, room)
             case File():
-                try:
-                    return await self._server.download(part.where, partial(self._files.keep, part.name, part.media))
-                except NotFetched as error:
-                    return Text(f"({part.name} couldn't be taken in. {error})")
+                return await self._fetched(part)
             case _:
                 return part
+
+    async def _fetched(self, file: File) -> Part:
+        try:
+            return await self._server.download(file.where, partial(self._files.keep, file.name, file.media))
+        except NotFetched as error:
+            why = str(error)
+        except Disconnected:
+            # It may be on another homeserver, which may be gone for good.
+            if not self._tries.over(file.where):
+                raise
+            why = "The homeserver doesn't give it."
+        return Text(f"({file.name} couldn't be taken in. {why})")
 
     def _unaddressed(self, text: Text, room: Room) -> Text:
         """A text without the agent's name before it, so that a command stands at its beginning."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
 import msgspec
 
-from segue.adapters.matrix.events import Event
+from segue.adapters.matrix.events import Event, understood
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms, before
+from segue.adapters.tries import Tries
 from segue.core.contracts import Accept
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Arrival, Speaker
 from segue.core.values import Value
-from segue.errors import SendNever
+from segue.errors import SendError, SendLater, SendNever
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +61,12 @@ class Invitations:
         self._server = server
         self._rooms = rooms
         self._inviters = inviters
+        self._tries = Tries()
 
     async def take(self, batch: Json, accept: Accept) -> None:
         """Follow the invitations of a batch, and forget the rooms that the bot is out of."""
         for room, invited in batch.get("rooms", {}).get("invite", {}).items():
-            told = list(_told(invited.get("invite_state", {}).get("events", [])))
+            told = understood(invited.get("invite_state", {}).get("events", []), Told)
             former = next((before(event.content) for event in told if event.type == "m.room.create"), "")
             for event in told:
                 if event.type == "m.room.member" and event.state_key == self._server.user:
@@ -102,7 +103,11 @@ class Invitations:
     async def _join(self, room: str, by: str) -> bool:
         try:
             await self._server.join(room, by.partition(":")[2])
-        except SendNever as error:
+        except SendError as error:
+            limited = isinstance(error, SendLater) and error.seconds is not None
+            # The room's own homeserver may be gone for good: what it doesn't answer keeps nobody else waiting.
+            if limited or not (isinstance(error, SendNever) or self._tries.over(room)):
+                raise
             log.warning("%s: it can't join %s, to which %s asks it: %s", self._name, room, by, error)
             return False
         return True
@@ -118,15 +123,6 @@ class Invitations:
 
     def _removed(self, room: str, events: list[Any]) -> None:
         self._rooms.leave(room)
-        for event in _told(events):
+        for event in understood(events, Told):
             if event.type == "m.room.member" and event.state_key == self._server.user != event.sender:
                 log.warning("%s was removed from %s by %s", self._name, room, event.sender)
-
-
-def _told(events: list[Any]) -> Iterator[Told]:
-    """What can be understood of it; the rest says nothing that is needed."""
-    for raw in events:
-        try:
-            yield msgspec.convert(raw, Told)
-        except msgspec.ValidationError:
-            continue

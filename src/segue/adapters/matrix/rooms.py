@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from segue.adapters.matrix.events import Event, decode
+from segue.adapters.matrix.events import Event, understood
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.core.lanes import Address, Kind, Place
 from segue.errors import SendNever
@@ -84,11 +82,8 @@ class Rooms:
         """How a room is now."""
         if room not in self._known:
             found = Room()
-            for raw in await self._server.state(room):
-                try:
-                    found.heed(decode(raw))
-                except msgspec.ValidationError:
-                    continue  # it says nothing that is needed
+            for event in understood(await self._server.state(room), Event):
+                found.heed(event)
             if await self.agree(found.continues, room):
                 found.former = found.continues
             if self._direct is None:
