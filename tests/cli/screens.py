@@ -68,10 +68,13 @@ class Terminal:
 
     async def leaves(self) -> int:
         """Wait until the program ends; returns its exit code."""
-        async with asyncio.timeout(PATIENCE):
-            while not self.ended:
-                self._changed.clear()
-                await self._changed.wait()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not self.ended:
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"it never ended:\n{self.text}") from None
         _, status = await asyncio.to_thread(os.waitpid, self.pid, 0)
         self.pid = 0
         return os.waitstatus_to_exitcode(status)

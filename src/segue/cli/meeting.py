@@ -12,6 +12,7 @@ from segue.cli.codes import qr
 from segue.cli.showing import printable
 from segue.core.adding import MeetsPeople, Met
 from segue.errors import SegueError
+from segue.runtime.cancelling import surely
 
 
 def meet(keys: type[MeetsPeople], answers: Mapping[str, str], link: str, wait: int) -> Met:
@@ -40,4 +41,4 @@ _ELSE = "Nothing was written. Run it again, or name your own user id there: --ow
 
 async def _met(keys: type[MeetsPeople], answers: Mapping[str, str], after: str, wait: int) -> Met:
     async with asyncio.timeout(wait):
-        return await keys.meet(answers, after)
+        return await surely(keys.meet(answers, after))

@@ -12,6 +12,7 @@ from segue.core.contracts import Accept, Accepted, Adapter, Connection, Cursor, 
 from segue.core.messages import Arrival
 from segue.core.values import Value
 from segue.errors import Disconnected, Fenced, Invalid
+from segue.runtime.cancelling import surely
 from segue.runtime.patience import Patient
 from segue.runtime.replica import Replica
 from segue.runtime.wakes import Wake
@@ -98,7 +99,7 @@ class Intake:
             try:
                 if isinstance(self._adapter, ShowsCommands):
                     await self._adapter.show_commands(self._commands)
-                await self._adapter.arrivals(self._take, cursor)
+                await surely(self._adapter.arrivals(self._take, cursor))
             except Fenced as error:
                 log.warning("%s", error)
             except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: whatever broke, it is connected again

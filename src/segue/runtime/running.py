@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from segue.core.contracts import Usage, Work
 from segue.core.values import Moment
 from segue.runtime.beginnings import Beginning, draft_of
+from segue.runtime.cancelling import surely
 from segue.store.turns import Run, Turn
 
 
@@ -68,7 +69,7 @@ class Running:
 
 async def until_stopped(live: Running, answer: Callable[[], Awaitable[None]]) -> None:
     """Do it to its end, or until its person ends it."""
-    live.answering = asyncio.create_task(_contained(answer))
+    live.answering = asyncio.create_task(surely(_contained(answer)))
     if live.stopping:
         live.answering.cancel()
     try:

@@ -1,0 +1,73 @@
+"""Cancelling what loses a cancellation."""
+
+import asyncio
+
+import pytest
+
+from segue.runtime.cancelling import surely
+
+
+class Deaf:
+    """Loses the first cancellations, as a library does that mistakes them for its own."""
+
+    def __init__(self, times: int) -> None:
+        self.begun = asyncio.Event()
+        self.lost = 0
+        self._times = times
+
+    async def work(self) -> None:
+        while True:
+            self.begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if self.lost == self._times:
+                    raise
+                self.lost += 1
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+async def test_what_loses_a_cancellation_is_told_again(times: int) -> None:
+    deaf = Deaf(times)
+    doing = asyncio.create_task(surely(deaf.work(), again=0.01))
+    await deaf.begun.wait()
+    doing.cancel()
+    await asyncio.wait([doing])
+    assert doing.cancelled()
+    assert deaf.lost == times
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_deadline_is_kept_though_its_cancellation_is_lost() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await surely(Deaf(1).work(), again=0.01)
+
+
+async def test_it_is_what_the_work_is() -> None:
+    async def well() -> int:
+        return 3
+
+    async def badly() -> int:
+        raise ValueError("no")
+
+    assert await surely(well()) == 3
+    with pytest.raises(ValueError, match="no"):
+        await surely(badly())
+
+
+async def test_what_the_work_says_to_being_cancelled_changes_nothing() -> None:
+    begun = asyncio.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("how rude")
+
+    doing = asyncio.create_task(surely(work()))
+    await begun.wait()
+    doing.cancel()
+    await asyncio.wait([doing])
+    assert doing.cancelled()
