@@ -106,6 +106,15 @@ def test_a_command_that_answers_a_message_stays_a_command() -> None:
     assert said.quotes == "6"
 
 
+@pytest.mark.parametrize("text", ["/link CDFG-HJ34", f"/new@{BOT}", "/new@other_bot", "It rains\n" + "all day" * 200])
+def test_what_is_forwarded_is_cited_and_no_command(text: str) -> None:
+    origin = {"type": "hidden_user", "sender_user_name": "Ben", "date": 1_700_000_000}
+    command = {"type": "bot_command", "offset": 0, "length": 5}
+    said = arrival(update(chat=GROUP, text=text, forward_origin=origin, entities=[command]))
+    assert plain_text(said.parts).splitlines() == [f"> {line}" for line in text.splitlines()]
+    assert not said.mentions_agent
+
+
 @pytest.mark.parametrize(
     ("text", "entity", "meant"),
     [
@@ -129,6 +138,22 @@ def test_a_mention_in_a_caption_counts() -> None:
     assert found is not None
     assert found.arrival.mentions_agent
     assert found.attachments == (Attachment("large", file_name="photo.jpg", mime_type="image/jpeg"),)
+
+
+async def test_an_album_is_meant_whole_though_one_picture_alone_names_the_agent(
+    there: tuple[Between, Telegram],
+) -> None:
+    (between, adapter), inbox = there, Inbox()
+    between.files["p"] = b"a picture"
+    named: dict[str, Any] = {
+        "caption": f"@{BOT} these",
+        "caption_entities": [{"type": "mention", "offset": 0, "length": len(BOT) + 1}],
+    }
+    pictures = [("1", named), ("1", {}), ("2", {}), ("1", {}), (None, {})]
+    for n, (album, words) in enumerate(pictures):
+        picture = update(chat=GROUP, text=None, message_id=n, photo=[{"file_id": "p"}], media_group_id=album, **words)
+        await adapter.take({**picture, "update_id": n}, inbox.accept)
+    assert [arrival.mentions_agent for arrival in inbox.arrivals] == [True, True, False, True, False]
 
 
 def test_a_command_with_the_bots_name_is_a_command() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections import Counter
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +22,7 @@ from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.outgoing import LONGEST, Outgoing
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import Webhook, secret_of
+from segue.adapters.tries import Tries
 from segue.core.commands import Spec
 from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Letter, Longest, Measure
 from segue.core.lanes import Address
@@ -32,8 +33,8 @@ from segue.errors import Disconnected, Invalid, SendLater, SendNever
 log = logging.getLogger(__name__)
 
 _LONGEST_TITLE = 128
-_TRIES = 3
-"""How often a file is tried before the message is taken in without it."""
+_ALBUMS = 100
+"""Albums that are remembered: the pictures of one come right after each other."""
 _LOOK = 60.0
 """Seconds between two looks at whether Telegram still calls."""
 
@@ -69,7 +70,9 @@ class Telegram:
         self._outgoing = Outgoing(self._api, files, self._chats)
         self._me: Me | None = None
         self._opened: dict[str, asyncio.Task[Address]] = {}
-        self._failed: Counter[str] = Counter()
+        self._tries = Tries()
+        self._albums: deque[str] = deque(maxlen=_ALBUMS)
+        """Those of which a picture named the agent."""
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -124,7 +127,7 @@ class Telegram:
         self._remember(update)
         if heard is None:
             return
-        await accept(await self._whole(heard))
+        await accept(await self._whole(heard, update))
         if heard.callback:
             try:
                 await self._api.answer_callback_query(heard.callback)
@@ -142,12 +145,21 @@ class Telegram:
                 "telegram.%s %s the %s %r (%d) by %d", self.account, became, chat.type, chat.title, chat.id, by.id
             )
 
-    async def _whole(self, heard: Heard) -> Arrival:
+    async def _whole(self, heard: Heard, update: Update) -> Arrival:
         """An arrival with its files, and with the other id of a group that became a supergroup."""
         arrival = heard.arrival
         parts = [await self._part(file) for file in heard.attachments]
         aliases = self._chats.aliases(arrival.place.address.chat)
-        return msgspec.structs.replace(arrival, parts=(*arrival.parts, *parts), chat_aliases=aliases)
+        meant = self._meant(update.message.media_group_id if update.message else "", arrival)
+        return msgspec.structs.replace(
+            arrival, parts=(*arrival.parts, *parts), chat_aliases=aliases, mentions_agent=meant
+        )
+
+    def _meant(self, album: str, arrival: Arrival) -> bool:
+        """Whether the agent is meant: an album is a message for each picture, of which only one has the words."""
+        if album and arrival.mentions_agent:
+            self._albums.append(album)
+        return arrival.mentions_agent or album in self._albums
 
     async def _part(self, file: Attachment) -> Part:
         name = file.file_name or "file"
@@ -156,10 +168,8 @@ class Telegram:
         except NotFetched as error:
             return Notice(f"{name} wasn't taken in. {error}")
         except Disconnected:
-            self._failed[file.file_id] += 1
-            if self._failed[file.file_id] < _TRIES:
+            if not self._tries.over(file.file_id):
                 raise
-            del self._failed[file.file_id]
             return Notice(f"{name} wasn't taken in: Telegram doesn't give it.")
 
     async def _fetched(self, file: Attachment, name: str) -> File:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from segue.adapters.citing import BEGINNING, cite
 from segue.adapters.telegram.updates import Attachment, Callback, Membership, Message, Update
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Part, Speaker, Text
@@ -19,8 +20,6 @@ from segue.errors import Invalid
 
 _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice")
 """What people send that has neither words nor a file."""
-_QUOTED = 1000
-"""Characters of a quoted text that are shown to the agent."""
 _GROUPS = ("group", "supergroup")
 _COMMAND = re.compile(r"^(/[A-Za-z0-9_]+)@([A-Za-z0-9_]+)(?=\s|$)")
 
@@ -119,7 +118,12 @@ def _from_somebody(message: Message, me: Me) -> bool:
 
 
 def _for_us(message: Message, me: Me) -> str | None:
-    """The text without the name after a command; None if the command is for another bot."""
+    """The text without the name after a command; None if the command is for another bot.
+
+    What was forwarded somebody else said, perhaps to another bot: it is cited, and no command.
+    """
+    if message.forward_origin is not None:
+        return cite(message.words).rstrip()
     found = _COMMAND.match(message.words)
     if found is None:
         return message.words
@@ -156,7 +160,7 @@ def _quoted(message: Message, me: Me) -> str:
     reply = message.answered
     if not picked and reply is not None and (reply.sender is None or reply.sender.id != me.id):
         picked = reply.words
-    return "".join(f"> {line}\n" for line in picked[:_QUOTED].splitlines()) + ("\n" if picked else "")
+    return cite(picked[:BEGINNING])
 
 
 def _mentions(message: Message, me: Me) -> bool:
@@ -170,6 +174,6 @@ def _mentions(message: Message, me: Me) -> bool:
                 return True
             case "mention" if said.casefold() == f"@{me.username}".casefold():
                 return True
-            case "bot_command" if entity.offset == 0:
+            case "bot_command" if entity.offset == 0 and message.forward_origin is None:
                 return True
-    return _COMMAND.match(message.words) is not None
+    return message.forward_origin is None and _COMMAND.match(message.words) is not None
