@@ -20,6 +20,8 @@ class Platform:
 
     def __init__(self) -> None:
         self.url = ""
+        self.gateway = ""
+        """Where a gateway takes in what is said here, if one runs."""
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.called = asyncio.Event()

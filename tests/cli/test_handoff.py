@@ -4,14 +4,16 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from starlette.responses import JSONResponse
 
-from tests.adapters.platform import Platform, platform
+from tests.adapters.platform import Platform, platform, signed
 from tests.cli.screens import terminal
 from tests.cli.test_talk import piped
 from tests.served import PATIENCE, served
@@ -37,8 +39,18 @@ async def street(home: Path) -> AsyncIterator[Platform]:
         secret.write_text("s3cret")
         secret.chmod(0o600)
         (home / "segue.toml").write_text(SETTINGS.format(secret=secret, callback=there.url))
-        async with served(home):
+        async with served(home) as gateway:
+            there.gateway = f"{gateway.url}/in/http/alpha"
             yield there
+
+
+async def somebody_speaks(there: Platform, chat: str) -> None:
+    """Somebody says something in a group on the platform, which is known from then on."""
+    bob = {"id": "bob", "name": "Bob"}
+    body = json.dumps({"id": "m", "chat": chat, "chat_kind": "group", "person": bob, "text": "say hello"}).encode()
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        answer = await client.post(there.gateway, content=body, headers=signed("s3cret", body, time.time()))
+    assert answer.status_code == 202
 
 
 async def segue(home: Path, *arguments: str) -> tuple[int, str, str]:
@@ -70,6 +82,7 @@ async def test_the_terminal_shows_the_way_and_leaves_once_it_is_there(tmp_path: 
         await here.shows("Handing “Tea” off to http.alpha")
         assert await here.leaves() == 0
         assert "To http.alpha: sent" in here.text
+        assert "\n>\n" not in here.text, "nobody is asked any more"
         assert "This conversation goes on in http.alpha." in here.text
         assert "To come back, run `segue`" in here.text
         opened, said = there.calls
@@ -103,6 +116,12 @@ async def test_through_a_pipe_it_waits_and_leaves(tmp_path: Path) -> None:
         assert "This conversation goes on in http.alpha." in out
         assert "never" not in out
         assert [call["kind"] for call in there.calls] == ["open_thread", "message"]
+        await somebody_speaks(there, "den")
+        code, out, err = await piped(tmp_path, "say milk\n/handoff alpha:den\n/yes\nsay never\n")
+        assert (code, err) == (0, "")
+        assert "1 other person has spoken there so far. Type /yes" in out
+        assert "This conversation goes on in http.alpha." in out
+        assert "never" not in out
 
 
 async def test_a_script_moves_a_session_and_its_exit_code_says_how_it_went(tmp_path: Path) -> None:
@@ -121,6 +140,11 @@ async def test_a_script_moves_a_session_and_its_exit_code_says_how_it_went(tmp_p
         assert (code, err) == (0, "")
         assert json.loads(out)["state"] == "done"
         assert json.loads(out)["to"] == "http.alpha"
+        await somebody_speaks(there, "den")
+        code, _, err = await segue(tmp_path, "handoff", "Tea", "alpha:den")
+        assert (code, "Say so with --yes if they may." in err) == (2, True)
+        code, out, _ = await segue(tmp_path, "handoff", "Tea", "alpha:den", "--yes")
+        assert (code, out) == (0, "The conversation goes on in http.alpha.\n")
         code, _, err = await segue(tmp_path, "handoff", "Tea", "terminal")
         assert code == 2
         assert "nobody looks at a terminal now" in err

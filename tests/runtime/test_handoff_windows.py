@@ -6,7 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from segue.adapters.local import ACCOUNT, HOSTS, TERMINAL
+from segue.core.handoffs import Progress
+from segue.core.lanes import Lane
 from segue.errors import Refusal
+from segue.runtime.linking import SHOWN
 from segue.runtime.settings import AccountSettings
 from segue.store import windows
 from segue.testing.agents import Pause, ScriptedAgent
@@ -65,9 +68,7 @@ async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path)
         doorstep.agent.will("Hello ", pause, "there.")
         await terminal.says("/handoff telegram")
         await pause.reached()
-        seen = (await terminal.until(lambda frame: frame.get("handoff", {}).get("step") == "the agent writes"))[
-            "handoff"
-        ]
+        seen = (await terminal.until(lambda frame: frame.get("handoff", {}).get("step") == Progress.WRITING))["handoff"]
         assert (seen["state"], seen["to"]) == ("claimed", "telegram.main")
         pause.over()
         assert (await steps(terminal))[-1]["state"] == "done"
@@ -75,6 +76,29 @@ async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path)
         assert terminal.session is None
         thread = await doorstep.dm.sees_thread()
         await thread.reads("Hello there.")
+
+
+async def test_what_was_over_before_a_window_opened_is_not_told_there(tmp_path: Path) -> None:
+    doorstep = Doorstep()
+    async with doorstep.opened(tmp_path, doorstep.dm) as here, here.page() as page:
+        store = here.gateway.store
+        await store.link(await store.person(HOSTS[0]), await store.person(doorstep.ann.identity))
+        await page.opened()
+        async with here.terminal() as terminal:
+            await terminal.opened()
+            await terminal.says("cats")
+            await terminal.shows("cats", "You said: cats")
+            await terminal.says("/handoff telegram")
+            assert (await steps(terminal))[-1]["state"] == "done"
+        thread = await doorstep.dm.sees_thread()
+        async with here.terminal() as again:
+            # It looks at the same conversation, which moves on from elsewhere.
+            await again.shows("cats", "You said: cats", CATS)
+            doorstep.ann.says("/handoff page", thread)
+            await page.shows("cats", "You said: cats", CATS, CATS)
+            await thread.reads("This conversation goes on in web. /resume brings it back here.")
+            await again.says("/who")
+            assert "handoff" not in await again.until(lambda frame: "notice" in frame or "handoff" in frame)
 
 
 async def test_cancelled_from_the_terminal_it_stays(tmp_path: Path) -> None:
@@ -187,6 +211,21 @@ async def test_one_scan_lets_in_links_and_brings_the_conversation(tmp_path: Path
         await doorstep.platform.dm(eve).reads(Refusal.WRONG_CODE.value)
 
 
+async def test_a_code_that_others_could_read_works_no_more(tmp_path: Path) -> None:
+    doorstep = Doorstep()
+    async with doorstep.opened(tmp_path) as here, here.terminal() as terminal:
+        await terminal.opened()
+        await terminal.says("cats")
+        await terminal.shows("cats", "You said: cats")
+        await terminal.sends(invite=True)
+        code = (await terminal.until(lambda frame: "invitation" in frame))["invitation"]["code"]
+        lobby, eve = doorstep.platform.group("lobby"), doorstep.platform.person("Eve")
+        doorstep.ann.says(f"/link {code}", lobby)
+        await lobby.reads(SHOWN)
+        eve.says(f"/link {code}", doorstep.platform.dm(eve))
+        await doorstep.platform.dm(eve).reads(Refusal.WRONG_CODE.value)
+
+
 async def test_a_script_hands_a_session_off_from_where_it_is(tmp_path: Path) -> None:
     doorstep = Doorstep()
     async with doorstep.opened(tmp_path, doorstep.dm) as here, here.terminal() as terminal:
@@ -205,5 +244,18 @@ async def test_a_script_hands_a_session_off_from_where_it_is(tmp_path: Path) -> 
             assert not (await script.until(lambda frame: "refused" in frame))["mistake"]
             await script.sends(handoff="telegram", session=session, yes=False)
             assert (await steps(script))[-1]["state"] == "done"
-        assert (await steps(terminal))[-1]["state"] == "done"
-        await (await doorstep.dm.sees_thread()).reads(CATS)
+            assert (await steps(terminal))[-1]["state"] == "done"
+            thread = await doorstep.dm.sees_thread()
+            await thread.reads(CATS)
+            # The script's own window speaks to nothing.
+            assert await here.gateway.store.lanes_of(session) == [Lane(thread.address)]
+            lobby, bob = doorstep.platform.group("lobby"), doorstep.platform.person("Bob")
+            bob.says("hello", lobby)
+            await lobby.reads("You said: hello")
+            await script.sends(handoff=f"telegram:{lobby.id}", session=session, yes=False)
+            refused = await script.until(lambda frame: "refused" in frame)
+            assert refused["mistake"]
+            assert refused["refused"].endswith("everyone in lobby can read there. Say so with --yes if they may.")
+            await script.sends(handoff=f"telegram:{lobby.id}", session=session, yes=True)
+            assert (await steps(script))[-1]["state"] == "done"
+            await (await lobby.sees_thread()).reads(CATS)

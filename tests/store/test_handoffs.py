@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from segue.core.handoffs import Patience, State
+from segue.core.handoffs import Patience, Progress, State
 from segue.core.lanes import Kind, Lane, Person, Place, Rules
 from segue.core.moves import Limits, Renew
 from segue.core.values import SessionId
@@ -97,6 +97,26 @@ async def test_it_is_done_when_its_message_was_sent_and_not_before(house: House)
     await house.sent(held)
     assert await house.bound() == (None, house.session)
     assert await house.state() is State.DONE
+
+
+async def test_people_are_told_how_far_it_is(house: House) -> None:
+    async def step() -> Progress:
+        return handoffs.progress(await house.world.store.driver.read(handoffs.read, "h"))
+
+    write, clock = house.world.store.driver.write, house.world.clock
+    await house.request()
+    assert await step() is Progress.REQUESTED
+    driven = await house.claim()
+    assert await step() is Progress.CLAIMED
+    await house.open(driven)
+    assert await step() is Progress.OPENED
+    run = await house.opening()
+    await write(handoffs.wrote, run.held.session, run.name, PATIENCE, clock())
+    assert await step() is Progress.WRITING
+    await house.finish(run, answer(run, "here"))
+    assert await step() is Progress.SENDING
+    await house.sent(await house.outgoing())
+    assert await step() is Progress.ENDED
 
 
 async def test_what_ended_can_never_complete(house: House) -> None:

@@ -133,7 +133,7 @@ async def test_where_a_thread_is_refused_nobody_unknown_is_let_into_a_group(data
         await street.talks()
         await street.says("/handoff two")
         told = (await street.dm.reads_some(4))[3]
-        assert told.startswith("The handoff to telegram.two failed: destination: nobody knows you on telegram.two.")
+        assert told.startswith("The handoff to telegram.two failed: nobody knows you on telegram.two. /link first")
         assert told.endswith(STAYS)
         assert street.home.replies == []
         assert (await street.last()).state is State.FAILED

@@ -6,12 +6,6 @@ from segue.core.handoffs import Progress, State
 
 HANDING = "Handing "
 """How the answer to /handoff begins if one is on its way."""
-_STEPS = {
-    Progress.REQUESTED: "asked for",
-    Progress.CLAIMED: "on its way",
-    Progress.OPENED: "the place is open",
-    Progress.WRITING: "the agent writes there",
-}
 
 
 class Moved:
@@ -30,10 +24,9 @@ class Moved:
         self._to, self._error = shown["to"], shown["error"]
         if shown["state"] in (State.REQUESTED, State.CLAIMED):
             self.ended = False
-            step = Progress(shown["step"])
-            self.under_way = f"To {self._to}: {_STEPS[step]}"
+            self.under_way = f"To {self._to}: {shown['step']}"
             # That it was asked for, the answer to /handoff says.
-            return [] if step is Progress.REQUESTED else [f"{self.under_way} …"]
+            return [] if shown["step"] == Progress.REQUESTED else [f"{self.under_way} …"]
         self.under_way, self.ended = "", True
         # Why one failed or was cancelled is said in a notice.
         self.done = shown["state"] == State.DONE

@@ -16,6 +16,8 @@ from segue.cli.terminal import QUIT
 Frames = AsyncIterator[dict[str, Any]]
 
 _LONGEST_LINE = 4 * 1024 * 1024
+_HAND_OFF = ("/handoff", "/yes", "/approve")
+"""What a handoff may begin with: asked for, or allowed."""
 
 
 def piped() -> asyncio.StreamReader:
@@ -53,7 +55,7 @@ async def plain(client: Client, lines: asyncio.StreamReader) -> None:
             answers = await _answers(client, frames, await client.say(text), text)
             for answer in answers:
                 sys.stdout.write(answer + "\n")
-            if text.startswith("/handoff ") and any(answer.startswith(HANDING) for answer in answers):
+            if text.casefold().startswith(_HAND_OFF) and any(answer.startswith(HANDING) for answer in answers):
                 sys.stdout.write(await _ended(frames, moved) + "\n")
             sys.stdout.flush()
             if moved.done:

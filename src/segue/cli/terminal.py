@@ -94,6 +94,8 @@ class Terminal:
         typing = asyncio.create_task(self._type())
         with patch_stdout(raw=True):
             await asyncio.wait([showing, typing], return_when=asyncio.FIRST_COMPLETED)
+            # Nobody is asked for anything any more.
+            self._prompt.app.erase_when_done = showing.done()
             for task in (showing, typing):
                 task.cancel()
             # The prompt is gone before anything is printed below it.

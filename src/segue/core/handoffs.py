@@ -63,10 +63,11 @@ class Progress(StrEnum):
     """How far a handoff is, as people are told."""
 
     REQUESTED = "asked for"
-    CLAIMED = "claimed"
-    OPENED = "opened"
+    CLAIMED = "on its way"
+    OPENED = "the place is open"
     """The session is bound in the new place."""
-    WRITING = "the agent writes"
+    WRITING = "the agent writes there"
+    SENDING = "its first words are being sent"
     ENDED = "ended"
 
 

@@ -92,7 +92,9 @@ class Handoffs:
             self._probe(Point.HANDOFF_BOUND)
         except Fenced as error:
             log.info("%s", error)
-        except (Refused, Invalid, TimeoutError) as error:
+        except Invalid as error:
+            await self._fail(driven, f"{error.problem}. {error.fix}".rstrip("."))
+        except (Refused, TimeoutError) as error:
             await self._fail(driven, str(error).rstrip(".") or handoffs.LATE)
         if place is not None and place.opened:
             await self._store.write(handoffs.left_open, found.id, place.address, self._clock())

@@ -29,7 +29,7 @@ from segue.core.moves import Consent, Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.turns import TurnKind
 from segue.core.values import SessionId, Value
-from segue.errors import Invalid, Refused
+from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.inviting import Invitation
 from segue.runtime.watches import Arrived, Changed, Growing, Moved, Sight, Watches
 from segue.store import handoffs, transcripts, turns
@@ -113,6 +113,8 @@ class Window:
         """The handoff of another lane that is shown here."""
         self._handoff: dict[str, str] = {}
         """What was last shown of a handoff from here."""
+        self._past = ""
+        """The handoff from here that was over before anybody looked."""
 
     async def show(self) -> None:
         """Show what happens until cancelled."""
@@ -122,6 +124,8 @@ class Window:
         close = self._local.look(self._seat.chat, self._see)
         leave = self._gateway.watches.watch(lane, self._see)
         try:
+            last = await store.driver.read(handoffs.last_from, lane)
+            self._past = last.id if last is not None and last.settled is not None else ""
             await self._begin(lane, person)
             await self._refresh(lane)
             while True:
@@ -160,7 +164,7 @@ class Window:
         lane = await store.lane(self._place, person)
         try:
             asked = await self._gateway.hand_off(SessionId(session), destination, person, consent, lane)
-        except (Refused, Invalid) as error:
+        except (Refused, Invalid, StoreError) as error:
             await self._send({"refused": str(error), "mistake": isinstance(error, Invalid)})
             return
         self._following = asked.id
@@ -221,6 +225,9 @@ class Window:
 
     async def _begin(self, lane: Lane, person: Person) -> None:
         """A new window starts on the person's last session, of those that they didn't close."""
+        if ":" in self._seat.chat:
+            # A script says itself which session it means.
+            return
         store = self._gateway.store
         recent = await store.sessions(person, count=_RECENT) if await store.bound(lane) is None else []
         if last := next((session for session in recent if session.closed is None), None):
@@ -254,7 +261,7 @@ class Window:
         driver = self._gateway.store.driver
         followed = self._following
         found = await (driver.read(handoffs.read, followed) if followed else driver.read(handoffs.last_from, lane))
-        if found is None:
+        if found is None or found.id == self._past:
             return
         shown = {
             "id": found.id,

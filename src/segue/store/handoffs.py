@@ -140,6 +140,8 @@ def progress(found: Handoff) -> Progress:
         return Progress.ENDED
     if found.lane is None:
         return Progress.REQUESTED if found.state is State.REQUESTED else Progress.CLAIMED
+    if found.before is not None:
+        return Progress.SENDING
     return Progress.OPENED if found.wrote is None else Progress.WRITING
 
 
