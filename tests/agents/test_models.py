@@ -18,7 +18,7 @@ from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 
 from segue.agents.models import ModelKeys, Thinking
 from segue.agents.prices import Prices
-from segue.agents.providers import ModelAgent
+from segue.agents.providers import ModelAgent, model_of
 from segue.core.compaction import compaction_due
 from segue.core.contracts import Agent, Compresses, Event, Tool, Usage, Work
 from segue.core.envelopes import Voices
@@ -406,3 +406,9 @@ async def test_instructions_come_from_a_file(provider: Provider, tmp_path: Path)
     (tmp_path / "bot.md").write_text("Speak like a pirate.")
     await events_of(provider.agent(instructions="", instructions_file=tmp_path / "bot.md"), work("hello"))
     assert "Speak like a pirate." in await provider.texts()
+
+
+async def test_a_model_on_this_machine_is_looked_for_where_ollama_listens() -> None:
+    async with httpx2.AsyncClient() as client:
+        model = model_of(ModelKeys("ollama:llama3.2"), client)
+        assert (model.model_name, str(model.base_url).rstrip("/")) == ("llama3.2", "http://127.0.0.1:11434/v1")

@@ -13,9 +13,13 @@ from segue.core.lanes import Kind
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.moves import Limits
 from segue.core.transcripts import Entry, Role
-from segue.core.values import SessionId
+from segue.core.values import SessionId, Value
 from segue.errors import Refusal
 from segue.runtime.settings import GatewaySettings
+from segue.runtime.tools.arguments import schema_of
+from segue.runtime.tools.children import CloseArguments, SpawnArguments
+from segue.runtime.tools.reading import HistoryArguments, ListArguments
+from segue.runtime.tools.sending import SendArguments
 from segue.store.arrivals import Settings
 from segue.store.store import Store
 from segue.testing.agents import Pause, ScriptedAgent, Step, Uses, said
@@ -599,6 +603,22 @@ async def test_a_platform_that_can_open_no_thread_now_is_told_with_how_to_go_on(
     assert 'sessions_send(label="kid", message=...)' in first.content["note"]
     assert second.failed
     assert second.content.startswith("thread: No thread was opened: slack can't now")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "signature"),
+    [
+        (SpawnArguments, {"task": None, "mode": "run", "thread": False, "label": "", "start": "fresh"}),
+        (SendArguments, {"message": None, "label": "", "session": "", "wait": 0}),
+        (ListArguments, {}),
+        (HistoryArguments, {"label": "", "session": ""}),
+        (CloseArguments, {"label": "", "session": ""}),
+    ],
+)
+def test_the_tools_are_asked_for_as_they_are_written_down(arguments: type[Value], signature: dict[str, Any]) -> None:
+    schema = schema_of(arguments)
+    assert {name: given.get("default") for name, given in schema["properties"].items()} == signature
+    assert schema.get("required", []) == [name for name, default in signature.items() if default is None]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from segue.core.values import PersonId, SessionId
 from segue.errors import Fenced, Refusal, Refused
 from segue.store import children, replicas, routes, turns
 from segue.store.children import Answer, Asker, Child, Waiting
-from segue.store.turns import Asked, Finish, Owed, Reply, Run
+from segue.store.turns import Asked, Finish, Outcome, Owed, Reply, Run
 from tests.store.world import World, private
 
 LIMITS = Limits()
@@ -138,6 +138,19 @@ async def test_what_was_kept_for_a_turn_that_ended_is_delivered_once(world: Worl
     assert await delivered(world) == ["begun", "the answer"]
 
 
+async def test_a_message_that_was_taken_back_is_told_to_who_waits_and_never_delivered(world: World) -> None:
+    by, _, run = await busy(world)
+    write, kid = world.store.driver.write, run.held.session
+    asked = await send(world, by, kid, "more", wait=60)
+    await write(children.close, by, kid, world.ids(), world.clock())
+    assert await receive(world, asked) == Answer(Outcome.WITHDRAWN, "", 0)
+    await answer(world, run, "stopped")
+    await write(turns.finish, by.held, Finish((by.turn,), ()), world.clock())
+    left = await world.store.driver.read(children.unreceived, 10)
+    assert [one.answer.text for one in left if one.turn == asked.turn] == [""]
+    assert await delivered(world) == ["begun"]
+
+
 async def test_a_result_is_a_turn_of_the_parent_in_the_same_transaction(world: World) -> None:
     by = await asker(world)
     kid = await started(world, by, ending=Ending.ONE_SHOT)
@@ -241,11 +254,17 @@ async def test_a_ring_of_waits_is_refused_though_it_closes_in_two_places_at_once
 
 async def test_where_output_goes(world: World) -> None:
     by = await asker(world)
+    kid = await started(world, by)
     ann = await world.person("ann")
     here = private("ann").address.key
 
     async def route() -> str:
-        _, address = await world.store.driver.read(routes.now, by.session, (by.session, by.turn), "settings")
+        """Where it goes, which is the same for a child that has no lane of its own."""
+        asked = [(by.session, by.turn), (kid.id, 1)]
+        found = [
+            await world.store.driver.read(routes.now, session, (session, turn), "settings") for session, turn in asked
+        ]
+        [address] = {address for _, address in found}
         return address
 
     assert await route() == here
