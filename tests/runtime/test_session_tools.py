@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from segue.core.contracts import Agent, Event, Tool, Tools, Work
-from segue.core.lanes import Kind
+from segue.core.contracts import Agent, Event, OpensThreads, Tool, Tools, Work
+from segue.core.lanes import Address, Kind, Rules, Sharing
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.moves import Limits
 from segue.core.transcripts import Entry, Role
@@ -567,6 +567,32 @@ async def test_a_fork_knows_what_was_said_before(stage: Chatting) -> None:
         await stage.chat.reads("a secret")
         stage.says("go")
         await stage.chat.reads("a secret + a secret + begin")
+
+
+async def test_a_thread_that_is_opened_from_a_thread_is_beside_it_and_everybodys(tmp_path: Path) -> None:
+    stage = Chatting(str(tmp_path / "segue.db"), Slack, Kind.GROUP)
+    bob, asked = stage.platform.person("Bob"), list[Address]()
+    adapter = stage.adapter
+    assert isinstance(adapter, OpensThreads)
+    opens = adapter.open_thread
+
+    async def noted(parent: Address, title: str, key: str) -> Address:
+        asked.append(parent)
+        return await opens(parent, title, key)
+
+    adapter.open_thread = noted  # type: ignore[method-assign]
+    agent = ScriptedAgent(otherwise=doing(go=[spawn(thread=True), "started"]))
+    settings = GatewaySettings(routing=Settings(rules=Rules(threads=Sharing.APART)))
+    async with stage.running(agent, settings):
+        outer = stage.ann.opens_thread("a thread", stage.chat)
+        stage.ann.says("go", outer)
+        await outer.reads("started")
+        inner = await stage.chat.sees_thread()
+        await inner.reads("heard: begin")
+        bob.says("me too", inner)
+        await inner.reads("heard: me too")
+    assert asked == [stage.chat.address]
+    assert len({work.session for work in agent.works if said(work) in ("begin", "me too")}) == 1
 
 
 @pytest.mark.parametrize("persona", [Slack, Telegram])

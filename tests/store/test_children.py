@@ -235,6 +235,19 @@ async def test_a_ring_of_any_length_is_refused_where_it_would_close(world: World
     await send(world, askers[0], kids[-1].id, "besides")
 
 
+@pytest.mark.parametrize("over", ["the time", "the turn"])
+async def test_who_waits_no_more_can_be_written_to(world: World, over: str) -> None:
+    by, asked, run = await busy(world)
+    kid = replace(by, held=run.held, turn=run.name)
+    with pytest.raises(Refused):
+        await send(world, kid, by.session)
+    if over == "the time":
+        await time_is_over(world, asked)
+    else:
+        await world.store.driver.write(turns.finish, by.held, Finish((by.turn,), ()), world.clock())
+    assert (await send(world, kid, by.session)).session == by.session
+
+
 async def test_a_ring_of_waits_is_refused_though_it_closes_in_two_places_at_once(world: World) -> None:
     by = await asker(world)
     kids = [await started(world, by, f"kid {n}") for n in range(4)]

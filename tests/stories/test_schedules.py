@@ -184,9 +184,12 @@ async def test_it_goes_to_a_file_to_a_home_or_to_a_chat(house: House) -> None:
         for to in ("local", platform, f"{platform}:{house.bobs.id}"):
             house.ann.says(f"/schedule at 9 for {to.partition(':')[0]} --to {to}", house.dm)
         await house.dm.reads_some(4)
+        # A home is where it is by then.
+        moved = house.platform.group("New team")
+        await gateway.store.set_home(moved.place, await gateway.store.person(house.ann.identity))
         house.clock.now = NINE
         words = "re: Scheduled work is due. Do it now and answer with its result: "
-        await house.group.reads(f'{words}"for {platform}"')
+        await moved.reads(f'{words}"for {platform}"')
         await house.bobs.reads(f'{words}"for {platform}"')
         await agent.idle()
         await gateway._schedules.once()
