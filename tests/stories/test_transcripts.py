@@ -77,6 +77,22 @@ async def test_a_reset_and_the_message_that_caused_it_are_taken_back_in_one_step
 
 
 @both
+async def test_a_reset_is_taken_back_only_with_the_message_that_caused_it_and_by_no_number(square: Square) -> None:
+    idle = Settings(resets=Policies(Policy(When.IDLE, idle_minutes=60)))
+    async with square.open(GatewaySettings(routing=idle)):
+        await square.says("about cats")
+        square.passes(3601)
+        await square.says("about dogs")
+        await square.says("and birds")
+        dogs = await square.session()
+        assert await square.says("/undo") == "Took back the last exchange."
+        assert await square.texts() == ["about dogs", "You said: about dogs"]
+        assert await square.says("/undo 1") == "Took back the last exchange."
+        assert (await square.session()).id == dogs.id
+        assert await square.texts() == []
+
+
+@both
 async def test_undo_waits_behind_what_runs_and_takes_the_reset_back_then(square: Square) -> None:
     pause = Pause()
     square.agent = ScriptedAgent("purr", [pause, "too late"], otherwise=recalls)
