@@ -6,6 +6,7 @@ person's handoff and all that happens to it. When everything has settled, the re
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -40,7 +41,14 @@ PACE = (0.0, 0.05, 0.5, 1.5)
 """Seconds that the agent takes."""
 PEOPLE = 5
 _STUCK = 20.0
-"""Seconds after which what hasn't settled is stuck."""
+"""Seconds without any change after which what hasn't settled is stuck: a busy machine is slow, and goes on."""
+_ENDLESS = 120.0
+"""Seconds after which it is stuck, whatever changes."""
+_LEFT = (
+    "select 'handoff', id, state, lane, holder, epoch, deadline from handoffs where settled is null",
+    "select 'session', id, head, tail, holder, running, due from sessions where head < tail",
+    "select 'delivery', key, handoff, holder, attempts, due, error from deliveries where sent is null and dead is null",
+)
 
 
 class Found(Value, frozen=True):
@@ -162,18 +170,16 @@ async def _later(seconds: float, work: Coroutine[Any, Any, None]) -> None:
 
 async def _settled(where: str) -> list[str]:
     """Wait until nothing is on its way; what still is after a long time is stuck."""
-    raw = await _raw(where)
+    raw, loop = await _raw(where), asyncio.get_running_loop()
     left: list[tuple[Any, ...]] = []
+    began = changed = loop.time()
     try:
-        async with asyncio.timeout(_STUCK):
-            while left := [  # noqa: ASYNC110 -- another process settles it, and tells nobody here
-                *(await raw("select 'handoff', id, state, lane from handoffs where settled is null")),
-                *(await raw("select 'session', id, head, tail, holder from sessions where head < tail")),
-                *(await raw("select 'delivery', key, error from deliveries where sent is null and dead is null")),
-            ]:
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        return [f"stuck: {left}"]
+        while now := [row for sql in _LEFT for row in await raw(sql)]:
+            if now != left:
+                left, changed = now, loop.time()
+            if loop.time() > min(changed + _STUCK, began + _ENDLESS):
+                return [f"stuck at {time.time():.1f}: {left}, alive: {await raw('select id, expires from replicas')}"]
+            await asyncio.sleep(0.02)
     finally:
         await raw.close()
     return []
