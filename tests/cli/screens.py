@@ -32,6 +32,8 @@ class Terminal:
         if self.pid == 0:
             environ = os.environ | {"SEGUE_HOME": str(home), "TERM": "xterm-256color"}
             os.chdir(home)
+            # As a shell does, though whoever started the tests ignores it.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.execve(sys.executable, [sys.executable, "-m", "segue", *arguments], environ)
         self.resize(24, 80)
         asyncio.get_running_loop().add_reader(self._file, self._read)
