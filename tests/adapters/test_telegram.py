@@ -605,6 +605,14 @@ async def test_a_topic_that_nobody_waited_for_is_the_one_that_is_asked_for_again
     assert [method for method, _ in between.calls] == ["createForumTopic"]
 
 
+async def test_a_topic_has_a_name_that_telegram_takes(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    forum = Address("telegram", "bot", "", await between.forum())
+    for title in ("x" * 129, " \n"):
+        await adapter.open_thread(forum, title, title)
+    assert [body["name"] for _, body in between.calls] == ["x" * 128, "Session"]
+
+
 async def test_a_topic_that_could_not_be_opened_is_tried_again(there: tuple[Between, Telegram]) -> None:
     between, adapter = there
     forum = Address("telegram", "bot", "", await between.forum())

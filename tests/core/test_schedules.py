@@ -123,7 +123,8 @@ def test_missed_times_are_counted_and_the_last_of_them_is_the_one_to_do() -> Non
 
 def test_what_is_late_is_told() -> None:
     due = local("2026-03-28T21:00")
-    assert late("Europe/Berlin", due, due + 5, 0) == ""
+    assert late("Europe/Berlin", due, due + 60, 0) == ""
+    assert late("Europe/Berlin", due, due + 61, 0) != ""
     assert (
         late("Europe/Berlin", due, due + 7200, 0)
         == " It was due at 2026-03-28 21:00 (Europe/Berlin), when no gateway ran."

@@ -165,6 +165,17 @@ async def test_a_result_is_a_turn_of_the_parent_in_the_same_transaction(world: W
     assert (await world.store.driver.read(children.child, kid.id)).closed
 
 
+async def test_a_task_that_somebody_talks_to_by_now_is_told_and_lasts(world: World) -> None:
+    by = await asker(world)
+    ann = await world.person("ann")
+    kid = await started(world, by, ending=Ending.ONE_SHOT)
+    await world.resume(await world.dm(ann, "second"), kid.id, ann)
+    await answer(world, await claim(world), "found it")
+    assert [turn.kind for turn in await world.store.driver.read(turns.waiting, by.session, 10)][1:] == [TurnKind.RESULT]
+    stays = await world.store.driver.read(children.child, kid.id)
+    assert (stays.closed, stays.ending) == (False, Ending.LASTING)
+
+
 async def test_a_turn_that_was_lost_starts_and_sends_nothing(world: World) -> None:
     by = await asker(world)
     kid = await started(world, by)

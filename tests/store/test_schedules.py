@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from segue.core.schedules import ONCE, Plan, following
 from segue.core.turns import TurnKind
@@ -146,3 +147,17 @@ async def test_a_run_comes_from_its_lane_as_long_as_that_speaks_to_the_session(w
     [claimed] = await world.store.driver.write(turns.claim, "r", 10)
     [turn] = claimed.turns
     assert (turn.kind, turn.lane, turn.route) == (TurnKind.SCHEDULED, wanted.lane, wanted.route)
+
+
+async def test_work_is_not_asked_of_the_session_that_somebody_else_began_in_its_place(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    lane = await world.thread(ann)
+    session = await world.renew(lane, ann, "hello")
+    wanted = replace(await order(world), session=session, lane=lane.key, route=lane.address.key)
+    made = await make(world, wanted)
+    await world.renew(lane, bob, "mine now")
+    world.clock.passes(3600)
+    assert await run(world, made)
+    [claimed] = await world.store.driver.write(turns.claim, "r", 10)
+    [turn] = claimed.turns
+    assert (turn.session, turn.lane, turn.route) == (session, None, wanted.route)
