@@ -145,13 +145,14 @@ async def test_while_a_turn_runs_looking_acts_at_once_and_what_moves_the_tip_wai
         assert await square.says("/title Cats") == "This session is called Cats."
         square.ann.says("/retry", square.dm)
         await square.platform.settles()
-        square.ann.says("3", square.dm)
-        await square.platform.settles()
-        assert (await square.says("/status")).endswith("3 turns run or are waiting.")
+        for text in ("3", "/undo", "4"):
+            square.ann.says(text, square.dm)
+            await square.platform.settles()
+        assert (await square.says("/status")).endswith("5 turns run or are waiting.")
         pause.over()
-        heard = await square.hears(square.dm, 7)
-        assert heard[-3:] == ["two", "You said: 2", "You said: 3"]
-        assert await square.texts() == ["1", "one", "2", "You said: 2", "3", "You said: 3"]
+        heard = await square.hears(square.dm, 9)
+        assert heard[-5:] == ["two", "You said: 2", "You said: 3", "Took back the last exchange.", "You said: 4"]
+        assert await square.texts() == ["1", "one", "2", "You said: 2", "4", "You said: 4"]
 
 
 @everywhere
@@ -197,10 +198,12 @@ async def test_rewind_goes_back_to_a_message_that_was_asked_again(square: Square
         assert await square.texts() == ["a colour?"]
         # What was taken back isn't what was asked again in its place.
         await square.says("a shape?")
+        await square.says("/undo")
+        await square.says("a taste?")
         await square.says("/retry")
-        gone = await square.says("/rewind", square.message("another?"))
+        gone = await square.says("/rewind", square.message("a shape?"))
         assert gone == "That message isn't part of what was said here. Reply to one that is."
-        assert await square.texts() == ["a colour?", "a shape?", "You said: a shape?"]
+        assert await square.texts() == ["a colour?", "a taste?", "You said: a taste?"]
 
 
 @everywhere
@@ -279,6 +282,10 @@ async def test_a_branch_goes_on_by_itself_and_the_tree_shows_it(square: Square) 
             "after 3: “Cats #2” · 2 entries",
             "after 2: “Tigers” (here) · 0 entries",
         ]
+        # A branch of a branch is the next of the same lineage, and the bare name is the newest.
+        await square.says("/resume Cats #2")
+        assert await square.says("/branch") == "You go on in “Cats #3”; the original stays as it is."
+        assert await square.says("/resume Cats") == "You are already in that session."
         await square.says("/resume Cats #1")
         assert await square.texts() == ["about cats", "You said: about cats"]
         await square.says("/undo 1")
