@@ -1,5 +1,6 @@
 """What a gateway does while a turn runs, when it stops, and with what it can't understand."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,8 +14,10 @@ from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
 from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
+from segue.store import deliveries
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
 from segue.testing.chats import To
+from segue.testing.faults import Fault
 from segue.testing.personas import Matrix, Persona, Telegram, WhatsApp
 
 
@@ -338,6 +341,19 @@ async def test_a_bug_in_an_adapter_delays_its_message_and_nothing_else(tmp_path:
         await platform.dm(ann).reads_some()
         assert gateway.problems() == []
     assert platform.dm(ann).replies == ["(You may have seen this already.) hello"]
+
+
+async def test_what_waited_all_night_for_a_gateway_waits_for_its_platform_no_longer_than_anything(
+    tmp_path: Path,
+) -> None:
+    platform = WhatsApp()
+    dm = platform.dm(platform.person("Ann"))
+    async with await open_store(tmp_path / "segue.db") as store:
+        yesterday = time.time() - 30_000
+        await store.driver.write(deliveries.notify, dm.address, "good morning", "key", (), yesterday)
+    platform.misbehaves(Fault.UNREACHABLE, times=2)
+    async with running(tmp_path, platform, EchoAgent()):
+        await dm.reads("good morning")
 
 
 async def test_a_gateway_without_a_store_says_what_to_do() -> None:

@@ -172,8 +172,11 @@ class Outbox:
         waited = self._clock() - held.since
         if waited > self._settings.give_up_after:
             return await self._give_up(held, error)
-        # Half as long again as it has waited so far: attempts that ended with their process don't count.
-        delay = seconds if seconds is not None else min(_LONGEST_WAIT, max(_SHORTEST_WAIT, waited / 2))
+        # Half as long again as it has waited so far, and twice as long as after the last attempt at most: those that
+        # ended with their process don't count, nor does the time in which no gateway ran.
+        steps = _SHORTEST_WAIT * 2 ** min(held.delivery.attempt, 20)
+        backoff = min(_LONGEST_WAIT, max(_SHORTEST_WAIT, min(waited / 2, steps)))
+        delay = seconds if seconds is not None else backoff
         delay *= random.uniform(1.0, 1.2)  # noqa: S311 -- spreads retries, keeps no secret
         # Others wait behind it: whatever patience a platform asks for, it is tried when it is to be given up.
         delay = min(delay, self._settings.give_up_after - waited + _SHORTEST_WAIT)
