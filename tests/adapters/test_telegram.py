@@ -846,6 +846,14 @@ async def test_what_cannot_be_kept_is_sent_again(called: TelegramByWebhook) -> N
     assert (await post(app, "/", json.dumps(update()).encode(), PROOF)).status == 200
 
 
+async def test_an_update_whose_file_may_come_later_is_called_with_again(called: TelegramByWebhook) -> None:
+    inbox = Inbox()
+    app = called.webhook(inbox.accept)
+    body = json.dumps(update(document={"file_id": "doc1"})).encode()
+    assert [(await post(app, "/", body, PROOF)).status for _ in range(3)] == [503, 503, 200]
+    assert [type(part) for part in inbox.arrivals[0].parts] == [Text, Notice]
+
+
 async def test_too_much_is_not_read(called: TelegramByWebhook) -> None:
     inbox = Inbox()
     assert (await post(called.webhook(inbox.accept), "/", b" " * (LARGEST + 1), PROOF)).status == 413
