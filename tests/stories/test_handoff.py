@@ -347,7 +347,10 @@ async def test_nobody_hands_off_to_whom_they_were_taken_for_once(database: str) 
         await street.dm.reads(THERE.format("whatsapp"))
         await street.store.unlink(merge)
         await street.talks("a secret", "Secret")
-        assert "you have no private chat with me" in await street.says(f"/handoff two:{hers.id}")
+        refused = await street.says(f"/handoff two:{hers.id}")
+        assert "you have no private chat with me" in refused
+        # Nobody learns which chats there are.
+        assert await street.says("/handoff two:nowhere") == refused
 
 
 async def test_what_cannot_be_is_refused_at_once_with_the_reason(database: str) -> None:
