@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TypeVar
@@ -58,7 +59,7 @@ def words(said: Draft | Entry, voices: Voices) -> str:
         return told(said.parts)
     if said.author.role is Role.GATEWAY:
         return _carried(said.parts)
-    if voices is Voices.ONE and not said.text.lstrip().startswith("{"):
+    if voices is Voices.ONE and not _like_an_envelope(said.text):
         return told(said.parts)
     author, source = said.author, said.source
     id = Identity.parse(source.identity).user if source.identity else author.person
@@ -71,7 +72,13 @@ def _carried(parts: Parts) -> str:
     text = told(parts)
     if any(isinstance(part, Aside | Summary) for part in parts):
         return _line({"gateway": text})
-    return Envelope("", "", text).write() if text.lstrip().startswith("{") else text
+    return Envelope("", "", text).write() if _like_an_envelope(text) else text
+
+
+def _like_an_envelope(text: str) -> bool:
+    """Whether the first of a text that is seen is a brace, or would pass for one."""
+    first = next((c for c in text if unicodedata.category(c)[0] not in "CZM"), "")
+    return unicodedata.normalize("NFKC", first) == "{"
 
 
 def told(parts: Parts) -> str:
