@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from segue.core.contracts import Agent, Event, OpensThreads, Tool, Tools, Work
 from segue.core.lanes import Address, Kind, Rules, Sharing
-from segue.core.messages import ToolCall, ToolResult
+from segue.core.messages import Text, ToolCall, ToolResult
 from segue.core.moves import Limits
 from segue.core.transcripts import Entry, Role
 from segue.core.values import SessionId, Value
@@ -144,9 +144,10 @@ async def test_an_answer_that_comes_after_the_wait_is_delivered_and_not_the_resu
     assert stage.chat.replies.count("at last") == 1
 
 
-async def test_an_answer_whose_waiter_was_stopped_is_delivered_once(stage: Chatting) -> None:
-    pause = Pause()
-    agent = by_script(doing(go=[spawn(), send("slowly", wait=300), "never"], slowly=[pause, "at last"]))
+async def test_an_answer_whose_waiter_was_stopped_is_delivered_once_in_messages_that_fit(stage: Chatting) -> None:
+    pause, most = Pause(), stage.adapter.longest.count
+    long = "x" * most + " at last"
+    agent = by_script(doing(go=[spawn(), send("slowly", wait=300), "never"], slowly=[pause, long]))
     async with stage.running(agent):
         stage.says("go")
         await pause.reached()
@@ -154,6 +155,7 @@ async def test_an_answer_whose_waiter_was_stopped_is_delivered_once(stage: Chatt
         await stage.chat.reads("(Stopped.)")
         pause.over()
         await stage.chat.reads("at last")
+    assert stage.chat.replies[-2:] == ["x" * most, "at last"]
     assert stage.chat.replies.count("at last") == 1
 
 
@@ -334,6 +336,32 @@ async def test_a_turn_that_is_tried_again_finds_what_it_asked_for_first(
     assert [result.content for result in second] == [result.content for result in first]
     assert len({result.content["session"] for result in first}) == 4
     assert [entry.text for entry in path if entry.author.role is Role.GATEWAY] == ["begin", "one", "one"]
+
+
+class Stubborn:
+    """Fails once, and asks for the same by the same ids again, whatever its journal shows."""
+
+    def __init__(self) -> None:
+        self.results: list[ToolResult] = []
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        calls = [ToolCall("list", "sessions_list", {}), ToolCall("spawn", "sessions_spawn", {"task": "begin"})]
+        for call in calls if said(work) == "go" else []:
+            yield call
+            self.results.append(await work.tools.call(call))
+            yield self.results[-1]
+        if said(work) == "go" and len(self.results) == len(calls):
+            raise RuntimeError("broken")
+        yield Text("done")
+
+
+async def test_what_was_done_before_a_turn_is_tried_again_is_found_by_its_id(stage: Chatting) -> None:
+    agent = Stubborn()
+    async with stage.running(agent):
+        stage.says("go")
+        await stage.chat.reads("done")
+    first, second = [result.content["children"] for result in agent.results if result.id == "list"]
+    assert first == second == [], "the list that the first try was shown"
 
 
 async def test_the_limits_hold_at_their_edge(stage: Chatting) -> None:
