@@ -287,6 +287,22 @@ async def test_people_stop_their_own_running_turn_and_no_other(world: World) -> 
     assert await world.raw("select outcome from turns order by seq") == [("stopped",), (None,)]
 
 
+async def test_what_runs_in_a_session_that_was_left_is_found_where_it_was_asked_for_and_by_its_person(
+    world: World,
+) -> None:
+    queued = await world.hear("ann", "1", private("a"), me="r")
+    ann, bob, driver = queued.met.person, await world.person("bob"), world.store.driver
+    other = await world.dm(ann, "b")
+    await world.resume(other, queued.session, ann)
+    for lane in (queued.lane, other):
+        await world.renew(lane, ann, "elsewhere now")
+    assert await driver.read(turns.left_running, queued.lane, ann.id) == queued.session
+    assert await driver.read(turns.left_running, other, ann.id) is None
+    assert await driver.read(turns.left_running, queued.lane, bob.id) is None
+    await finish(world, run_of(queued), "done")
+    assert await driver.read(turns.left_running, queued.lane, ann.id) is None
+
+
 async def test_a_failed_turn_is_told_and_the_session_goes_on(world: World) -> None:
     run = run_of(await world.hear("ann", "1", me="r"))
     await world.hear("ann", "2")
