@@ -13,6 +13,7 @@ from segue.core.contracts import Driver, Transaction
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.transcripts import AGENT, Author, Draft, Role
+from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId
 from segue.runtime.paths import Paths
 from segue.runtime.patience import Patient
@@ -20,7 +21,6 @@ from segue.store import arrivals, replicas, transcripts, turns
 from segue.store.arrivals import Fresh, Queued, Settings
 from segue.store.sqlite import Sqlite
 from segue.store.store import Store, fresh_ids
-from segue.store.turns import Finish, Reply, Run
 
 _SETTINGS = Settings()
 _TOGETHER = 500

@@ -10,10 +10,9 @@ import pytest
 from segue.core.lanes import Address, Person, Place
 from segue.core.messages import Text
 from segue.core.moves import Renew
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, Finish, Outcome, TurnKind
 from segue.store import arrivals, deliveries, turns
 from segue.store.store import Store
-from segue.store.turns import Ask, Finish, Outcome
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
 

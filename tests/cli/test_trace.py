@@ -1,11 +1,11 @@
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.transcripts import AGENT, Draft
+from segue.core.turns import Finish, Reply
 from segue.core.values import PersonId, SessionId
 from segue.store import arrivals, deliveries, turns
 from segue.store.arrivals import Fresh, Queued, Settings
 from segue.store.store import Store
-from segue.store.turns import Finish, Reply
 from tests.cli.conftest import Home
 
 HERE = Address("http", "alpha", chat="c1")

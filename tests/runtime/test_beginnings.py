@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 
 from segue.core.messages import Text
 from segue.core.transcripts import Entry, Tip, visible
-from segue.core.turns import TurnKind
+from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
 from segue.runtime.beginnings import begin, far_enough
-from segue.store.turns import Claim, Run, Turn
 from tests.core.test_transcripts import said
 
 SESSION = SessionId("s")

@@ -9,12 +9,11 @@ from segue.core.lanes import Address, Lane, Rules
 from segue.core.messages import Text
 from segue.core.moves import Limits, Spawn
 from segue.core.transcripts import AGENT, Draft, Ending
-from segue.core.turns import TurnKind
+from segue.core.turns import Asked, Finish, Outcome, Owed, Reply, Run, TurnKind
 from segue.core.values import PersonId, SessionId
 from segue.errors import Fenced, Refusal, Refused
 from segue.store import children, replicas, routes, turns
 from segue.store.children import Answer, Asker, Child, Waiting
-from segue.store.turns import Asked, Finish, Outcome, Owed, Reply, Run
 from tests.store.world import World, private
 
 LIMITS = Limits()

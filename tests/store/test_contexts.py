@@ -5,10 +5,10 @@ import pytest
 from segue import Consent, Person, Resume, SessionId
 from segue.core.envelopes import Voices
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.turns import Run
 from segue.errors import Fenced
 from segue.store import contexts, turns
 from segue.store.contexts import Context, Surroundings
-from segue.store.turns import Run
 from tests.store.world import World, answer, public
 
 

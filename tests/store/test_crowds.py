@@ -11,6 +11,7 @@ import pytest
 
 from segue.core.messages import Text
 from segue.core.moves import Fork, Release, Renew, Resume
+from segue.core.turns import Run
 from segue.errors import Invalid, Refused
 from segue.store import deliveries, replicas, turns
 from segue.store.arrivals import Duplicate, Queued
@@ -133,7 +134,7 @@ async def test_three_replicas_answer_every_turn_once_and_in_order(world: World) 
                 await run_all(w, run)
             await asyncio.sleep(0)
 
-    async def run_all(w: World, run: turns.Run | None) -> None:
+    async def run_all(w: World, run: Run | None) -> None:
         while run is not None:
             session = run.held.session
             assert session not in running

@@ -4,10 +4,10 @@ import pytest
 
 from segue.core.lanes import Address
 from segue.core.messages import File
+from segue.core.turns import Finish, Reply, Run
 from segue.errors import Fenced, Invalid
 from segue.store import deliveries, replicas, turns
 from segue.store.deliveries import Attempt, Outgoing
-from segue.store.turns import Finish, Reply, Run
 from tests.store.world import World, answer, private
 
 HERE, THERE = Address("telegram", "bot", chat="here"), Address("telegram", "bot", chat="there")

@@ -7,12 +7,12 @@ import pytest
 from segue.core.handoffs import Patience, Progress, State
 from segue.core.lanes import Kind, Lane, Person, Place, Rules
 from segue.core.moves import Limits, Renew
+from segue.core.turns import Finish, Outcome, Run
 from segue.core.values import SessionId
 from segue.errors import Fenced, Refusal, Refused
 from segue.store import deliveries, handoffs, replicas, turns
 from segue.store.deliveries import Outgoing
 from segue.store.handoffs import Driven, Handoff
-from segue.store.turns import Finish, Outcome, Run
 from tests.store.world import World, answer, private, public
 
 PATIENCE = Patience()

@@ -15,6 +15,7 @@ from segue.core.messages import Speaker, Text
 from segue.core.moves import Actor, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
 from segue.core.resets import Policies, Policy, When
 from segue.core.transcripts import AGENT, Draft, Tip
+from segue.core.turns import Run
 from segue.core.values import PersonId, SessionId
 from segue.store import arrivals, deliveries, handoffs, moves, persons, places, replicas, titles, transcripts, turns
 from segue.store.arrivals import Fresh, Settings
@@ -392,7 +393,7 @@ async def words_and_a_fork(s: Scene) -> tuple[Make, Make]:
     return s.say(s.mine, "one"), s.move(Fork(s.lane, s.mine, SessionId("fork")))
 
 
-async def running(s: Scene, me: str = "r") -> turns.Run:
+async def running(s: Scene, me: str = "r") -> Run:
     queued = await s.world.hear("ann", "run this", me=me)
     assert queued.run is not None
     return queued.run

@@ -2,6 +2,7 @@
 
 import pytest
 
+from segue.core.turns import Streamed
 from segue.errors import Fenced, StoreConflict
 from segue.store import deliveries, replicas, turns
 from tests.store.test_deliveries import HERE, send, take, texts
@@ -153,7 +154,7 @@ async def test_a_streaming_delivery_of_the_dead_waits_for_its_turn(world: World)
     await beat(world, "alive")
     assert await take(world, "alive") == []
     [run] = await driver.write(turns.claim, "alive", 9)
-    assert run.streamed is turns.Streamed.YES
+    assert run.streamed is Streamed.YES
     await driver.write(turns.finish, run.held, answer(run, "final"), world.clock())
     [out] = await take(world, "alive")
     assert (out.delivery.key, out.delivery.text) == (stream.key, "final")

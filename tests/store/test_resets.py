@@ -9,7 +9,7 @@ import pytest
 from segue.core.messages import Text
 from segue.core.moves import Spawn
 from segue.core.resets import Due, Policies, Policy, When, due
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, Finish, Run, TurnKind
 from segue.core.values import SessionId
 from segue.store import resets, turns
 from segue.store.arrivals import Settings
@@ -28,14 +28,14 @@ async def sweep(world: World, settings: Settings = IDLE) -> int:
     return sum(asked)
 
 
-async def answers(world: World) -> list[turns.Run]:
+async def answers(world: World) -> list[Run]:
     """Whatever waits is answered."""
-    runs: list[turns.Run] = []
+    runs: list[Run] = []
     waiting = await world.store.driver.write(turns.claim, "r", 100)
     while waiting:
         run = waiting.pop()
         runs.append(run)
-        done = turns.Finish(tuple(turn.seq for turn in run.turns), ())
+        done = Finish(tuple(turn.seq for turn in run.turns), ())
         finished = await world.store.driver.write(turns.finish, run.held, done, world.clock())
         if finished.next:
             waiting.append(finished.next)
@@ -138,7 +138,7 @@ async def test_no_last_turn_while_a_turn_waits_a_child_works_or_background_work_
     await world.store.move(Spawn(session, child, "search"), ann)
     grandchild = world.store.new_session_id()
     await world.store.move(Spawn(child, grandchild, "deeper"), ann)
-    asked = turns.Ask(grandchild, TurnKind.SENT, "call", WORDS, ann.id)
+    asked = Ask(grandchild, TurnKind.SENT, "call", WORDS, ann.id)
     await world.store.driver.write(turns.ask, asked, world.clock())
     await world.store.driver.write(resets.keep, session, "a build", world.clock() + 3 * HOUR, world.clock())
     world.clock.passes(HOUR)

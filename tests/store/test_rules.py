@@ -9,6 +9,7 @@ import pytest
 from segue.core.messages import Text, ToolResult
 from segue.core.moves import Consent, Fork, Renew, Resume
 from segue.core.transcripts import AGENT, Role, Tip
+from segue.core.turns import Finish, Reply
 from segue.core.values import SessionId
 from segue.errors import Fenced, Refusal, Refused
 from segue.store import deliveries, replicas, turns
@@ -145,7 +146,7 @@ async def test_rule_06_entries_deliveries_and_done_are_one_transaction(world: Wo
     stream = await world.store.driver.write(deliveries.open_stream, held, 1, route, (), world.clock())
     assert stream is not None
     before = await world.count("entries")
-    broken = turns.Finish((1,), answer(queued.run, "hi").drafts, (turns.Reply(route, "\0", 1),))
+    broken = Finish((1,), answer(queued.run, "hi").drafts, (Reply(route, "\0", 1),))
     with pytest.raises(Exception, match="NUL"):
         await world.store.driver.write(turns.finish, held, broken, world.clock())
     assert await world.count("entries") == before

@@ -4,12 +4,12 @@ from segue.core.contracts import Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.messages import Arrival
 from segue.core.moves import Why
+from segue.core.turns import Outcome
 from segue.store import arrivals, deliveries, turns
 from segue.store.arrivals import Handled, Settings
 from segue.store.deliveries import Attempt, Outgoing
 from segue.store.persons import Met
 from segue.store.traces import SendState, Trace, TurnState, of_message
-from segue.store.turns import Outcome
 from tests.store.world import World, answer, private
 
 

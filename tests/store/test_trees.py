@@ -7,11 +7,10 @@ from typing import Any
 from segue.core.contracts import Transaction
 from segue.core.messages import Text
 from segue.core.transcripts import AGENT, Author, Draft, Role, Tip
-from segue.core.turns import TurnKind
+from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
 from segue.runtime.beginnings import begin, far_enough
 from segue.store import sessions, transcripts, trees
-from segue.store.turns import Claim, Run, Turn
 from tests.store.world import World
 
 LONG = 2500

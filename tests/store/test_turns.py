@@ -6,10 +6,10 @@ from segue.core.contracts import Usage
 from segue.core.lanes import Address
 from segue.core.messages import Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, Draft
+from segue.core.turns import Claim, Finish, Finished, Outcome, Reply, Run
 from segue.errors import Fenced, StoreConflict
 from segue.store import replicas, turns
 from segue.store.arrivals import Queued
-from segue.store.turns import Claim, Finish, Finished, Outcome, Reply, Run
 from tests.store.world import World, answer, private, public
 
 

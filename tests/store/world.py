@@ -17,8 +17,9 @@ from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Parts, Speaker, Text
 from segue.core.moves import Fork, Limits, Renew, Resume
 from segue.core.transcripts import AGENT, Draft, Entry
+from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId, make_id
-from segue.store import arrivals, turns
+from segue.store import arrivals
 from segue.store.arrivals import Fresh, Queued, Settings
 from segue.store.opening import open_driver
 from segue.store.store import Store
@@ -238,9 +239,9 @@ def words(entries: list[Entry]) -> list[str]:
     return [part.text for entry in entries for part in entry.parts if isinstance(part, Text)]
 
 
-def answer(run: turns.Run, *texts: str, **more: Any) -> turns.Finish:
+def answer(run: Run, *texts: str, **more: Any) -> Finish:
     """What a turn leaves behind that asked nothing but to be answered in these words."""
     route = Address.parse(run.turns[0].route)
-    replies = tuple(turns.Reply(route, text, entry) for entry, text in enumerate(texts, 1))
+    replies = tuple(Reply(route, text, entry) for entry, text in enumerate(texts, 1))
     drafts = tuple(Draft(AGENT, (Text(text),)) for text in texts)
-    return turns.Finish(tuple(turn.seq for turn in run.turns), drafts, replies, **more)
+    return Finish(tuple(turn.seq for turn in run.turns), drafts, replies, **more)

@@ -18,11 +18,10 @@ from segue.core.transcripts import (
     before_exchange,
     exchanges,
 )
-from segue.core.turns import TurnKind
+from segue.core.turns import Onto, Run, Turn, TurnKind
 from segue.core.values import SessionId, Value
 from segue.errors import Refusal, Refused
 from segue.store.transcripts import Enough, back_past, covers_summary
-from segue.store.turns import Onto, Run, Turn
 
 
 class Beginning(Value, frozen=True):

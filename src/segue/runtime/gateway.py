@@ -17,7 +17,7 @@ from segue.core.contracts import Accept, Accepted, Adapter, Clock, Files, Ids, L
 from segue.core.lanes import Lane, Person
 from segue.core.messages import Arrival
 from segue.core.moves import Consent
-from segue.core.turns import TurnKind
+from segue.core.turns import Finish, Run, TurnKind
 from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
 from segue.runtime.access import Access
@@ -50,7 +50,6 @@ from segue.store.absent import Absent
 from segue.store.handoffs import Handoff
 from segue.store.store import Store, fresh_ids
 from segue.store.transactions import unheeded
-from segue.store.turns import Finish, Run
 
 log = logging.getLogger(__name__)
 

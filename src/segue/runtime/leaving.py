@@ -7,10 +7,10 @@ from segue.core.lanes import Address
 from segue.core.messages import Notice
 from segue.core.splitting import split
 from segue.core.transcripts import AGENT, GATEWAY, Draft
+from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
 from segue.runtime.beginnings import Beginning, draft_of
 from segue.runtime.running import Running
 from segue.runtime.said import Said
-from segue.store.turns import Finish, Outcome, Reply, Run, Streamed, Turn
 
 STOPPED = "(Stopped.)"
 

@@ -27,7 +27,7 @@ from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Aside, Delivery, File, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
-from segue.core.turns import TurnKind
+from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.inviting import Invitation
@@ -330,5 +330,5 @@ def _files(parts: Iterable[object]) -> list[dict[str, str]]:
     return [{"name": p.name, "media": p.media, "where": p.where} for p in parts if isinstance(p, File)]
 
 
-def _waiting(turn: turns.Turn) -> dict[str, Any]:
+def _waiting(turn: Turn) -> dict[str, Any]:
     return {"role": str(Role.PERSON), "name": turn.name, "text": plain_text(turn.parts), "at": turn.accepted}

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from segue.core.messages import encode_parts
 from segue.core.transcripts import Entry, Tip
+from segue.core.turns import Finish, Finished, Run
 from segue.core.values import Moment
 from segue.runtime.patience import Patient
 from segue.store.transcripts import covers_summary, path
-from segue.store.turns import Finish, Finished, Run
 
 
 class Paths:

@@ -23,6 +23,7 @@ from segue.core.messages import Summary
 from segue.core.prompts import Abilities, Facts, section
 from segue.core.pseudonyms import NoVeil, Pseudonyms, Veil
 from segue.core.transcripts import Draft, Entry, Role, visible
+from segue.core.turns import Claim, Run
 from segue.core.values import SessionId
 from segue.runtime.patience import Patient
 from segue.runtime.resets import Kept
@@ -30,7 +31,6 @@ from segue.runtime.settings import GatewaySettings, Redaction
 from segue.store import contexts
 from segue.store import settings as kept
 from segue.store.contexts import Context, Surroundings
-from segue.store.turns import Claim, Run
 
 _KEY = "pseudonyms"
 _KEPT = 1024

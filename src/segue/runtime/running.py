@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 from segue.core.contracts import Usage, Work
+from segue.core.turns import Run, Turn
 from segue.core.values import Moment
 from segue.runtime.beginnings import Beginning, draft_of
 from segue.runtime.cancelling import surely
-from segue.store.turns import Run, Turn
 
 
 class Hung(Exception):

@@ -9,11 +9,11 @@ from segue.core.contracts import Adapter, EditsMessages, Point, ReadsBack, Shows
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.splitting import split
+from segue.core.turns import Run, Streamed
 from segue.errors import Fenced, SendError
 from segue.runtime.ground import Ground
 from segue.runtime.settings import Streams
 from segue.store import deliveries
-from segue.store.turns import Run, Streamed
 
 log = logging.getLogger(__name__)
 

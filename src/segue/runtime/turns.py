@@ -25,7 +25,7 @@ from segue.core.contracts import (
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
 from segue.core.transcripts import GATEWAY, Draft, Entry, TipMove
-from segue.core.turns import TurnKind
+from segue.core.turns import Finish, Finished, Onto, Outcome, Owed, Run, TurnKind
 from segue.core.values import Moment, SessionId
 from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.beginnings import Beginning, begin, draft_of, far_enough
@@ -45,7 +45,6 @@ from segue.runtime.undoing import reset_taken_back
 from segue.runtime.wakes import Wake
 from segue.runtime.watches import Growing
 from segue.store import handoffs, transcripts, turns
-from segue.store.turns import Finish, Finished, Onto, Outcome, Owed, Run
 
 log = logging.getLogger(__name__)
 

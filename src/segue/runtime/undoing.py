@@ -9,10 +9,9 @@ from segue.core.lanes import Address, Lane
 from segue.core.messages import Part, plain_text
 from segue.core.moves import Why
 from segue.core.transcripts import Entry, TipMove, before_answer, exchanges
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, TurnKind
 from segue.core.values import PersonId
 from segue.store import moves, titles
-from segue.store.turns import Ask, Finish, Onto, Reply, Run, TakeBack
 
 _RESETS = frozenset({Why.IDLE, Why.DAILY})
 

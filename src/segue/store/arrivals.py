@@ -15,7 +15,7 @@ from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Why
 from segue.core.prompts import RESET, first_words
 from segue.core.resets import Due, Policies, due, notice
 from segue.core.transcripts import GATEWAY, Author, Draft, Role, Source, Tip
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, Claim, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refused
 from segue.store import actors, deliveries, moves, persons, places, resets, transcripts, turns
@@ -23,7 +23,6 @@ from segue.store.persons import Met
 from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
-from segue.store.turns import Ask, Claim, Run, Turn
 
 KEPT = 8 * 86400.0
 """Seconds for which a redelivery is known: a day more than the most patient platform tries."""

@@ -15,12 +15,11 @@ from segue.core.messages import Parts, Text, decode_parts, plain_text
 from segue.core.moves import Actor, Limits, Spawn
 from segue.core.titles import Title
 from segue.core.transcripts import Ending, Role
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
 from segue.store import actors, moves, places, routes, turns
 from segue.store.statements import q
-from segue.store.turns import Ask, Asked, Claim, Outcome, Owed, Reply
 
 CLOSED = "It was closed before it finished its task."
 _WRITTEN = 3

@@ -15,10 +15,10 @@ import msgspec
 from segue.core.contracts import Row, Transaction
 from segue.core.envelopes import Voices
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.turns import Claim, Turn
 from segue.core.values import Moment, SessionId, Value
 from segue.store import lanes, places, turns
 from segue.store.statements import q
-from segue.store.turns import Claim, Turn
 
 
 class Context(Value, frozen=True):

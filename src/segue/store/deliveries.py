@@ -9,10 +9,11 @@ import msgspec
 from segue.core.contracts import Transaction
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Receipt
+from segue.core.turns import Claim
 from segue.core.values import Moment, Value
 from segue.errors import Fenced, Invalid
 from segue.store.statements import q
-from segue.store.turns import Claim, delivery_key
+from segue.store.turns import delivery_key
 
 _words = msgspec.json.Decoder(tuple[str, ...])
 _files = msgspec.json.Decoder(tuple[File, ...])

@@ -19,7 +19,7 @@ from segue.core.messages import Text
 from segue.core.moves import Actor, Consent, Limits, Why
 from segue.core.moves import Handoff as Move
 from segue.core.transcripts import Draft, Entry, Tip, TipMove
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Fenced, Refusal, Refused
 from segue.store import actors, deliveries, lanes, moves, places, titles, transcripts, turns
@@ -27,7 +27,7 @@ from segue.store.deliveries import Outgoing
 from segue.store.rows import tip_of
 from segue.store.statements import q
 from segue.store.transactions import Moved
-from segue.store.turns import Ask, Claim, Finish, Finished, Outcome, keys_between
+from segue.store.turns import keys_between
 
 _WHY = {
     Outcome.ANSWERED: "the agent said nothing",

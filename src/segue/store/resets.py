@@ -16,11 +16,10 @@ from segue.core.lanes import Kind, Lane
 from segue.core.messages import Parts
 from segue.core.moves import Why
 from segue.core.resets import Policies, due, ends
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, SessionId
 from segue.store import turns
 from segue.store.statements import q
-from segue.store.turns import Ask
 
 _SETTING = "resets"
 _AGAIN = 60.0

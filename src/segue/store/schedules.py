@@ -14,13 +14,12 @@ from segue.core.contracts import Row, Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.messages import Text, decode_parts, plain_text
 from segue.core.schedules import Plan
-from segue.core.turns import TurnKind
+from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Invalid, Refusal, Refused
 from segue.store import actors, deliveries, lanes, turns
 from segue.store.rows import session_of
 from segue.store.statements import q
-from segue.store.turns import Ask
 
 MOST = 100
 """Pieces of work that one person may have to come."""

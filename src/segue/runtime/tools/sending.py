@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from segue.core.lanes import Address
 from segue.core.splitting import split
+from segue.core.turns import Outcome, Reply
 from segue.core.values import SessionId, Value
 from segue.runtime.ground import Ground
 from segue.runtime.replica import DELIVERIES, TURNS
@@ -24,7 +25,6 @@ from segue.runtime.tools.table import Calling, Offer
 from segue.runtime.watches import Changed, Sight
 from segue.store import children
 from segue.store.children import Answer, Unreceived, Waiting
-from segue.store.turns import Outcome, Reply
 
 LONGEST_WAIT = 300
 _BATCH = 50

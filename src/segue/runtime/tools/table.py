@@ -16,11 +16,11 @@ import msgspec
 
 from segue.core.contracts import Tool
 from segue.core.messages import ToolCall, ToolResult
+from segue.core.turns import Run
 from segue.core.values import PersonId, Value
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.tools.arguments import schema_of, take
 from segue.store.children import Asker
-from segue.store.turns import Run
 
 A = TypeVar("A", bound=Value)
 
