@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from segue.core.handoffs import Patience, Progress, State
+from segue.core.handoffs import Driven, Handoff, Patience, Progress, State
 from segue.core.lanes import Kind, Lane, Person, Place, Rules
 from segue.core.moves import Limits, Renew
 from segue.core.turns import Finish, Outcome, Run
@@ -12,7 +12,6 @@ from segue.core.values import SessionId
 from segue.errors import Fenced, Refusal, Refused
 from segue.store import deliveries, handoffs, replicas, turns
 from segue.store.deliveries import Outgoing
-from segue.store.handoffs import Driven, Handoff
 from tests.store.world import World, answer, private, public
 
 PATIENCE = Patience()
@@ -101,7 +100,7 @@ async def test_it_is_done_when_its_message_was_sent_and_not_before(house: House)
 
 async def test_people_are_told_how_far_it_is(house: House) -> None:
     async def step() -> Progress:
-        return handoffs.progress(await house.world.store.driver.read(handoffs.read, "h"))
+        return (await house.world.store.driver.read(handoffs.read, "h")).progress
 
     write, clock = house.world.store.driver.write, house.world.clock
     await house.request()

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from segue.core.handoffs import Patience
+from segue.core.handoffs import Driven, Patience
 from segue.core.lanes import Address, Identity, Lane, Person, Rules
 from segue.core.messages import Speaker, Text
 from segue.core.moves import Actor, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
@@ -446,7 +446,7 @@ async def the_end_of_a_turn_and_an_edit_of_what_waits(s: Scene) -> tuple[Make, M
     return lambda: turns.finish(run.held, answer(run, "done"), LATER), s.accept("ann", edits="typo")
 
 
-async def driven(s: Scene) -> handoffs.Driven:
+async def driven(s: Scene) -> Driven:
     """A handoff of ann's private conversation to a second group, where bob speaks too, before anything is opened."""
     write, at = s.world.store.driver.write, s.world.clock()
     await two_chats(s)
@@ -457,7 +457,7 @@ async def driven(s: Scene) -> handoffs.Driven:
     return claimed
 
 
-def opens(claimed: handoffs.Driven) -> Make:
+def opens(claimed: Driven) -> Make:
     arguments = (claimed, public("second"), Rules(), Limits(), Patience(), "hello", LATER)
     return lambda: handoffs.open_in(*arguments)
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from segue.core.contracts import Driver, Work
-from segue.core.handoffs import Patience
+from segue.core.handoffs import Handoff, Patience
 from segue.core.lanes import Identity, Lane
 from segue.core.messages import PLACEHOLDER, Aside, plain_text
 from segue.core.transcripts import Role, Session
@@ -12,7 +12,6 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
 from segue.store import handoffs
 from segue.store.arrivals import Settings
-from segue.store.handoffs import Handoff
 from segue.store.opening import open_driver
 from segue.store.store import Store
 from segue.testing.agents import ScriptedAgent, Step

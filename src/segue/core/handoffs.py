@@ -1,4 +1,4 @@
-"""The life of a handoff, as one table.
+"""A handoff, and its life as one table.
 
 Law: a transition that isn't in TABLE is illegal. DONE, FAILED and CANCELLED have no way out, so a request that ended
 can never complete later.
@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from segue.core.values import Moment, Value
+from segue.core.destinations import shown
+from segue.core.lanes import Address, Kind, Lane
+from segue.core.transcripts import Tip
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import IllegalStep
 
 
@@ -69,6 +72,57 @@ class Progress(StrEnum):
     WRITING = "the agent writes there"
     SENDING = "its first words are being sent"
     ENDED = "ended"
+
+
+class Handoff(Value, frozen=True):
+    """A conversation on its way to another place, or one that went."""
+
+    id: str
+    session: SessionId
+    origin: Lane
+    destination: Address
+    """What was asked for: a home, or a chat."""
+    kind: Kind
+    lane: Lane | None
+    """Where the session is bound there, once it is."""
+    move: str | None
+    state: State
+    by: PersonId
+    requested: Moment
+    deadline: Moment | None
+    epoch: int
+    turn: int | None
+    """The opening turn."""
+    wrote: Moment | None
+    before: Tip | None
+    """Where the session ended before the opening turn, once that is answered."""
+    settled: Moment | None
+    error: str | None
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        if self.settled is not None:
+            return Progress.ENDED
+        if self.lane is None:
+            return Progress.REQUESTED if self.state is State.REQUESTED else Progress.CLAIMED
+        if self.before is not None:
+            return Progress.SENDING
+        return Progress.OPENED if self.wrote is None else Progress.WRITING
+
+    @property
+    def place(self) -> str:
+        """Where it goes, as people name it."""
+        return shown(self.destination.platform, self.destination.account)
+
+
+class Driven(Value, frozen=True):
+    """A handoff that this replica drives: what it writes carries the epoch."""
+
+    handoff: Handoff
+    me: str
+    epoch: int
+    title: str
 
 
 class Patience(Value, frozen=True):

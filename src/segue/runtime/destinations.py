@@ -20,7 +20,7 @@ from segue.errors import Invalid
 from segue.runtime.homes import Homes
 from segue.runtime.replica import Replica
 from segue.runtime.settings import GatewaySettings
-from segue.store import handoffs, persons, places, windows
+from segue.store import persons, places, windows
 
 _SERVE = (
     "No platform is connected here. `segue add` adds one, and `segue serve` connects what you have: "
@@ -141,7 +141,7 @@ class Destinations:
         if not chat:
             fix = "Type /home in a chat there, or write home = { chat = ... } in segue.toml."
             raise Invalid("destination", f"{name} has no home", fix)
-        known = yield from handoffs.chats(platform, account, chat)
+        known = yield from places.chats(platform, account, chat)
         if not known:
             raise Invalid("destination", f"nobody has spoken in {chat!r} on {name} yet", "Write something there first.")
         found = []
@@ -157,7 +157,7 @@ class Destinations:
         name = shown(platform, account)
         if not (yield from _known(person, Address(platform, account))):
             raise _link_first(name)
-        chats = yield from handoffs.private_chats(person, platform, account)
+        chats = yield from places.private_chats(person, platform, account)
         own = []
         for place in chats:
             # Where somebody else has spoken, the two were taken for one person once and aren't.

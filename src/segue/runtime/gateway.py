@@ -14,6 +14,7 @@ from segue.agents.builtin import Builtin
 from segue.agents.given import Given, as_agent
 from segue.core.commands import Spec
 from segue.core.contracts import Accept, Accepted, Adapter, Clock, Files, Ids, Letter, Probe, Pulls, TakesWebhooks
+from segue.core.handoffs import Handoff
 from segue.core.lanes import Lane, Person
 from segue.core.messages import Arrival
 from segue.core.moves import Consent
@@ -47,7 +48,6 @@ from segue.runtime.watched import Watched
 from segue.runtime.watches import Changed, Moved, Watches
 from segue.store import access, arrivals, questions, search
 from segue.store.absent import Absent
-from segue.store.handoffs import Handoff
 from segue.store.store import Store, fresh_ids
 from segue.store.transactions import unheeded
 

@@ -13,7 +13,7 @@ from functools import partial
 from segue.adapters.local import Local
 from segue.core.contracts import OpensThreads, Point
 from segue.core.destinations import shown
-from segue.core.handoffs import opening
+from segue.core.handoffs import Driven, opening
 from segue.core.lanes import Address, Place
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
 from segue.runtime.destinations import must_be_known
@@ -21,7 +21,6 @@ from segue.runtime.ground import Ground
 from segue.runtime.replica import HANDOFF
 from segue.runtime.wakes import Wake
 from segue.store import handoffs
-from segue.store.handoffs import Driven
 
 log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from segue.adapters.local import HOSTS, Local
 from segue.core.commands import Spec
 from segue.core.contracts import Accepted, Letter
+from segue.core.handoffs import Handoff
 from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Aside, Delivery, File, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
@@ -33,7 +34,6 @@ from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.inviting import Invitation
 from segue.runtime.watches import Arrived, Changed, Growing, Moved, Sight, Watches
 from segue.store import handoffs, transcripts, turns
-from segue.store.handoffs import Handoff
 from segue.store.store import Store
 
 _SHORT = 80
@@ -266,7 +266,7 @@ class Window:
         shown = {
             "id": found.id,
             "state": str(found.state),
-            "step": str(handoffs.progress(found)),
+            "step": str(found.progress),
             "to": found.place,
             "error": found.error or "",
         }

@@ -23,7 +23,7 @@ from segue.runtime.patience import Patient
 from segue.runtime.replica import DELIVERIES, TURNS
 from segue.runtime.settings import GatewaySettings
 from segue.runtime.wakes import Wake
-from segue.store import handoffs, persons, schedules, sessions
+from segue.store import persons, places, schedules, sessions
 from segue.store.schedules import LOCAL, Order, Schedule, Time, Unkept
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class Planner:
             if home is None or not (host or (yield from schedules.spoken_at(person, home.address))):
                 raise Invalid("deliver", f"{name} has no home for you", f"Deliver to origin, or to {name}:CHAT.")
             return name, home.address.key
-        known: list[Place] = yield from handoffs.chats(platform, account, wanted.chat)
+        known: list[Place] = yield from places.chats(platform, account, wanted.chat)
         own: list[Address] = []
         for place in known:
             own += [place.address] if host or (yield from schedules.spoken_at(person, place.address)) else []

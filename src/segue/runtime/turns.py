@@ -132,7 +132,7 @@ class Turns:
             return
         if await self._store.read(turns.stopped, session):
             live.stop()
-        elif live.answering is not None and await self._store.read(handoffs.lost, live.run.held):
+        elif live.answering is not None and await self._store.read(turns.lost, live.run.held):
             live.dropped = True
             live.answering.cancel()
         elif self._settings.busy is not Busy.QUEUE:

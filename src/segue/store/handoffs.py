@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from segue.core.contracts import Row, Transaction
 from segue.core.destinations import OWN, shown
-from segue.core.handoffs import Patience, Progress, State, Step, after, deadline
+from segue.core.handoffs import Driven, Handoff, Patience, State, Step, after, deadline
 from segue.core.lanes import Address, Kind, Lane, Place, Rules
 from segue.core.messages import Text
 from segue.core.moves import Actor, Consent, Limits, Why
 from segue.core.moves import Handoff as Move
-from segue.core.transcripts import Draft, Entry, Tip, TipMove
+from segue.core.transcripts import Draft, Entry, TipMove
 from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
-from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Fenced, Refusal, Refused
 from segue.store import actors, deliveries, lanes, moves, places, titles, transcripts, turns
 from segue.store.deliveries import Outgoing
@@ -38,46 +38,6 @@ _WHY = {
 LATE = "nothing happened for too long"
 _CHANGED = "the place there, or whose conversation it is, changed meanwhile"
 _AT_ONCE = 64
-
-
-class Handoff(Value, frozen=True):
-    """A conversation on its way to another place, or one that went."""
-
-    id: str
-    session: SessionId
-    origin: Lane
-    destination: Address
-    """What was asked for: a home, or a chat."""
-    kind: Kind
-    lane: Lane | None
-    """Where the session is bound there, once it is."""
-    move: str | None
-    state: State
-    by: PersonId
-    requested: Moment
-    deadline: Moment | None
-    epoch: int
-    turn: int | None
-    """The opening turn."""
-    wrote: Moment | None
-    before: Tip | None
-    """Where the session ended before the opening turn, once that is answered."""
-    settled: Moment | None
-    error: str | None
-
-    @property
-    def place(self) -> str:
-        """Where it goes, as people name it."""
-        return shown(self.destination.platform, self.destination.account)
-
-
-class Driven(Value, frozen=True):
-    """A handoff that this replica drives: what it writes carries the epoch."""
-
-    handoff: Handoff
-    me: str
-    epoch: int
-    title: str
 
 
 def request(
@@ -132,17 +92,6 @@ def running(session: SessionId) -> Transaction[Handoff | None]:
     """The handoff of a session that hasn't come to its end."""
     rows = yield q.handoff_running(session=session)
     return (yield from read(rows[0][0])) if rows else None
-
-
-def progress(found: Handoff) -> Progress:
-    """How far a handoff is."""
-    if found.settled is not None:
-        return Progress.ENDED
-    if found.lane is None:
-        return Progress.REQUESTED if found.state is State.REQUESTED else Progress.CLAIMED
-    if found.before is not None:
-        return Progress.SENDING
-    return Progress.OPENED if found.wrote is None else Progress.WRITING
 
 
 def unclaimed(me: str) -> Transaction[list[tuple[str, Address]]]:
@@ -344,30 +293,6 @@ def left_open(handoff: str, thread: Address, at: Moment) -> Transaction[None]:
         yield from _say_where(found, thread, at)
 
 
-def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
-    """A person's own private chats on an account: the last one bound first, then those in which they only linked."""
-    first, last = _within(platform, account)
-    spoken_in = yield q.private_lanes(person=person, first=first, last=last, count=_AT_ONCE)
-    linked_in = yield q.linked_chats(person=person, first=first, last=last)
-    found = {key: Place(Address.parse(key), Kind.DM, name) for key, name in (*spoken_in, *linked_in)}
-    return list(found.values())
-
-
-def chats(platform: str, account: str, chat: str) -> Transaction[list[Place]]:
-    """The places on an account that go by a chat's id, or by its space and its id where that isn't enough."""
-    first, last = _within(platform, account)
-    rows = yield q.chats_named(first=first, last=last)
-    found = [Place(Address.parse(key), Kind(kind), name, topic) for key, kind, name, topic in rows]
-    whole = [place for place in found if not place.address.thread]
-    by_id = [place for place in whole if place.address.chat == chat]
-    return by_id or [place for place in whole if f"{place.address.space}/{place.address.chat}" == chat]
-
-
-def lost(held: Claim) -> Transaction[bool]:
-    """Whether a session is held by this claim no more."""
-    return bool((yield q.lost_session(session=held.session, me=held.me, epoch=held.epoch)))
-
-
 def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
     """Put both sides back as they were; all that is touched is held."""
     slipped = False
@@ -501,12 +426,6 @@ def _handoff(row: Row) -> Handoff:
         settled,
         error,
     )
-
-
-def _within(platform: str, account: str) -> tuple[str, str]:
-    """Two strings between which all addresses of an account lie: `0` follows `/`."""
-    key = Address(platform, account).key
-    return f"{key[:-3]}/", f"{key[:-3]}0"
 
 
 def _longest(patience: Patience) -> float:

@@ -11,6 +11,9 @@ from segue.store import actors, lanes, moves
 from segue.store.statements import q
 from segue.store.transactions import Moved
 
+_MOST = 64
+"""Chats that somebody is asked to choose from."""
+
 
 class Home(Value, frozen=True):
     """The place that its owner named for what has nowhere else to go."""
@@ -160,3 +163,28 @@ def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: 
         yield from moves.fold(pairs, by, move, at)
         for gone, stays in pairs:
             yield q.move_origin(lane=gone.key, to=stays.key)
+
+
+def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
+    """A person's own private chats on an account: the last one bound first, then those in which they only linked."""
+    first, last = _within(platform, account)
+    spoken_in = yield q.private_lanes(person=person, first=first, last=last, count=_MOST)
+    linked_in = yield q.linked_chats(person=person, first=first, last=last)
+    found = {key: Place(Address.parse(key), Kind.DM, name) for key, name in (*spoken_in, *linked_in)}
+    return list(found.values())
+
+
+def chats(platform: str, account: str, chat: str) -> Transaction[list[Place]]:
+    """The places on an account that go by a chat's id, or by its space and its id where that isn't enough."""
+    first, last = _within(platform, account)
+    rows = yield q.chats_named(first=first, last=last)
+    found = [Place(Address.parse(key), Kind(kind), name, topic) for key, kind, name, topic in rows]
+    whole = [place for place in found if not place.address.thread]
+    by_id = [place for place in whole if place.address.chat == chat]
+    return by_id or [place for place in whole if f"{place.address.space}/{place.address.chat}" == chat]
+
+
+def _within(platform: str, account: str) -> tuple[str, str]:
+    """Two strings between which all addresses of an account lie: `0` follows `/`."""
+    key = Address(platform, account).key
+    return f"{key[:-3]}/", f"{key[:-3]}0"

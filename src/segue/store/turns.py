@@ -339,6 +339,11 @@ def check(held: Claim) -> Transaction[None]:
     yield from _held(held)
 
 
+def lost(held: Claim) -> Transaction[bool]:
+    """Whether a session is held by this claim no more."""
+    return bool((yield q.lost_session(session=held.session, me=held.me, epoch=held.epoch)))
+
+
 def _held(held: Claim) -> Transaction[tuple[Tip | None, int, int, int]]:
     """Lock the session, if this claim on it still holds."""
     rows = yield q.hold(session=held.session, me=held.me, epoch=held.epoch)

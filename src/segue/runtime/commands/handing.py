@@ -9,7 +9,7 @@ import msgspec
 from segue.core.access import Standing
 from segue.core.contracts import Ids, Transaction
 from segue.core.destinations import parse
-from segue.core.handoffs import Patience
+from segue.core.handoffs import Handoff, Patience
 from segue.core.lanes import Lane, Place
 from segue.core.moves import Actor, Consent, Limits, Resume
 from segue.core.transcripts import Session
@@ -59,7 +59,7 @@ class Handing:
 
     def order(
         self, session: SessionId, typed: str, person: PersonId, consent: Consent, window: Lane, at: Moment
-    ) -> Transaction[handoffs.Handoff]:
+    ) -> Transaction[Handoff]:
         """What a script of the host's asks for: a handoff of a session from where it was spoken to last.
 
         One that is spoken to from nowhere leaves from the script's own window.
@@ -81,7 +81,7 @@ class Handing:
 
     def _request(
         self, session: Session, origin: Lane, choice: Choice, person: PersonId, at: Moment
-    ) -> Transaction[handoffs.Handoff]:
+    ) -> Transaction[Handoff]:
         there = (yield from sessions.bound(choice.lane)) if choice.lane else None
         if there is not None and there.id == session.id:
             raise Refused(Refusal.SAME_LANE)

@@ -71,6 +71,10 @@ select seq, kind, lane, route, person, name, message, quotes, parts, accepted, t
 from turns
 where session = :session and kind = 'opening' and outcome is null limit 1;
 
+-- name: lost_session
+-- Whether somebody holds a session no more.
+select 1 from sessions where id = :session and (holder is null or holder <> :me or epoch <> :epoch);
+
 -- name: hold
 -- Lock a session and see whether this replica still holds it.
 select tip_session, tip, length, head, tail from sessions

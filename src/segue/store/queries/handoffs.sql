@@ -96,26 +96,6 @@ update sessions set holder = null, running = 0, epoch = epoch + 1,
     then {now} else 0 end
 where id = :session and (holder is null or running = :turn);
 
--- name: lost_session
--- Whether somebody holds a session no more.
-select 1 from sessions where id = :session and (holder is null or holder <> :me or epoch <> :epoch);
-
--- name: private_lanes
--- The private chats on an account in which a person's sessions were spoken to, the newest first.
-select a.key, a.name from sessions s join bindings b on b.session = s.id join lanes l on l.key = b.lane
-join addresses a on a.key = l.address
-where s.owner = :person and a.kind = 'dm' and a.key >= :first and a.key < :last and l.person in ('', :person)
-order by b.id desc limit :count;
-
--- name: linked_chats
--- The private chats on an account in which a person said by a code who they are.
-select a.key, a.name from identities i join addresses a on a.key = i.linked_in
-where i.person = :person and a.kind = 'dm' and a.key >= :first and a.key < :last order by i.key;
-
--- name: chats_named
--- The places on an account, by their keys.
-select key, kind, name, topic from addresses where key >= :first and key < :last order by key;
-
 -- name: sent_between
 -- What of a turn's messages is out.
 select id from deliveries where key >= :first and key < :last and message is not null limit 1;

@@ -72,3 +72,19 @@ update aliases set address = :address where address = :old and alias <> :address
 select distinct p.id, p.name from lanes l join bindings b on b.lane = l.key
 join turns t on t.session = b.session and t.route = l.address
 join identities i on i.key = t.identity join persons p on p.id = i.person where l.address = :address;
+
+-- name: private_lanes
+-- The private chats on an account in which a person's sessions were spoken to, the newest first.
+select a.key, a.name from sessions s join bindings b on b.session = s.id join lanes l on l.key = b.lane
+join addresses a on a.key = l.address
+where s.owner = :person and a.kind = 'dm' and a.key >= :first and a.key < :last and l.person in ('', :person)
+order by b.id desc limit :count;
+
+-- name: linked_chats
+-- The private chats on an account in which a person said by a code who they are.
+select a.key, a.name from identities i join addresses a on a.key = i.linked_in
+where i.person = :person and a.kind = 'dm' and a.key >= :first and a.key < :last order by i.key;
+
+-- name: chats_named
+-- The places on an account, by their keys.
+select key, kind, name, topic from addresses where key >= :first and key < :last order by key;
