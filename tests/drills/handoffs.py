@@ -44,6 +44,8 @@ _STUCK = 20.0
 """Seconds without any change after which what hasn't settled is stuck: a busy machine is slow, and goes on."""
 _ENDLESS = 120.0
 """Seconds after which it is stuck, whatever changes."""
+_NOBODY = 300.0
+"""Seconds after which nobody can be there any more who takes anything in."""
 _LEFT = (
     "select 'handoff', id, state, lane, holder, epoch, deadline from handoffs where settled is null",
     "select 'session', id, head, tail, holder, running, due from sessions where head < tail",
@@ -67,7 +69,7 @@ async def run(where: str, lives: int, seed: int) -> Found:
     crowds = [[f"p{life}-{n}" for n in range(PEOPLE)] for life in range(lives)]
     async with town.platform():
         calm = Plan(where, town.port, town.callback, threads=True)
-        async with _gateway(town, calm):
+        async with _gateway(town, calm), asyncio.timeout(_NOBODY):
             await asyncio.gather(*(_settle_in(town, who) for crowd in crowds for who in crowd))
         races: list[asyncio.Task[None]] = []
         for crowd in crowds:
@@ -76,7 +78,8 @@ async def run(where: str, lives: int, seed: int) -> Found:
                 await asyncio.wait(races, timeout=1.5)
         # The last one takes nothing over from itself: on a busy machine a short lease would end before its calls do.
         async with _gateway(town, replace(calm, lease=5.0)):
-            await asyncio.gather(*races)
+            async with asyncio.timeout(_NOBODY):
+                await asyncio.gather(*races)
             wrong = await _settled(where)
         wrong += [f"never answered: {message}" for message in said if not town.answered(message)]
     raw = await _raw(where)
