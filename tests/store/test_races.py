@@ -17,8 +17,21 @@ from segue.core.resets import Policies, Policy, When
 from segue.core.transcripts import AGENT, Draft, Tip
 from segue.core.turns import Run
 from segue.core.values import PersonId, SessionId
-from segue.store import arrivals, deliveries, handoffs, moves, persons, places, replicas, titles, transcripts, turns
+from segue.store import (
+    arrivals,
+    children,
+    deliveries,
+    handoffs,
+    moves,
+    persons,
+    places,
+    replicas,
+    titles,
+    transcripts,
+    turns,
+)
 from segue.store.arrivals import Fresh, Settings
+from segue.store.children import Asker
 from segue.store.deliveries import Outgoing
 from tests.postgres import Postgres
 from tests.store.interleaving import Interleaving, Make, as_if_one_after_the_other
@@ -444,6 +457,20 @@ async def the_end_of_a_turn_and_an_edit_of_what_waits(s: Scene) -> tuple[Make, M
     run = await running(s)
     await s.world.hear("ann", "waits", message="typo")
     return lambda: turns.finish(run.held, answer(run, "done"), LATER), s.accept("ann", edits="typo")
+
+
+@pair
+async def two_children_at_the_edge_of_a_budget(s: Scene) -> tuple[Make, Make]:
+    def spawns(run: Run, name: str) -> Make:
+        by = Asker(run.held, run.name, s.ann.id, "ann", "", "one cause", "trace")
+        move = Spawn(by.session, SessionId(name), name)
+        return lambda: children.spawn(
+            by, name, move, "task", None, Rules(), Limits(budget=1), (f"{name} 1", f"{name} 2"), LATER
+        )
+
+    there = (await s.world.hear("ann", "go", public(), me="r")).run
+    assert there is not None
+    return spawns(await running(s), "one"), spawns(there, "two")
 
 
 async def driven(s: Scene) -> Driven:

@@ -134,7 +134,7 @@ def spawn(
     spawned = Spawn(move.parent, move.session, move.label, lane, move.start, move.ending)
     yield from moves.make(spawned, Actor(asker.person), limits, ids[1], at)
     yield from turns.check(asker.held)
-    yield from _within_budget(asker, limits)
+    yield from _spend_budget(asker, limits)
     if lane is not None:
         route = lane.address.key
     elif move.ending is Ending.ONE_SHOT:
@@ -180,7 +180,7 @@ def send(
         raise Refused(Refusal.ONE_TASK)
     if (yield from _waits_for(to, asker.session)):
         raise Refused(Refusal.WAITS_FOR_YOU)
-    yield from _within_budget(asker, limits)
+    yield from _spend_budget(asker, limits)
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
     if not (depth and parent == asker.session):
         # A child knows that its parent speaks to it; anybody else must be told who does.
@@ -288,6 +288,13 @@ def _within_budget(asker: Asker, limits: Limits) -> Transaction[None]:
     [(caused,)] = yield q.caused(cause=asker.cause, most=limits.budget)
     if caused >= limits.budget:
         raise Refused(Refusal.OVER_BUDGET)
+
+
+def _spend_budget(asker: Asker, limits: Limits) -> Transaction[None]:
+    """The same for who asks for a turn now: of sessions that share a budget, each counts after the other."""
+    # Held last: whoever holds it waits for nothing more.
+    yield q.hold_name(name=f"budget of {asker.cause}")
+    yield from _within_budget(asker, limits)
 
 
 def _waits_for(one: SessionId, other: SessionId) -> Transaction[bool]:
