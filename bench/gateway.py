@@ -21,6 +21,7 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.settings import AccountSettings, GatewaySettings
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.town import Town
+from tests.ports import free_port
 from tests.postgres import Durability, ensure, folder
 
 _MESSAGES = 200
@@ -100,7 +101,7 @@ async def _takeover(dsn: str, round_: int) -> float:
     town = Town(1, round_)
     async with town.platform():
         dying = await asyncio.to_thread(start, Plan(dsn, town.port, town.callback, lease=_LEASE, pace=60.0))
-        other_port = town.free_port()
+        other_port = free_port()
         other = await asyncio.to_thread(start, Plan(dsn, other_port, town.callback, lease=_LEASE))
         try:
             await town.ready()

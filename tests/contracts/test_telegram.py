@@ -29,7 +29,8 @@ from segue.testing.contracts import (
     WebhookContract,
 )
 from segue.testing.harness import Seen, pulling
-from tests.servers.crabline import TOKEN, Between, free_port, telegram
+from tests.ports import free_port
+from tests.servers.crabline import TOKEN, Between, telegram
 
 PEOPLE = {"Ann": 501, "Ben": 502}
 BRISK = Pace(*[Rate(1000, 0.001)] * 5)

@@ -15,6 +15,7 @@ from segue.core.values import Value
 from tests.drills.gateways import Mind, Plan, kill, start
 from tests.drills.labels import POINTS
 from tests.drills.town import Town
+from tests.ports import free_port
 
 
 class Report(Value, frozen=True):
@@ -50,7 +51,7 @@ async def run(where: str, point: Point, times: int, seed: int) -> Report:
         deaths = [0]
         await asyncio.gather(
             _die(deadly, deaths, times),
-            _die(replace(deadly, port=town.free_port()), deaths, times),
+            _die(replace(deadly, port=free_port()), deaths, times),
         )
         await town.stop_talking()
         gateway = await asyncio.to_thread(start, first)

@@ -13,6 +13,7 @@ from segue.store.store import fresh_ids
 from tests.drills.gateways import ACCOUNT, kill, start
 from tests.drills.gateways import Plan as Running
 from tests.drills.town import Town
+from tests.ports import free_port
 
 
 class Found(Value, frozen=True):
@@ -36,7 +37,7 @@ async def run(where: str, rounds: int, seed: int) -> Found:
     chance, town = random.Random(seed), Town(4, seed)
     ids = fresh_ids(time.time)
     async with town.platform():
-        plans = [Running(where, port, town.callback) for port in (town.port, town.free_port())]
+        plans = [Running(where, port, town.callback) for port in (town.port, free_port())]
         gateways = [await asyncio.to_thread(start, plan) for plan in plans]
         try:
             await town.ready()

@@ -23,6 +23,7 @@ from segue.runtime.listening import Listener, serving
 from segue.runtime.server import Mounted
 from tests.adapters.platform import signed
 from tests.drills.gateways import ACCOUNT, SECRET
+from tests.ports import free_port
 
 
 class Report(Value, frozen=True):
@@ -73,7 +74,7 @@ class Town:
         """Serve the callback: the same key gives the same answer."""
         listener = Listener("127.0.0.1", 0)
         self.callback = f"{listener.url}/out"
-        self.port = self.free_port()
+        self.port = free_port()
         async with serving(Mounted(self._take), listener):
             yield
 
@@ -117,12 +118,6 @@ class Town:
     def client(self) -> httpx2.AsyncClient:
         """A connection of one's own to the gateway."""
         return httpx2.AsyncClient(timeout=5.0, limits=httpx2.Limits(max_connections=1))
-
-    def free_port(self) -> int:
-        """A port that nobody listens at."""
-        spare = Listener("127.0.0.1", 0)
-        spare.close()
-        return spare.port
 
     async def say(self, chat: str, message: str, **more: object) -> None:
         """One person says one thing, until it is acknowledged."""

@@ -11,6 +11,7 @@ from segue.core.values import Value
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
+from tests.ports import free_port
 from tests.store.world import Engine, raw_sql
 
 _REFUSED = re.compile(r"^segue_writes_refused ([0-9.]+)$", re.MULTILINE)
@@ -37,7 +38,7 @@ async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombie
     town = Town(4, seed)
     async with town.platform():
         sleeper = Plan(where, town.port, town.callback, pace=0.3, bug=bug)
-        other = Plan(where, town.free_port(), town.callback, pace=0.05, bug=bug)
+        other = Plan(where, free_port(), town.callback, pace=0.05, bug=bug)
         gateways = [await asyncio.to_thread(start, sleeper), await asyncio.to_thread(start, other)]
         pid = gateways[0].pid
         assert pid is not None

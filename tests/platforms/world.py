@@ -18,7 +18,8 @@ from tests.drills.gateways import kill
 from tests.platforms.corners import Corner, MatrixCorner, TelegramCorner
 from tests.platforms.gateways import DEADLY, LOG, WIRE, Plan, start
 from tests.platforms.windows import is_open
-from tests.servers.crabline import TOKEN, Between, free_port, telegram
+from tests.ports import free_port
+from tests.servers.crabline import TOKEN, Between, telegram
 from tests.servers.homeserver import NAME, Synapse
 
 SETTINGS = """

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import signal
-import socket
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -33,6 +32,7 @@ from segue.runtime.server import Mounted
 from segue.testing.asgi import Application
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes
+from tests.ports import free_port
 from tests.servers import node
 
 TOKEN = "424242:crabline-telegram-token"
@@ -43,12 +43,6 @@ _PATIENCE = 90.0
 _CALLED = "/called"
 _TAG = re.compile(r"<[^<>]*>")
 Doctor = Callable[[dict[str, Any]], Any]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
 
 
 class Telegram:

@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from tests.ports import free_port
 from tests.servers import ROOT, synapse
 
 NAME = "segue.test"
@@ -63,8 +63,7 @@ class Synapse:
 
     def create(self, **more: object) -> None:
         """Write the files of an empty server."""
-        with socket.create_server(("127.0.0.1", 0)) as found:
-            port = found.getsockname()[1]
+        port = free_port()
         listener = {"port": port, "type": "http", "bind_addresses": ["127.0.0.1"], "resources": [{"names": ["client"]}]}
         settings: dict[str, object] = {
             "server_name": NAME,

@@ -3,6 +3,7 @@
 import asyncio
 
 from tests.drills.gateways import kill, start
+from tests.ports import free_port
 from tests.stories.conftest import Stage
 
 
@@ -21,7 +22,7 @@ async def test_the_same_message_twice_is_answered_once_also_after_a_restart(stag
 
 
 async def test_the_same_message_on_another_replica_is_answered_once(stage: Stage) -> None:
-    town, port = stage.town, stage.town.free_port()
+    town, port = stage.town, free_port()
     other = await asyncio.to_thread(start, stage.plan(port=port))
     try:
         async with stage.gateway(pace=0.1):

@@ -21,6 +21,7 @@ from segue.store.arrivals import Settings
 from segue.testing import HandClock, Pause, ScriptedAgent, WhatsApp
 from segue.testing.agents import said
 from tests.drills.gateways import kill, start
+from tests.ports import free_port
 from tests.stories.conftest import Stage
 
 HOUR = 3600.0
@@ -242,7 +243,7 @@ async def test_a_gateway_that_is_killed_while_a_session_ends_ends_it_after_all_a
     await town.hears("chat-0", "I am chat-0-message-0")
     await asyncio.to_thread(doomed.join)
     assert doomed.exitcode == -9
-    other = await asyncio.to_thread(start, stage.plan(**more | {"port": town.free_port()}))
+    other = await asyncio.to_thread(start, stage.plan(**more | {"port": free_port()}))
     try:
         async with stage.gateway(**more) as pid, asyncio.timeout(30), await open_store(stage.where) as store:
             assert pid != os.getpid()

@@ -26,8 +26,9 @@ from segue.runtime.welcoming import WELCOME
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK
+from tests.ports import free_port
 from tests.served import PATIENCE, Served
-from tests.servers.crabline import BOT, TOKEN, Between, free_port, refusal, telegram
+from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
 
 ANN, BEN = Address("telegram", "bot", "", "501"), Address("telegram", "bot", "", "502")
 
