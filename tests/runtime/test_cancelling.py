@@ -29,7 +29,7 @@ class Deaf:
 @pytest.mark.parametrize("times", [0, 1, 3])
 async def test_what_loses_a_cancellation_is_told_again(times: int) -> None:
     deaf = Deaf(times)
-    doing = asyncio.create_task(surely(deaf.work(), again=0.01))
+    doing = asyncio.create_task(surely(deaf.work, again=0.01))
     await deaf.begun.wait()
     doing.cancel()
     await asyncio.wait([doing])
@@ -41,7 +41,7 @@ async def test_what_loses_a_cancellation_is_told_again(times: int) -> None:
 async def test_a_deadline_is_kept_though_its_cancellation_is_lost() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await surely(Deaf(1).work(), again=0.01)
+            await surely(Deaf(1).work, again=0.01)
 
 
 async def test_it_is_what_the_work_is() -> None:
@@ -51,9 +51,9 @@ async def test_it_is_what_the_work_is() -> None:
     async def badly() -> int:
         raise ValueError("no")
 
-    assert await surely(well()) == 3
+    assert await surely(well) == 3
     with pytest.raises(ValueError, match="no"):
-        await surely(badly())
+        await surely(badly)
 
 
 async def test_what_the_work_says_to_being_cancelled_changes_nothing() -> None:
@@ -66,8 +66,17 @@ async def test_what_the_work_says_to_being_cancelled_changes_nothing() -> None:
         finally:
             raise ValueError("how rude")
 
-    doing = asyncio.create_task(surely(work()))
+    doing = asyncio.create_task(surely(work))
     await begun.wait()
     doing.cancel()
     await asyncio.wait([doing])
     assert doing.cancelled()
+
+
+async def test_what_is_cancelled_before_it_began_is_never_begun() -> None:
+    deaf = Deaf(0)
+    doing = asyncio.create_task(surely(deaf.work))
+    doing.cancel()
+    await asyncio.wait([doing])
+    assert doing.cancelled()
+    assert not deaf.begun.is_set()

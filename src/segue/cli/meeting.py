@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
+from functools import partial
 
 import click
 
@@ -41,4 +42,4 @@ _ELSE = "Nothing was written. Run it again, or name your own user id there: --ow
 
 async def _met(keys: type[MeetsPeople], answers: Mapping[str, str], after: str, wait: int) -> Met:
     async with asyncio.timeout(wait):
-        return await surely(keys.meet(answers, after))
+        return await surely(partial(keys.meet, answers, after))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,12 +12,12 @@ _AGAIN = 2.0
 """Seconds in which what was cancelled may tidy up before it is told again."""
 
 
-async def surely(work: Coroutine[Any, Any, T], again: float = _AGAIN) -> T:
+async def surely(work: Callable[[], Coroutine[Any, Any, T]], again: float = _AGAIN) -> T:
     """Do it; once this is cancelled it ends, though it lost the first cancellation.
 
     httpx does so when it is cancelled at the very moment at which it has connected.
     """
-    task = asyncio.ensure_future(work)
+    task = asyncio.create_task(work())
     try:
         # Shielded, so that this hears of a cancellation itself.
         return await asyncio.shield(task)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 
 from segue.core.commands import Spec
 from segue.core.contracts import Accept, Accepted, Adapter, Connection, Cursor, Letter, Pulls, ShowsCommands
@@ -99,7 +100,7 @@ class Intake:
             try:
                 if isinstance(self._adapter, ShowsCommands):
                     await self._adapter.show_commands(self._commands)
-                await surely(self._adapter.arrivals(self._take, cursor))
+                await surely(partial(self._adapter.arrivals, self._take, cursor))
             except Fenced as error:
                 log.warning("%s", error)
             except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: whatever broke, it is connected again

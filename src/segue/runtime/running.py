@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from segue.core.contracts import Usage, Work
 from segue.core.turns import Run, Turn
@@ -69,7 +70,7 @@ class Running:
 
 async def until_stopped(live: Running, answer: Callable[[], Awaitable[None]]) -> None:
     """Do it to its end, or until its person ends it."""
-    live.answering = asyncio.create_task(surely(_contained(answer)))
+    live.answering = asyncio.create_task(surely(partial(_contained, answer)))
     if live.stopping:
         live.answering.cancel()
     try:
