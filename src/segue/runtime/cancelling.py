@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -24,7 +25,9 @@ async def surely(work: Callable[[], Coroutine[Any, Any, T]], again: float = _AGA
     except asyncio.CancelledError:
         while not task.done():
             task.cancel()
-            await asyncio.wait([task], timeout=again)
+            # Whoever cancels this once more is heard by telling it once more.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task], timeout=again)
         if not task.cancelled():
             task.exception()  # what it says to being cancelled is of no interest
         raise
