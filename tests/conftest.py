@@ -1,8 +1,7 @@
 """What every test may ask for: a database of its own on a real PostgreSQL server, a real Matrix homeserver."""
 
 import contextlib
-import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -53,10 +52,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[RUN].close()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more than there are cores: tests wait for disks, processes and servers more than they work."""
-    return (os.cpu_count() or 1) + 1
+    return (yield) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
