@@ -215,21 +215,12 @@ async def test_whoever_is_cancelled_inside_a_statement_leaves_the_connection_usa
     assert complaints == []
 
 
-async def test_whoever_is_cancelled_before_the_server_answered_takes_the_connection_along(postgres_dsn: str) -> None:
+@pytest.mark.parametrize("asked", ["synchronous_commit", "begin isolation"], ids=["made ready", "in use"])
+async def test_whoever_is_cancelled_before_the_server_answered_takes_the_connection_along(
+    postgres_dsn: str, asked: str
+) -> None:
     async with Wire.to(postgres_dsn) as wire, driver(wire.dsn, connections=1) as db:
-        wire.fail("begin isolation", Fault.FREEZE)
-        write = asyncio.create_task(db.write(put, 1))
-        await wire.failing.wait()
-        write.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await write
-        assert db._pool._idle == []
-        assert await db.write(put, 1) == "word"
-
-
-async def test_whoever_is_cancelled_while_a_connection_is_made_leaves_none_behind(postgres_dsn: str) -> None:
-    async with Wire.to(postgres_dsn) as wire, driver(wire.dsn, connections=1) as db:
-        wire.fail("synchronous_commit", Fault.FREEZE)
+        wire.fail(asked, Fault.FREEZE)
         write = asyncio.create_task(db.write(put, 1))
         await wire.failing.wait()
         write.cancel()
@@ -237,6 +228,7 @@ async def test_whoever_is_cancelled_while_a_connection_is_made_leaves_none_behin
             await write
         del write
         gc.collect()  # what was left behind complains, which fails a test
+        assert db._pool._idle == []
         assert await db.write(put, 1) == "word"
 
 
