@@ -47,8 +47,13 @@ class Seat(Value, frozen=True):
     """Whose window it is."""
 
     chat: str
-    """A terminal's user, or a browser."""
+    """A terminal's user, a browser, or a script's `USER:SESSION`."""
     name: str
+
+    @property
+    def is_scripts(self) -> bool:
+        """Whether it is a script's, which says itself which session it means."""
+        return ":" in self.chat
 
 
 class Host(Protocol):
@@ -225,8 +230,7 @@ class Window:
 
     async def _begin(self, lane: Lane, person: Person) -> None:
         """A new window starts on the person's last session, of those that they didn't close."""
-        if ":" in self._seat.chat:
-            # A script says itself which session it means.
+        if self._seat.is_scripts:
             return
         store = self._gateway.store
         recent = await store.sessions(person, count=_RECENT) if await store.bound(lane) is None else []
