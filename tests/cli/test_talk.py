@@ -154,8 +154,8 @@ async def test_a_data_folder_that_cannot_be_used_is_one_line(tmp_path: Path, the
 
 
 async def test_through_a_pipe_only_answers_are_printed(tmp_path: Path) -> None:
-    said = "say tea\n\nadd 2 and 3\n/title Tea\n/new say milk\n/retry\n/quit\nsay never\n"
-    answers = "tea\n2 and 3 make 5.\nThis session is called Tea.\nmilk\nmilk\n"
+    said = "say tea\n\nadd 2 and 3\n/title Tea\n/new say milk\n/retry\n/regenerate\n/quit\nsay never\n"
+    answers = "tea\n2 and 3 make 5.\nThis session is called Tea.\nmilk\nmilk\nmilk\n"
     assert await piped(tmp_path, said) == (0, answers, "")
     async with served(tmp_path):
         assert await piped(tmp_path, "what did I say last?") == (0, "You last said “say milk”.\n", "")

@@ -12,12 +12,13 @@ from typing import Any
 from segue.cli.client import Client, NoGateway
 from segue.cli.moved import HANDING, Moved
 from segue.cli.terminal import QUIT
+from segue.core.commands import Command, parse
 
 Frames = AsyncIterator[dict[str, Any]]
 
 _LONGEST_LINE = 4 * 1024 * 1024
-_HAND_OFF = ("/handoff", "/yes", "/approve")
-"""What a handoff may begin with: asked for, or allowed."""
+_HAND_OFF = ("handoff", "yes")
+"""The commands that a handoff may begin with: asked for, or allowed."""
 
 
 def piped() -> asyncio.StreamReader:
@@ -55,11 +56,17 @@ async def plain(client: Client, lines: asyncio.StreamReader) -> None:
             answers = await _answers(client, frames, await client.say(text), text)
             for answer in answers:
                 sys.stdout.write(answer + "\n")
-            if text.casefold().startswith(_HAND_OFF) and any(answer.startswith(HANDING) for answer in answers):
+            if _command(text) in _HAND_OFF and any(answer.startswith(HANDING) for answer in answers):
                 sys.stdout.write(await _ended(frames, moved) + "\n")
             sys.stdout.flush()
             if moved.done:
                 return
+
+
+def _command(text: str) -> str:
+    """The name of a command, whichever of its names was typed; empty if it is none."""
+    found = parse(text)
+    return found.name if isinstance(found, Command) else ""
 
 
 async def _watched(frames: Frames, moved: Moved) -> Frames:
@@ -96,7 +103,7 @@ async def _answers(client: Client, frames: Frames, id: str, text: str) -> list[s
             return [frame["notice"]]
         entries: list[dict[str, Any]] = frame.get("entries") or frame.get("transcript") or []
         # What follows a command, as in `/new TEXT`, is what was said; a retry says what was said last once more.
-        again = text == "/retry"
+        again = _command(text) == "retry"
         said = [n for n, e in enumerate(entries) if e["role"] == "person" and e["text"]]
         mine = [n for n in said if again or text.endswith(entries[n]["text"])]
         answered = answered or bool(mine)
