@@ -1,5 +1,6 @@
 import asyncio
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -142,6 +143,21 @@ async def test_it_listens_on_a_free_port_and_stops() -> None:
         assert task.done()
         with pytest.raises(httpx2.ConnectError):
             await ask.get(f"{listener.url}/readyz")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_what_is_written_to_a_caller_is_sent_at_once(host: str) -> None:
+    accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def connected(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        accepted.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    listener = Listener(host, 0)
+    async with await asyncio.start_server(connected, sock=listener.socket):
+        with socket.create_connection((host, listener.port)):
+            assert await accepted
 
 
 async def test_a_call_under_way_is_answered_before_it_stops() -> None:
