@@ -18,6 +18,7 @@ from segue.core.handoffs import Handoff
 from segue.core.lanes import Lane, Person
 from segue.core.messages import Arrival
 from segue.core.moves import Consent
+from segue.core.topics import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS
 from segue.core.turns import Finish, Run, TurnKind
 from segue.core.values import SessionId
 from segue.errors import Fenced, StoreUnreachable
@@ -33,7 +34,7 @@ from segue.runtime.metrics import Metrics
 from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
 from segue.runtime.prompt import Prompt
-from segue.runtime.replica import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS, Replica
+from segue.runtime.replica import Replica
 from segue.runtime.resets import Sweep
 from segue.runtime.schedules import Planner, Schedules
 from segue.runtime.settings import GatewaySettings

@@ -15,10 +15,10 @@ from segue.core.contracts import OpensThreads, Point
 from segue.core.destinations import shown
 from segue.core.handoffs import Driven, opening
 from segue.core.lanes import Address, Place
+from segue.core.topics import HANDOFF
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
 from segue.runtime.destinations import must_be_known
 from segue.runtime.ground import Ground
-from segue.runtime.replica import HANDOFF
 from segue.runtime.wakes import Wake
 from segue.store import handoffs
 

@@ -10,6 +10,7 @@ from segue.core.contracts import Accepted, Driver, Letter, Point, Transaction
 from segue.core.lanes import Kind, Lane, account_key
 from segue.core.messages import Arrival, plain_text
 from segue.core.moves import Actor, Resume, Why
+from segue.core.topics import DELIVERIES, HANDOFF, LOOK, TURNS
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refused, StoreError
@@ -17,7 +18,6 @@ from segue.runtime.access import Access, Refuse
 from segue.runtime.commands import Answer, Commands, Request
 from segue.runtime.ground import Ground
 from segue.runtime.logs import traced
-from segue.runtime.replica import DELIVERIES, HANDOFF, LOOK, TURNS
 from segue.runtime.settings import AccountSettings, Busy, Mentions, Quotes
 from segue.runtime.turns import Turns
 from segue.runtime.welcoming import welcome

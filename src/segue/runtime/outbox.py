@@ -17,10 +17,10 @@ from typing import ParamSpec, assert_never
 
 from segue.core.contracts import Adapter, EditsMessages, Point, ReadsBack, Transaction
 from segue.core.messages import Delivery, Sending
+from segue.core.topics import HANDOFF
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
 from segue.runtime.exporting import Exporting
 from segue.runtime.ground import Ground
-from segue.runtime.replica import HANDOFF
 from segue.runtime.settings import Blind
 from segue.runtime.wakes import Wake
 from segue.store import deliveries, handoffs

@@ -7,24 +7,12 @@ import logging
 import time
 
 from segue.core.contracts import Ids
+from segue.core.topics import CONNECTIONS, DELIVERIES, TURNS
 from segue.errors import Fenced
 from segue.runtime.patience import Patient
 from segue.store import replicas
 
 log = logging.getLogger(__name__)
-
-TURNS = "turns"
-"""A session has turns and no holder."""
-DELIVERIES = "deliveries"
-"""Something waits to be sent."""
-CONNECTIONS = "connections"
-"""A connection may be free."""
-SAID = "said "
-"""Before a session's id: something was said there."""
-HANDOFF = "handoff "
-"""Before a session's id: a handoff of it was asked for, or came a step further, or to its end."""
-LOOK = "look "
-"""Before a session's id: something changed for the turn that runs there."""
 
 
 class Replica:

@@ -8,10 +8,10 @@ import msgspec
 
 from segue.core.contracts import Agent, Clock, EndsSessions
 from segue.core.messages import Parts, Text
+from segue.core.topics import TURNS
 from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.runtime.patience import Patient
-from segue.runtime.replica import TURNS
 from segue.runtime.settings import GatewaySettings
 from segue.store import resets
 

@@ -16,11 +16,11 @@ from segue.core.contracts import Clock, Transaction
 from segue.core.destinations import matching, parse, shown
 from segue.core.lanes import Address, Identity, Place
 from segue.core.schedules import LONGEST_TASK, Plan
+from segue.core.topics import DELIVERIES, TURNS
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.homes import Homes
 from segue.runtime.patience import Patient
-from segue.runtime.replica import DELIVERIES, TURNS
 from segue.runtime.settings import GatewaySettings
 from segue.runtime.wakes import Wake
 from segue.store import persons, places, schedules, sessions

@@ -24,6 +24,7 @@ from segue.core.contracts import (
 )
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
+from segue.core.topics import HANDOFF
 from segue.core.transcripts import GATEWAY, Draft, Entry, TipMove
 from segue.core.turns import Finish, Finished, Onto, Outcome, Owed, Run, TurnKind
 from segue.core.values import Moment, SessionId
@@ -34,7 +35,6 @@ from segue.runtime.leaving import STOPPED, answered, notice, replies_to
 from segue.runtime.logs import traced
 from segue.runtime.paths import Paths
 from segue.runtime.prompt import Prompt
-from segue.runtime.replica import HANDOFF
 from segue.runtime.running import Hung, Running, cancelled, until_stopped
 from segue.runtime.said import Said
 from segue.runtime.settings import AccountSettings, Busy, Streams

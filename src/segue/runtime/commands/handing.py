@@ -12,13 +12,13 @@ from segue.core.destinations import parse
 from segue.core.handoffs import Handoff, Patience
 from segue.core.lanes import Lane, Place
 from segue.core.moves import Actor, Consent, Limits, Resume
+from segue.core.topics import HANDOFF
 from segue.core.transcripts import Session
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.commands.agreeing import Agreeing
 from segue.runtime.commands.asking import Answer, Request, Table, bound, counted, line_of, name
 from segue.runtime.destinations import Choice, Destinations, reader
-from segue.runtime.replica import HANDOFF
 from segue.store import handoffs, moves, places, questions, sessions, transcripts
 
 READERS = "handoff"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from segue.core import commands
 from segue.core.contracts import Adapter, Ids, Transaction
+from segue.core.topics import HANDOFF
 from segue.errors import Invalid, Refused
 from segue.runtime.commands.agreeing import Agreeing
 from segue.runtime.commands.asking import Answer, Request, Run
@@ -18,7 +19,7 @@ from segue.runtime.commands.timing import Timing
 from segue.runtime.destinations import Destinations
 from segue.runtime.homes import Homes
 from segue.runtime.linking import Linking
-from segue.runtime.replica import HANDOFF, Replica
+from segue.runtime.replica import Replica
 from segue.runtime.schedules import Planner
 from segue.runtime.settings import GatewaySettings
 from segue.store.attempts import attempt

@@ -10,11 +10,11 @@ from msgspec import Meta
 from segue.core.contracts import OpensThreads
 from segue.core.lanes import Address, Place, clean_name
 from segue.core.moves import Spawn, Start
+from segue.core.topics import LOOK, TURNS
 from segue.core.transcripts import Ending
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure
 from segue.runtime.ground import Ground
-from segue.runtime.replica import LOOK, TURNS
 from segue.runtime.tools.naming import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
 from segue.store import children

@@ -15,10 +15,10 @@ from msgspec import Meta
 
 from segue.core.lanes import Address
 from segue.core.splitting import split
+from segue.core.topics import DELIVERIES, TURNS
 from segue.core.turns import Outcome, Reply
 from segue.core.values import SessionId, Value
 from segue.runtime.ground import Ground
-from segue.runtime.replica import DELIVERIES, TURNS
 from segue.runtime.tools.children import Label
 from segue.runtime.tools.naming import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
