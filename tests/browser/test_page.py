@@ -11,8 +11,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from segue import AGENT, open_store
-from segue.adapters.local import HOSTS
 from segue.core.messages import File, Text
+from segue.core.windows import HOSTS
 from segue.runtime.files import Folder
 from tests.served import PATIENCE, Served
 

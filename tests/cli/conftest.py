@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 from click.testing import CliRunner, Result
 
-from segue.adapters.local import HOSTS
 from segue.cli.main import main
 from segue.core.lanes import Person
+from segue.core.windows import HOSTS
 from segue.store.opening import open_store
 from segue.store.store import Store
 

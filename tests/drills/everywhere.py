@@ -19,10 +19,10 @@ from uuid import uuid4
 import httpx2
 from starlette.responses import Response
 
-from segue.adapters.local import HOSTS
 from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER
 from segue.core.values import Value
+from segue.core.windows import HOSTS
 from segue.store.opening import open_store
 from tests.platforms.corners import counts
 from tests.platforms.windows import Page

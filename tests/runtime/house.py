@@ -10,8 +10,9 @@ from uuid import uuid4
 
 from websockets.asyncio.client import ClientConnection, connect
 
-from segue.adapters.local import HOSTS, TERMINAL, WEB, Local
+from segue.adapters.local import Local
 from segue.core.contracts import Adapter, Agent
+from segue.core.windows import HOSTS, TERMINAL, WEB
 from segue.runtime.door import COOKIE, Door, token_in
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.adapters.local import ACCOUNT, HOSTS, TERMINAL
 from segue.core.handoffs import Progress
 from segue.core.lanes import Lane
+from segue.core.windows import ACCOUNT, HOSTS, TERMINAL
 from segue.errors import Refusal
 from segue.runtime.linking import SHOWN
 from segue.runtime.settings import AccountSettings

@@ -11,15 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from segue.core.contracts import Connection, Longest
-from segue.core.lanes import Identity
 from segue.core.messages import LONGEST_TEXT, Delivery, Sending
-
-TERMINAL = "terminal"
-WEB = "web"
-ACCOUNT = "local"
-
-HOSTS = (Identity(TERMINAL, ACCOUNT, "host"), Identity(WEB, ACCOUNT, "host"))
-"""Whoever opens a terminal or a page here is the host: the door made sure."""
+from segue.core.windows import ACCOUNT
 
 Show = Callable[[Delivery], None]
 

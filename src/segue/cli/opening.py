@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TextIO
 
-from segue.adapters.local import HOSTS
 from segue.config import Config, default, find, load
 from segue.core.lanes import Person
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
+from segue.core.windows import HOSTS
 from segue.errors import Invalid, Refused, StoreUnreachable
 from segue.store.opening import open_store
 from segue.store.store import Store

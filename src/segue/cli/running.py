@@ -9,11 +9,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
-from segue.adapters.local import HOSTS, TERMINAL, WEB, Local
+from segue.adapters.local import Local
 from segue.cli.opening import open_configured
 from segue.cli.stopping import Stop
 from segue.config import Config
 from segue.core.contracts import Adapter, Agent, Closes, Probe
+from segue.core.windows import HOSTS, TERMINAL, WEB
 from segue.runtime.door import Door
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway

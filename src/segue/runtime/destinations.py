@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from segue.adapters.local import ACCOUNT, TERMINAL, WEB, Local
 from segue.core.access import Standing
 from segue.core.contracts import Adapter, OpensThreads, Transaction
 from segue.core.destinations import Wanted, matching, shown
 from segue.core.lanes import Address, Audience, Kind, Lane, Place, Rules, Sharing, lane_of
 from segue.core.moves import Consent
 from segue.core.values import PersonId, Value
+from segue.core.windows import ACCOUNT, TERMINAL, WEB, ShowsWindows
 from segue.errors import Invalid
 from segue.runtime.homes import Homes
 from segue.runtime.replica import Replica
@@ -95,7 +95,7 @@ class Destinations:
         accounts = matching(wanted, self._adapters)
         if not accounts:
             names = ", ".join(shown(*account) for account in self._adapters)
-            alone = all(isinstance(adapter, Local) for adapter in self._adapters.values())
+            alone = all(isinstance(adapter, ShowsWindows) for adapter in self._adapters.values())
             fix = self.nothing if alone else f"Connected are {names}."
             raise Invalid("destination", f"{wanted.name!r} isn't connected", fix)
         found: list[Choice] = []
@@ -123,14 +123,14 @@ class Destinations:
     @property
     def nothing(self) -> str:
         """What to do where there is no place to go to."""
-        alone = all(isinstance(adapter, Local) for adapter in self._adapters.values())
+        alone = all(isinstance(adapter, ShowsWindows) for adapter in self._adapters.values())
         return _SERVE if alone else _NOWHERE
 
     def _on(
         self, platform: str, account: str, chat: str, person: PersonId, standing: Standing, origin: Address
     ) -> Transaction[Sequence[Choice]]:
         adapter, name = self._adapters[platform, account], shown(platform, account)
-        if isinstance(adapter, Local):
+        if isinstance(adapter, ShowsWindows):
             return (yield from self._watched(adapter, chat, standing, origin))
         if standing is not Standing.HOST:
             return (yield from self._own(platform, account, chat, person))
@@ -169,12 +169,14 @@ class Destinations:
         lane = yield from self._flat(person, own[0], self._adapters[platform, account])
         return [Choice(name if not chat else f"{name}:{chat}", own[0], lane=lane)]
 
-    def _watched(self, adapter: Local, chat: str, standing: Standing, origin: Address) -> Transaction[Sequence[Choice]]:
+    def _watched(
+        self, adapter: ShowsWindows, chat: str, standing: Standing, origin: Address
+    ) -> Transaction[Sequence[Choice]]:
         if standing is not Standing.HOST:
             raise Invalid("destination", f"the {adapter.platform} is the host's", "Choose a private chat of your own.")
         # A script's window comes and goes, and a window needs no handoff to itself.
-        own = origin.chat if (origin.platform, origin.account) == (adapter.platform, adapter.account) else None
-        others = yield from windows.elsewhere(adapter.platform, adapter.account, self._replica.id)
+        own = origin.chat if (origin.platform, origin.account) == (adapter.platform, ACCOUNT) else None
+        others = yield from windows.elsewhere(adapter.platform, ACCOUNT, self._replica.id)
         looked_at = sorted({*adapter.chats, *(address.chat for address in others)})
         open_now = [seen for seen in looked_at if ":" not in seen and seen != own and chat in ("", seen)]
         if not open_now:
@@ -201,7 +203,7 @@ class Destinations:
 _WHAT = {TERMINAL: "terminal", WEB: "page"}
 
 
-def _local(adapter: Local, chat: str) -> Address:
+def _local(adapter: ShowsWindows, chat: str) -> Address:
     return Address(adapter.platform, ACCOUNT, chat=chat)
 
 

@@ -10,12 +10,12 @@ import asyncio
 import logging
 from functools import partial
 
-from segue.adapters.local import Local
 from segue.core.contracts import OpensThreads, Point
 from segue.core.destinations import shown
 from segue.core.handoffs import Driven, opening
 from segue.core.lanes import Address, Place
 from segue.core.topics import HANDOFF
+from segue.core.windows import ShowsWindows
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
 from segue.runtime.destinations import must_be_known
 from segue.runtime.ground import Ground
@@ -71,7 +71,7 @@ class Handoffs:
     def _reaches(self, destination: Address) -> bool:
         """Whether this replica can open something there; a terminal or a page is open in one process only."""
         adapter = self._adapters.get((destination.platform, destination.account))
-        return adapter is not None and (not isinstance(adapter, Local) or adapter.watched(destination.chat))
+        return adapter is not None and (not isinstance(adapter, ShowsWindows) or adapter.watched(destination.chat))
 
     def _ended(self, id: str, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):

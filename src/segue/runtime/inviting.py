@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 
-from segue.adapters.local import Local
 from segue.core.codes import RANDOMNESS, make_code
 from segue.core.contracts import Adapter, Clock, Driver, HasStartLinks
 from segue.core.destinations import shown
@@ -44,7 +43,7 @@ class Inviting:
 
     async def invite(self, lane: Lane, person: Person) -> Invitation | None:
         """A way out of this lane; None if it speaks to nothing, or nothing else is connected."""
-        others = {account: a for account, a in sorted(self._adapters.items()) if not isinstance(a, Local)}
+        others = {account: a for account, a in sorted(self._adapters.items()) if not isinstance(a, ShowsWindows)}
         bound = await self._driver.read(sessions.bound, lane)
         if bound is None or not others:
             return None

@@ -20,7 +20,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from segue.adapters.local import HOSTS, Local
+from segue.adapters.local import Local
 from segue.core.commands import Spec
 from segue.core.contracts import Accepted, Letter
 from segue.core.handoffs import Handoff
@@ -30,6 +30,7 @@ from segue.core.moves import Consent, Resume
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
+from segue.core.windows import HOSTS
 from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.inviting import Invitation
 from segue.runtime.watches import Arrived, Changed, Growing, Moved, Sight, Watches

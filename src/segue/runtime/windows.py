@@ -16,8 +16,9 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from segue.adapters.local import TERMINAL, WEB, Local
+from segue.adapters.local import Local
 from segue.core.moves import Consent
+from segue.core.windows import TERMINAL, WEB
 from segue.errors import Invalid, StoreError
 from segue.runtime.door import COOKIE, Door
 from segue.runtime.files import UNKNOWN, Folder

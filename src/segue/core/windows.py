@@ -1,0 +1,30 @@
+"""Windows: the terminals and pages that Segue itself serves, by name, and what tells who looks at one."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from segue.core.lanes import Identity
+
+TERMINAL = "terminal"
+WEB = "web"
+ACCOUNT = "local"
+
+HOSTS = (Identity(TERMINAL, ACCOUNT, "host"), Identity(WEB, ACCOUNT, "host"))
+"""Identities of whoever opens a terminal or a page here: the host, since the sign-in made sure."""
+
+
+@runtime_checkable
+class ShowsWindows(Protocol):
+    """An adapter whose chats are windows: a message reaches whoever looks now."""
+
+    platform: str
+
+    @property
+    def chats(self) -> list[str]:
+        """Chats that somebody looks at now."""
+        ...
+
+    def watched(self, chat: str) -> bool:
+        """Whether anybody looks."""
+        ...
