@@ -6,7 +6,7 @@ their own private chats. Naming a home was the host's yes to whoever reads there
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from segue.core.access import Standing
@@ -18,7 +18,6 @@ from segue.core.values import PersonId, Value
 from segue.core.windows import ACCOUNT, TERMINAL, WEB, ShowsWindows
 from segue.errors import Invalid
 from segue.runtime.homes import Homes
-from segue.runtime.replica import Replica
 from segue.runtime.settings import GatewaySettings
 from segue.store import persons, places, windows
 
@@ -81,10 +80,10 @@ class Destinations:
     """Knows where a conversation can go."""
 
     def __init__(
-        self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings, replica: Replica
+        self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings, me: Callable[[], str]
     ) -> None:
         self._adapters = adapters
-        self._replica = replica
+        self._me = me
         self._rules = settings.routing.rules
         self._homes = Homes(settings.accounts)
 
@@ -176,7 +175,7 @@ class Destinations:
             raise Invalid("destination", f"the {adapter.platform} is the host's", "Choose a private chat of your own.")
         # A script's window comes and goes, and a window needs no handoff to itself.
         own = origin.chat if (origin.platform, origin.account) == (adapter.platform, ACCOUNT) else None
-        others = yield from windows.elsewhere(adapter.platform, ACCOUNT, self._replica.id)
+        others = yield from windows.elsewhere(adapter.platform, ACCOUNT, self._me())
         looked_at = sorted({*adapter.chats, *(address.chat for address in others)})
         open_now = [seen for seen in looked_at if ":" not in seen and seen != own and chat in ("", seen)]
         if not open_now:

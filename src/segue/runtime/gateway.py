@@ -107,7 +107,7 @@ class Gateway:
         self._turns = Turns(ground, self.agent, self._toolbox(ground, planner), self._turn_finished)
         if files is not None:
             self._turns.prompt.files = files
-        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, self._replica)
+        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
         self._access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._access, self._commands)
         self._inviting = Inviting(self.store.driver, self._adapters, clock)

@@ -19,7 +19,6 @@ from segue.runtime.commands.timing import Timing
 from segue.runtime.destinations import Destinations
 from segue.runtime.homes import Homes
 from segue.runtime.linking import Linking
-from segue.runtime.replica import Replica
 from segue.runtime.schedules import Planner
 from segue.runtime.settings import GatewaySettings
 from segue.store.attempts import attempt
@@ -34,12 +33,12 @@ class Commands:
         ids: Ids,
         adapters: Mapping[tuple[str, str], Adapter],
         problems: Callable[[], Sequence[str]],
-        replica: Replica,
+        me: Callable[[], str],
     ) -> None:
         self._linking = Linking(settings, ids)
         limits = settings.routing.limits
         self.agreeing = Agreeing(limits, Homes(settings.accounts), ids)
-        self.handing = Handing(Destinations(adapters, settings, replica), self.agreeing, settings.handoff, ids)
+        self.handing = Handing(Destinations(adapters, settings, me), self.agreeing, settings.handoff, ids)
         self._table: dict[str, Run] = {
             "help": self._help,
             "link": self._link,
