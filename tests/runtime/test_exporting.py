@@ -6,10 +6,10 @@ import pytest
 
 from segue import Identity, Kind, Place, Renew, open_store
 from segue.core.contracts import Adapter
-from segue.core.exports import Form, from_jsonl
+from segue.core.exports import Form, export_of, from_jsonl
 from segue.core.lanes import Address
 from segue.core.messages import Delivery, File
-from segue.runtime.exporting import Exporting, export_of
+from segue.runtime.exporting import Exporting
 from segue.runtime.patience import Patient
 from segue.store.store import Store
 from segue.testing import Shelf, WhatsApp

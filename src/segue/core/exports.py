@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from segue.core.lanes import clean_name
-from segue.core.messages import Part, Parts, Summary, encode_parts
+from segue.core.messages import File, Part, Parts, Summary, encode_parts
 from segue.core.titles import new_title, parse
 from segue.core.transcripts import Author, Entry, Session, Tip
 from segue.core.values import Moment, SessionId, Value
@@ -34,6 +34,24 @@ class Form(StrEnum):
     """One entry a line, with every branch; importing it gives the same session."""
     MARKDOWN = "markdown"
     """What was said up to the tip, for people to read."""
+
+
+_SESSION = "session/"
+_WRITTEN = {Form.MARKDOWN: ("md", "text/markdown"), Form.JSONL: ("jsonl", "application/jsonl")}
+
+
+def export_of(session: SessionId, form: Form, name: str) -> File:
+    """A session as a file that isn't made yet."""
+    ending, media = _WRITTEN[form]
+    return File(f"{name}.{ending}", media, f"{_SESSION}{form}/{session}")
+
+
+def export_named_by(file: File) -> tuple[SessionId, Form] | None:
+    """The session that a file is to hold, and its form; None for a file that is there already."""
+    if not file.where.startswith(_SESSION):
+        return None
+    form, _, session = file.where.removeprefix(_SESSION).partition("/")
+    return SessionId(session), Form(form)
 
 
 class Line(Value, frozen=True, forbid_unknown_fields=True):

@@ -11,21 +11,11 @@ from collections.abc import AsyncIterator
 from msgspec.structs import replace
 
 from segue.core.contracts import Adapter, Files, SendsFiles
-from segue.core.exports import Form, to_jsonl
+from segue.core.exports import Form, export_named_by, to_jsonl
 from segue.core.messages import Delivery, File
 from segue.core.readable import to_markdown
-from segue.core.values import SessionId
 from segue.runtime.patience import Patient
 from segue.store import exports
-
-_SESSION = "session/"
-_MEDIA = {Form.MARKDOWN: ("md", "text/markdown"), Form.JSONL: ("jsonl", "application/jsonl")}
-
-
-def export_of(session: SessionId, form: Form, name: str) -> File:
-    """A session as a file that isn't made yet."""
-    ending, media = _MEDIA[form]
-    return File(f"{name}.{ending}", media, f"{_SESSION}{form}/{session}")
 
 
 class Exporting:
@@ -52,11 +42,11 @@ class Exporting:
     async def _made(self, file: File) -> File | None:
         if self._files is None:
             return None
-        if not file.where.startswith(_SESSION):
+        if (named := export_named_by(file)) is None:
             return file
-        form, _, session = file.where.removeprefix(_SESSION).partition("/")
-        whole = await self._store.read(exports.whole, SessionId(session))
-        text = to_markdown(whole) if Form(form) is Form.MARKDOWN else to_jsonl(whole)
+        session, form = named
+        whole = await self._store.read(exports.whole, session)
+        text = to_markdown(whole) if form is Form.MARKDOWN else to_jsonl(whole)
         return await self._files.keep(file.name, file.media, _once(text.encode()))
 
 

@@ -11,6 +11,7 @@ from segue.core.contracts import Adapter, Clock, Driver, HasStartLinks
 from segue.core.destinations import shown
 from segue.core.lanes import Lane, Person
 from segue.core.values import Value
+from segue.core.windows import ShowsWindows
 from segue.errors import SendError
 from segue.store import access, sessions
 

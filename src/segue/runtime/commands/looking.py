@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 
 from segue.core.access import Standing
 from segue.core.contracts import Transaction
-from segue.core.exports import Form
+from segue.core.exports import Form, export_of
 from segue.core.lanes import Rules
 from segue.core.transcripts import Session
 from segue.core.trees import Branch, draw
 from segue.errors import Refusal, Refused
 from segue.runtime.commands.asking import Answer, Request, Table, bound, called, counted, name, own, quoted, short
 from segue.runtime.explaining import explain, moment
-from segue.runtime.exporting import export_of
 from segue.store import places, search, sessions, traces, transcripts, trees, turns, usage
 from segue.store.usage import Spent
 
