@@ -12,7 +12,7 @@ from collections.abc import Callable
 from segue.core.access import Action, Facts, Standing, action_of, authorize, standing_of
 from segue.core.codes import RANDOMNESS, make_code
 from segue.core.commands import Command, parse
-from segue.core.contracts import Driver, Ids, Transaction
+from segue.core.contracts import Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, account_key
 from segue.core.messages import Arrival, Speaker, plain_text
 from segue.core.values import Moment, Value
@@ -50,11 +50,6 @@ class Access:
         self._hosts = frozenset(settings.hosts)
         self._host = settings.hosts[0].key if settings.hosts else ""
         """All identities of the host are one person: any of them tells who that is."""
-
-    async def unite(self, driver: Driver, at: Moment) -> None:
-        """Make all who speak for the host one person, whoever they were before the settings said so."""
-        hosts = self._settings.hosts
-        await driver.write(access.unite, hosts, [self._ids() for _ in hosts[1:]], at)
 
     def judge(self, arrival: Arrival, met: Met, lane: Lane, at: Moment) -> Transaction[Verdict]:
         """Whether this arrival may come in, and as whose."""

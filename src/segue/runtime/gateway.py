@@ -33,10 +33,11 @@ from segue.runtime.inviting import Invitation, Inviting
 from segue.runtime.metrics import Metrics
 from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
+from segue.runtime.planner import Planner
 from segue.runtime.prompt import Prompt
 from segue.runtime.replica import Replica
 from segue.runtime.resets import Sweep
-from segue.runtime.schedules import Planner, Schedules
+from segue.runtime.schedules import Schedules
 from segue.runtime.settings import GatewaySettings
 from segue.runtime.tools import Toolbox
 from segue.runtime.tools.children import Children
@@ -140,7 +141,7 @@ class Gateway:
         return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers))
 
     async def __aenter__(self) -> Self:
-        await self._access.unite(self.store.driver, self._clock())
+        await self._unite()
         await self._replica.join()
         self._unlisten = self.store.driver.listen(self._heard)
         self._taking_in = True
@@ -224,6 +225,11 @@ class Gateway:
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
         return [problem for problem in found if problem]
+
+    async def _unite(self) -> None:
+        """Make all who speak for the host one person, whoever they were before the settings said so."""
+        hosts = self.settings.hosts
+        await self.store.driver.write(access.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
 
     async def _live(self) -> None:
         """Do everything at once; under a new id again if this replica was taken for dead."""

@@ -19,7 +19,7 @@ from segue.runtime.commands.timing import Timing
 from segue.runtime.destinations import Destinations
 from segue.runtime.homes import Homes
 from segue.runtime.linking import Linking
-from segue.runtime.schedules import Planner
+from segue.runtime.planner import Planner
 from segue.runtime.settings import GatewaySettings
 from segue.store.attempts import attempt
 

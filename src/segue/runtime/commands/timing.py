@@ -7,7 +7,7 @@ import re
 from segue.core.contracts import Ids, Transaction
 from segue.core.schedules import shown
 from segue.runtime.commands.asking import Answer, Request, Table, bound, line_of, short
-from segue.runtime.schedules import ORIGIN, Planner
+from segue.runtime.planner import ORIGIN, Planner
 from segue.store import schedules
 from segue.store.schedules import LOCAL, Schedule
 

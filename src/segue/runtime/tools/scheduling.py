@@ -14,8 +14,8 @@ from segue.core.schedules import Plan, shown
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 from segue.runtime.patience import Patient
+from segue.runtime.planner import ORIGIN, Planner
 from segue.runtime.prompt import Prompt
-from segue.runtime.schedules import ORIGIN, Planner
 from segue.runtime.tools.table import Calling, Offer
 from segue.store import routes, schedules, turns
 from segue.store.children import Asker
