@@ -328,7 +328,7 @@ async def test_who_was_somebody_else_before_the_settings_said_so_is_the_host_fro
     await before.say("H1", account="slack.team")
     assert await world.count("persons") == 2
     door = Door(world, SETTINGS)
-    await door.access.unite(world.store.driver, world.clock.passes(1))
+    await world.store.driver.write(access.unite, SETTINGS.hosts, ["merge"], world.clock.passes(1))
     assert (await world.store.person(HOST)).id == (await world.store.person(HOST_TOO)).id
     assert await world.count("merges") == 1
     assert await door.standing("H1", "/home", account="slack.team") is Standing.HOST

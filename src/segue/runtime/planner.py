@@ -14,7 +14,8 @@ from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.homes import Homes
 from segue.runtime.settings import GatewaySettings
-from segue.store import persons, places, schedules, sessions
+from segue.store import persons, places, routes, schedules, sessions, turns
+from segue.store.children import Asker
 from segue.store.schedules import LOCAL, Order, Schedule
 
 ORIGIN = "origin"
@@ -44,6 +45,20 @@ class Planner:
         lane, origin = asked_in
         name, route = yield from self._to(deliver.strip() or ORIGIN, origin, person, standing)
         return Order(session, lane, person, task.strip(), plan, name, route)
+
+    def make(
+        self, asker: Asker, key: str, plan: Plan, task: str, deliver: str, id: str, at: Moment
+    ) -> Transaction[Schedule]:
+        """Scheduled work that an agent asks for in its turn."""
+        yield from turns.check(asker.held)
+        asked_in = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
+        order = yield from self.order(asker.person, asker.session, asked_in, plan, task, deliver)
+        return (yield from schedules.make(order, id, key, at))
+
+    def cancel(self, asker: Asker, id: str, at: Moment) -> Transaction[Schedule]:
+        """Scheduled work that an agent cancels in its turn."""
+        yield from turns.check(asker.held)
+        return (yield from schedules.cancel(id, asker.person, at))
 
     def route(self, schedule: Schedule) -> Transaction[str]:
         """Where the answer goes, as things stand when the work is due: a home may have moved."""

@@ -7,18 +7,17 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from segue.core.contracts import Clock, Ids, Transaction
+from segue.core.contracts import Clock, Ids
 from segue.core.lanes import Address
 from segue.core.pseudonyms import Veil
 from segue.core.schedules import Plan, shown
-from segue.core.values import Moment, Value
+from segue.core.values import Value
 from segue.errors import Invalid
 from segue.runtime.patience import Patient
 from segue.runtime.planner import ORIGIN, Planner
 from segue.runtime.prompt import Prompt
 from segue.runtime.tools.table import Calling, Offer
-from segue.store import routes, schedules, turns
-from segue.store.children import Asker
+from segue.store import schedules
 from segue.store.schedules import LOCAL, Schedule
 
 
@@ -92,7 +91,7 @@ class Scheduling:
         deliver = await prompt.real(asked.deliver, session)
         try:
             return await self._store.write(
-                self._make, calling.asker, calling.key, plan, asked.task, deliver, self._ids(), self._clock()
+                self._planner.make, calling.asker, calling.key, plan, asked.task, deliver, self._ids(), self._clock()
             )
         except Invalid as wrong:
             problem, fix = await prompt.hidden(wrong.problem, session), await prompt.hidden(wrong.fix, session)
@@ -106,20 +105,8 @@ class Scheduling:
 
     async def cancel(self, calling: Calling, asked: CancelArguments) -> dict[str, Any]:
         """Cancel work."""
-        gone = await self._store.write(self._cancel, calling.asker, asked.id, self._clock())
+        gone = await self._store.write(self._planner.cancel, calling.asker, asked.id, self._clock())
         return {"id": gone.id, "task": gone.task, "state": "cancelled"}
-
-    def _make(
-        self, asker: Asker, key: str, plan: Plan, task: str, deliver: str, id: str, at: Moment
-    ) -> Transaction[Schedule]:
-        yield from turns.check(asker.held)
-        asked_in = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
-        order = yield from self._planner.order(asker.person, asker.session, asked_in, plan, task, deliver)
-        return (yield from schedules.make(order, id, key, at))
-
-    def _cancel(self, asker: Asker, id: str, at: Moment) -> Transaction[Schedule]:
-        yield from turns.check(asker.held)
-        return (yield from schedules.cancel(id, asker.person, at))
 
 
 def _told(schedule: Schedule, veil: Veil) -> dict[str, Any]:
