@@ -1,11 +1,23 @@
-"""Ids: 26 characters, in the order of time, never twice the same."""
+"""Ids: 26 characters, in the order of time, never twice the same. Values: the collector sees those that are live."""
+
+import enum
+import importlib
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import segue
+from segue.core.secret import Secret
 from segue.core.transcripts import Tip
-from segue.core.values import SessionId, make_id
+from segue.core.values import Plain, SessionId, Value, make_id
+
+LIFELESS = {str, int, float, bool, bytes, types.NoneType, Path, Secret}
+HOLDERS = {tuple, frozenset, list, dict, Mapping, typing.Literal, typing.Union, types.UnionType}
 
 moments = st.floats(0, (2**48 - 1) / 1000)
 ten_bytes = st.binary(min_size=10, max_size=10)
@@ -49,3 +61,44 @@ def test_a_value_is_frozen_compares_by_content_and_can_be_a_key() -> None:
         tip.n = 2  # type: ignore[misc]
     assert {tip: "here"}[Tip(SessionId("s"), 1)] == "here"
     assert tip != Tip(SessionId("s"), 2)
+
+
+def every_value(base: type[Value] = Value) -> Iterator[type[Value]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from every_value(kind)
+
+
+def live_parts(hint: typing.Any) -> Iterator[object]:
+    """What is live in a type, or might be."""
+    origin = typing.get_origin(hint)
+    if hint is Plain or hint is Ellipsis or hint in LIFELESS or origin is typing.Literal:
+        return
+    if origin is typing.Annotated:
+        yield from live_parts(typing.get_args(hint)[0])
+    elif isinstance(hint, typing.NewType):
+        yield from live_parts(hint.__supertype__)
+    elif origin in HOLDERS:
+        for inner in typing.get_args(hint):
+            yield from live_parts(inner)
+    elif not (isinstance(hint, type) and (issubclass(hint, enum.Enum) or _unseen(hint))):
+        yield hint
+
+
+def _unseen(kind: type) -> bool:
+    """Whether a type is that of values which the collector of cycles doesn't look at."""
+    return issubclass(kind, Value) and not kind.__struct_config__.gc
+
+
+def test_a_value_that_holds_something_live_is_seen_by_the_collector_of_cycles() -> None:
+    source = Path(segue.__file__).parent
+    for path in source.rglob("*.py"):
+        # The rest defines no values, and some of it imports the heavy libraries of providers.
+        if "frozen=True" in path.read_text():
+            importlib.import_module(".".join(path.relative_to(source.parent).with_suffix("").parts))
+    unseen = [kind for kind in every_value() if _unseen(kind) and kind.__module__.startswith("segue.")]
+    hints = {kind: typing.get_type_hints(kind, include_extras=True) for kind in unseen}
+    fields = [(kind, field, hints[kind][field]) for kind in unseen for field in kind.__struct_fields__]
+    found = {f"{kind.__qualname__}.{field}": live for kind, field, hint in fields if (live := list(live_parts(hint)))}
+    assert len(unseen) > 100
+    assert found == {}

@@ -20,7 +20,7 @@ import pytest
 
 from segue.core.contracts import Point
 from segue.core.messages import Sending
-from segue.core.values import Value
+from segue.core.values import Live
 from segue.runtime.settings import Streams
 from tests.drills import (
     bindings,
@@ -35,6 +35,7 @@ from tests.drills import (
     labels,
     power,
     schedules,
+    soak,
     zombies,
 )
 from tests.postgres import ensure, folder
@@ -43,7 +44,7 @@ Fresh = Callable[[], str]
 """Makes a new database: what was said in one is a duplicate there."""
 
 
-class Drill(Value, frozen=True):
+class Drill(Live, frozen=True):
     """A drill: how far it is to go, what one round of it counts, and the round itself."""
 
     target: int
@@ -128,6 +129,12 @@ def _everywhere(_fresh: Fresh, seed: int) -> str:
     return "\n".join(found.wrong)
 
 
+def _soak(fresh: Fresh, _seed: int) -> str:
+    found = asyncio.run(soak.run(fresh(), 20_000))
+    _say(f"soak: {found.before.memory:,} bytes after 10,000 turns, {found.after.memory:,} after 20,000")
+    return "\n".join(found.wrong)
+
+
 DRILLS = {
     "kills": Drill(10_000, "kills on SQLite", 100, _kills),
     "kills-postgres": Drill(10_000, "kills on PostgreSQL", 100, _kills),
@@ -147,6 +154,7 @@ DRILLS = {
     "forgeries": Drill(1_000_000, "forged and replayed calls to webhooks", 20_000, _forgeries),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
+    "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),
 }
 

@@ -17,11 +17,14 @@ from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
 from segue.core.contracts import Accepted, Letter, Transaction
 from segue.core.lanes import Lane
 from segue.core.messages import Arrival
+from segue.core.turns import Run
 from segue.errors import StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
 from segue.runtime.outbox import Outbox
 from segue.runtime.patience import Patient
+from segue.runtime.running import Running
+from segue.runtime.turns import Turns
 from segue.store import file, statements
 from segue.store.deliveries import Outgoing
 from segue.store.desk import Job
@@ -181,6 +184,17 @@ def _once(_insist: Any) -> Any:
     return once
 
 
+def _hoarding(one: Callable[[Turns, Running], Any]) -> Any:
+    kept: list[Running] = []
+
+    async def hoarded(turns: Turns, live: Running) -> Run | None:
+        kept.append(live)
+        following: Run | None = await one(turns, live)
+        return following
+
+    return hoarded
+
+
 _HELD = ("holder = :me and epoch = :epoch", "1 = 1")
 _BEAT = "update replicas set expires = {now} + :seconds where id = :me and expires >= {now}"
 _COME_BACK = """insert into replicas (id, expires) values (:me, {now} + :seconds)
@@ -212,6 +226,7 @@ class Bug(enum.Enum):
     COMMITS_UNSYNCED = "a commit is in the log, which isn't synced"
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
+    HOARDS = "what a turn needed is kept when it is over"
 
     @property
     def patches(self) -> tuple[Patch, ...]:
@@ -251,4 +266,5 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(file, "_sync_folder", lambda _: lambda _folder: None),),
+    Bug.HOARDS: (Patch(Turns, "_one", _hoarding),),
 }

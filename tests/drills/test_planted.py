@@ -8,7 +8,7 @@ import pytest
 from segue.core.contracts import Point
 from segue.core.messages import Sending
 from segue.runtime.settings import Streams
-from tests.drills import bindings, disks, forgeries, kills, labels, power, zombies
+from tests.drills import bindings, disks, forgeries, kills, labels, power, soak, zombies
 from tests.drills.planting import Bug
 from tests.drills.town import Report
 
@@ -31,6 +31,7 @@ FOUND_BY_POWER_CUTS = {
 FOUND_BY_ZOMBIES = (Bug.LEASES_WITHOUT_EPOCHS,)
 FOUND_BY_HISTORIES = (Bug.REMEMBERS_BINDINGS, Bug.LANES_UNLOCKED)
 FOUND_BY_FORGERIES = (Bug.SIGNATURES_UNREAD, Bug.ANY_TIME, Bug.SECRET_UNREAD)
+FOUND_BY_SOAKS = (Bug.HOARDS,)
 FOUND_BY_BAD_DISKS = {
     Bug.OUT_OF_TURN: (10, "out of order"),
     Bug.ONE_CHAT_FOR_ALL: (1, "mixed"),
@@ -42,7 +43,7 @@ FOUND_BY_BAD_DISKS = {
 
 def test_every_mistake_has_its_drill() -> None:
     found: list[Bug] = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
-    found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS]
+    found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
 
@@ -90,3 +91,9 @@ async def test_histories_of_bindings_find_it(bug: Bug, postgres_dsn: str) -> Non
 async def test_forgeries_find_it(bug: Bug, tmp_path: Path) -> None:
     found = await forgeries.run(tmp_path, count=400, seed=7, bug=bug)
     assert any("taken in" in each for each in found.wrong)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_SOAKS, ids=lambda bug: bug.name)
+async def test_soaks_find_it(bug: Bug, tmp_path: Path) -> None:
+    found = await soak.run(str(tmp_path / "segue.db"), turns=200, bug=bug)
+    assert any("Running" in each for each in found.wrong)

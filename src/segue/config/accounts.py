@@ -10,7 +10,7 @@ from segue import plugins
 from segue.config.sections import AccountSection
 from segue.config.tables import Tables, as_table, joined, keys_of, nearest, refuse_unknown
 from segue.core.lanes import Identity
-from segue.core.values import Value
+from segue.core.values import Live, Value
 from segue.errors import Invalid
 from segue.plugins import MakesAdapter
 from segue.runtime.settings import AccountSettings
@@ -18,7 +18,7 @@ from segue.runtime.settings import AccountSettings
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Account(Value, frozen=True):
+class Account(Live, frozen=True):
     """One account of a platform: what makes its adapter, and who may talk to it."""
 
     platform: str

@@ -27,7 +27,7 @@ from segue.config.tables import Tables, as_table, nearest, within
 from segue.core.lanes import Identity, Rules
 from segue.core.moves import Limits
 from segue.core.secret import Secret
-from segue.core.values import Value
+from segue.core.values import Live
 from segue.errors import Invalid
 from segue.plugins import MakesAgent
 from segue.runtime.settings import GatewaySettings, Redaction
@@ -50,7 +50,7 @@ SECTIONS = (
 _POSTGRES = ("postgresql://", "postgres://")
 
 
-class Config(Value, frozen=True):
+class Config(Live, frozen=True):
     """All that the host wrote, and what holds where they wrote nothing."""
 
     file: Path

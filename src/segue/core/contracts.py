@@ -15,7 +15,7 @@ from segue.core.envelopes import Voices
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery, File, Part, Sending, ToolCall, ToolResult
 from segue.core.transcripts import Draft, Entry
-from segue.core.values import Moment, SessionId, Value
+from segue.core.values import Live, Moment, Plain, SessionId, Value
 from segue.errors import Invalid
 
 P = ParamSpec("P")
@@ -26,7 +26,7 @@ class Statement(Value, frozen=True):
     """One named query with its arguments."""
 
     name: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Plain]
 
 
 class Point(StrEnum):
@@ -318,7 +318,7 @@ class Tool(Value, frozen=True):
     name: str
     does: str
     """What it is for, as the model reads it."""
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Plain]
     """Its arguments, as a JSON schema of an object."""
 
 
@@ -383,7 +383,7 @@ class NoBackground:
         """Nothing has to be done for it."""
 
 
-class Work(Value, frozen=True):
+class Work(Live, frozen=True):
     """One turn, as an agent gets it."""
 
     session: SessionId

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
 from segue.core.lanes import Address, Identity, Place
-from segue.core.values import Moment, Value
+from segue.core.values import Moment, Plain, Value
 from segue.errors import Invalid
 
 LONGEST_TEXT = 16 * 1024 * 1024
@@ -38,7 +37,7 @@ class Reasoning(Value, frozen=True, tag="reasoning"):
     """What a model thought, in its provider's own form, kept verbatim."""
 
     provider: str
-    raw: Any
+    raw: Plain
 
 
 class ToolCall(Value, frozen=True, tag="call"):
@@ -46,7 +45,7 @@ class ToolCall(Value, frozen=True, tag="call"):
 
     id: str
     name: str
-    arguments: Any
+    arguments: Plain
 
 
 class ToolResult(Value, frozen=True, tag="result"):
@@ -54,7 +53,7 @@ class ToolResult(Value, frozen=True, tag="result"):
 
     id: str
     """The id of the call."""
-    content: Any
+    content: Plain
     failed: bool = False
 
 

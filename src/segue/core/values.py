@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NewType
+from typing import Annotated, Any, NewType
 
 import msgspec
 
@@ -15,6 +15,8 @@ SessionId = NewType("SessionId", str)
 PersonId = NewType("PersonId", str)
 Moment = float
 """Seconds since 1970, UTC."""
+Plain = Annotated[Any, "what JSON or a database can hold"]
+"""Anything without life of its own: never a callable or an object that does something."""
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
@@ -25,7 +27,15 @@ _RANDOM_SHIFTS = tuple(range(70, -1, -10))
 class Value(msgspec.Struct, frozen=True, gc=False):
     """A frozen value that compares by content.
 
-    It holds what was there before it, never itself, so that the collector of cycles need not look at it.
+    It holds data that was there before it, never itself or anything live, so that the collector of cycles need not look
+    at it.
+    """
+
+
+class Live(Value, frozen=True, gc=True):
+    """A frozen value that holds something live, such as a callable, through which it may be reached again.
+
+    The collector of cycles looks at it: through one that it doesn't see, a cycle is kept for ever.
     """
 
 

@@ -183,6 +183,7 @@ class Turns:
             except BaseException as error:  # noqa: BLE001 -- the agent isn't ours: its errors fail its turn alone
                 run = await self._fail(live, error)
             finally:
+                live.work = None
                 # A turn that was taken away may be claimed anew before it has ended here.
                 if self._live.get(live.run.held.session) is live:
                     del self._live[live.run.held.session]

@@ -12,7 +12,7 @@ from typing import Any
 from segue.core.contracts import Event, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult, plain_text
 from segue.core.transcripts import Draft
-from segue.core.values import Value
+from segue.core.values import Live, Plain, Value
 from segue.testing.waits import Changes
 
 
@@ -45,7 +45,7 @@ class Slowly(Value, frozen=True):
     seconds: float
 
 
-class Uses(Value, frozen=True):
+class Uses(Live, frozen=True):
     """The agent calls a tool, which really does something; not again if the journal says that it was done.
 
     A tool that the gateway offers is the gateway's; any other does what the test says.
@@ -54,7 +54,7 @@ class Uses(Value, frozen=True):
     id: str
     name: str
     does: Callable[[], Any] | None = None
-    arguments: Any = None
+    arguments: Plain = None
 
 
 class Doom(Enum):

@@ -14,9 +14,10 @@ from mautrix.errors import MatrixConnectionError, MatrixInvalidToken, MatrixRequ
 from segue.adapters.download import Limits, NotFetched, fetching
 from segue.core.messages import File
 from segue.core.secret import Secret
+from segue.core.values import Plain
 from segue.errors import SendLater, SendNever, SendUnsure
 
-Json = dict[str, Any]
+Json = dict[str, Plain]
 
 _SLOWEST = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
 """Longer than the homeserver holds a sync that has nothing to tell."""

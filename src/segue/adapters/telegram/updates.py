@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from segue.core.messages import Telling
-from segue.core.values import Value
+from segue.core.values import Plain, Value
 from segue.errors import Invalid
 
 _IN = ("creator", "administrator", "member")
@@ -88,7 +88,7 @@ class Message(Value, frozen=True):
     is_topic_message: bool = False
     message_thread_id: int = 0
     is_automatic_forward: bool = False
-    forward_origin: dict[str, Any] | None = None
+    forward_origin: dict[str, Plain] | None = None
     media_group_id: str = ""
     reply_to_message: Message | None = None
     quote: Quote | None = None

@@ -17,7 +17,7 @@ import msgspec
 from segue.core.contracts import Tool
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.turns import Run
-from segue.core.values import PersonId, Value
+from segue.core.values import Live, PersonId, Value
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.tools.arguments import schema_of, take
 from segue.store.children import Asker
@@ -31,7 +31,7 @@ _WORDS = {
 """What an agent reads where people are told to type a command."""
 
 
-class Calling(Value, frozen=True):
+class Calling(Live, frozen=True):
     """One call of a tool: which turn makes it, and the key that it has in every attempt at that turn."""
 
     asker: Asker
