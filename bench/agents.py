@@ -12,11 +12,11 @@ from bench.table import Line, milliseconds
 
 _TIMES = 5
 _KINDS = {
-    "built-in": "from segue.agents.keys import BuiltinKeys; BuiltinKeys().agent()",
+    "built-in": "from segue.agents.builtin.agent import BuiltinKeys; BuiltinKeys().agent()",
     "a function": "from segue.agents.given import as_agent\nasync def f(text: str) -> str: return text\nas_agent(f)",
-    "a model's keys alone": "from segue.agents.models import ModelKeys; ModelKeys('ollama:small')",
+    "a model's keys alone": "from segue.agents.models.keys import ModelKeys; ModelKeys('ollama:small')",
     "pydantic-ai": "from pydantic_ai import Agent\nfrom segue.agents.given import as_agent; as_agent(Agent('test'))",
-    "a model": "from segue.agents.models import ModelKeys; ModelKeys('ollama:small').agent()",
+    "a model": "from segue.agents.models.keys import ModelKeys; ModelKeys('ollama:small').agent()",
 }
 """What makes an agent of each kind, imports and all."""
 

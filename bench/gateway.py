@@ -15,10 +15,11 @@ from pathlib import Path
 from bench.databases import Databases
 from bench.table import Line, Target, milliseconds
 from segue import Address, Identity, Kind, Place, Text, open_store
-from segue.core.contracts import Connection, Event, Longest, Work
+from segue.core.contracts.adapters import Connection, Longest
+from segue.core.contracts.agents import Event, Work
 from segue.core.messages import Arrival, Delivery, Sending, Speaker
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.town import Town
 from tests.ports import free_port

@@ -9,18 +9,21 @@ from pathlib import Path
 
 from bench.raw import HOST
 from bench.texts import ANSWER, QUESTION, entry
-from segue.core.contracts import Driver, Transaction
+from segue.changes import accept as arrivals
+from segue.changes.accept import Fresh, Queued
+from segue.changes.exchange import replicas, turns
+from segue.changes.sessions import transcripts
+from segue.core.contracts.database import Driver, Transaction
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
+from segue.core.settings import Settings
 from segue.core.transcripts import AGENT, Author, Draft, Role
 from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId
-from segue.runtime.paths import Paths
-from segue.runtime.patience import Patient
-from segue.store import arrivals, replicas, transcripts, turns
-from segue.store.arrivals import Fresh, Queued, Settings
-from segue.store.sqlite import Sqlite
-from segue.store.store import Store, fresh_ids
+from segue.database.sqlite import Sqlite
+from segue.runtime.retrying import Patient
+from segue.runtime.turns.transcript_cache import Paths
+from segue.store import Store, fresh_ids
 
 _SETTINGS = Settings()
 _TOGETHER = 500

@@ -9,7 +9,7 @@ from bench.ours import Segue
 from bench.skipped import Skipped
 from bench.table import Line, per_second
 from bench.turns import order
-from segue.store.opening import open_driver
+from segue.store import open_driver
 from tests.postgres import Durability, PostgresUnavailable, ensure, folder
 
 

@@ -8,7 +8,7 @@ from bench.laps import heats, race, ratio
 from bench.ours import Segue
 from bench.raw import RawStore, who
 from bench.table import Line, Target, per_second
-from tests.store.disk import Disk
+from tests.database.disk import Disk
 
 _ALONE = 50
 _GROUPED = 250

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 from segue import Role, open_store
-from segue.core.contracts import Work
+from segue.core.contracts.agents import Work
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings
 from segue.testing import Telegram
 
 

@@ -15,15 +15,15 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from segue import open_store
 from segue.agents.functions import FunctionAgent
 from segue.agents.given import as_agent
-from segue.core.contracts import Agent, Tools, Work
-from segue.core.envelopes import read
+from segue.core.contracts.agents import Agent, Tools, Work
 from segue.core.lanes import Kind, Person
 from segue.core.messages import Text, ToolCall, ToolResult
+from segue.core.prompt.envelopes import read
+from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.core.transcripts import Author, Draft, Role
 from segue.core.values import SessionId
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
-from segue.store.store import Store
+from segue.store import Store
 from segue.testing.agents import ScriptedAgent, Step, Uses
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Persona, WhatsApp

@@ -10,9 +10,9 @@ from segue.testing import Shelf
 IRC = """
 from typing import Any
 
-from segue.core.contracts import Connection, Longest
+from segue.core.contracts.adapters import Connection, Longest
 from segue.core.messages import Delivery, Sending
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.core.values import Value
 
 

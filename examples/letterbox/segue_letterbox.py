@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from segue.core.contracts import Accept, Connection, Cursor, Event, Files, Letter, Longest, Work
+from segue.core.contracts.adapters import Accept, Connection, Cursor, Files, Letter, Longest
+from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
 from segue.errors import SendLater, SendNever

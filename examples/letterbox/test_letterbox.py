@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from segue_letterbox import Letterbox, Shouting
 
-from segue.core.contracts import Accept, Adapter, Pulls
+from segue.core.contracts.adapters import Accept, Adapter, Pulls
 from segue.core.lanes import Address, Kind
 from segue.testing import Seen, pulling
 from segue.testing.contracts import AdapterContract, AgentContract

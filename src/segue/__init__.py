@@ -4,17 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from segue.core.contracts import Adapter, Agent, Tools, Usage, Work
+    from segue.core.contracts.adapters import Adapter
+    from segue.core.contracts.agents import Agent, Tools, Usage, Work
     from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Person, Place, Rules, Sharing, lane_of
     from segue.core.messages import File, Notice, Reasoning, Summary, Text, ToolCall, ToolResult
     from segue.core.moves import Consent, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn, Start, Why
+    from segue.core.settings import AccountSettings, GatewaySettings
     from segue.core.transcripts import AGENT, Author, Ending, Entry, Role, Session, Tip
     from segue.core.values import PersonId, SessionId
     from segue.errors import Invalid, Refusal, Refused, SegueError, StoreError
     from segue.runtime.gateway import Gateway
-    from segue.runtime.settings import AccountSettings, GatewaySettings
-    from segue.store.opening import open_store
-    from segue.store.store import Store
+    from segue.store import Store, open_store
 
 __version__ = "0.1.0"
 
@@ -80,10 +80,10 @@ _HOMES = (
     "segue.core.messages",
     "segue.core.transcripts",
     "segue.core.moves",
-    "segue.store.store",
-    "segue.store.opening",
-    "segue.core.contracts",
-    "segue.runtime.settings",
+    "segue.store",
+    "segue.core.contracts.adapters",
+    "segue.core.contracts.agents",
+    "segue.core.settings",
     "segue.runtime.gateway",
 )
 

@@ -14,7 +14,8 @@ from typing import Protocol, cast
 
 import msgspec
 
-from segue.core.contracts import Adapter, Agent, Files
+from segue.core.contracts.adapters import Adapter, Files
+from segue.core.contracts.agents import Agent
 from segue.errors import Invalid
 
 ADAPTERS = "segue.adapters"

@@ -14,9 +14,9 @@ from uuid import uuid4
 import httpx2
 
 from segue.adapters.matrix import Matrix, MatrixAccount
-from segue.core.contracts import Accept, Adapter, Pulls
+from segue.core.contracts.adapters import Accept, Adapter, Pulls
 from segue.core.lanes import Address, Kind
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.runtime.files import Folder
 from segue.testing.harness import Bookmark, Seen, pulling
 from tests.servers.homeserver import NAME, Synapse

@@ -11,8 +11,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 
 
 class Platform:

@@ -12,7 +12,7 @@ from segue.adapters.http import Http, HttpAccount
 from segue.adapters.http.callback import LARGEST as LARGEST_ANSWER
 from segue.adapters.http.callback import Call, Callback
 from segue.adapters.http.webhook import LARGEST, Webhook
-from segue.core.contracts import (
+from segue.core.contracts.adapters import (
     Accepted,
     Adapter,
     Closes,
@@ -24,10 +24,10 @@ from segue.core.contracts import (
 )
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Arrival, Delivery, Text
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure, StoreFull
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 from segue.testing import Shelf
 from tests.adapters.platform import Platform, platform, signed
 

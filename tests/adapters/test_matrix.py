@@ -13,17 +13,19 @@ from segue import open_store
 from segue.adapters.matrix import MatrixAccount, homeserver
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.incoming import ENCRYPTED
-from segue.adapters.matrix.pace import Pace
-from segue.core.contracts import Adapter, Agent, Point, Probe
+from segue.adapters.shared.rates import Pace
+from segue.core.contracts.adapters import Adapter
+from segue.core.contracts.agents import Agent
+from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Delivery, File, Text
-from segue.core.secret import Secret
+from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.core.values import Secret
+from segue.database.transactions import unheeded
 from segue.errors import Disconnected, Invalid, SendLater, SendNever
-from segue.runtime.connections import Reach
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions, Streams
-from segue.store.transactions import unheeded
+from segue.runtime.intake import Reach
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.contracts.deliveries import a_delivery
 from segue.testing.harness import Bookmark

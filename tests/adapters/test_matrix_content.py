@@ -4,7 +4,7 @@ import pytest
 
 from segue.adapters.matrix import Matrix
 from segue.adapters.matrix.content import edited, mention, message
-from segue.core.contracts import MentionsById
+from segue.core.contracts.adapters import MentionsById
 
 
 @pytest.mark.parametrize("user", ["@ann:example.org", "@ann_lee_:example.org:8448", "@a/n=n:example.org"])

@@ -19,10 +19,10 @@ from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.rooms import Rooms
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import File, Text, plain_text
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
-from segue.runtime.listening import Listener, serving
+from segue.runtime.server.listeners import Listener, serving
 from segue.testing.contracts.deliveries import a_delivery
 from segue.testing.harness import Bookmark
 from segue.testing.inbox import Inbox

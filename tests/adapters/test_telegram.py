@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from telegram.error import RetryAfter
 
-from segue.adapters.limits import Rate
+from segue.adapters.shared.rates import Rate
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.adapters.telegram import adapter as adapter_file
 from segue.adapters.telegram.chats import Pace
@@ -19,10 +19,10 @@ from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import HEADER, LARGEST, secret_of
 from segue.core.commands import SPECS, Command, parse
-from segue.core.contracts import Accepted, HasStartLinks, Letter, ShowsCommands
+from segue.core.contracts.adapters import Accepted, HasStartLinks, Letter, ShowsCommands
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, File, Notice, Telling, Text, plain_text
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Disconnected, Invalid, SendLater, SendNever, SendUnsure, StoreFull
 from segue.testing import Bookmark, HandClock, Inbox, Shelf, post
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from segue.agents import builtin
-from segue.agents.builtin import Builtin
-from segue.agents.replies import PAUSE, Failed
-from segue.core.contracts import Event, Usage, Work
+from segue.agents.builtin import agent as builtin
+from segue.agents.builtin.agent import Builtin
+from segue.agents.builtin.replies import PAUSE, Failed
+from segue.core.contracts.agents import Event, Usage, Work
 from segue.core.messages import Summary, Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entry, Role, Tip
 from segue.core.values import SessionId

@@ -11,9 +11,9 @@ import pytest
 
 from segue.agents.functions import FunctionAgent
 from segue.agents.given import as_agent
-from segue.core.contracts import Agent, Tool, Tools, Usage, Work
-from segue.core.envelopes import Voices
+from segue.core.contracts.agents import Agent, Tool, Tools, Usage, Work
 from segue.core.messages import Text, ToolCall, ToolResult
+from segue.core.prompt.envelopes import Voices
 from segue.core.transcripts import Role
 from segue.core.values import SessionId
 from segue.errors import Invalid
@@ -168,7 +168,7 @@ def test_what_cannot_answer_is_refused_when_it_is_given(given: Any, problem: str
 
 def test_no_agent_library_is_imported_for_it() -> None:
     code = """
-import sys, segue, segue.agents.given, segue.agents.functions, segue.agents.models, segue.runtime.gateway
+import sys, segue, segue.agents.given, segue.agents.functions, segue.agents.models.keys, segue.runtime.gateway
 heavy = {"pydantic", "pydantic_ai", "openai", "anthropic", "google.genai", "genai_prices"}
 print(sorted(heavy & set(sys.modules)))
 """
@@ -179,7 +179,7 @@ print(sorted(heavy & set(sys.modules)))
 def test_a_model_imports_the_library_of_its_own_provider_alone() -> None:
     code = """
 import sys
-from segue.agents.models import ModelKeys
+from segue.agents.models.keys import ModelKeys
 ModelKeys("ollama:small").agent()
 print(sorted({"openai", "anthropic", "google.genai"} & set(sys.modules)))
 """

@@ -3,9 +3,9 @@
 import httpx2
 import pytest
 
-from segue.agents.models import ModelKeys
-from segue.agents.providers import ModelAgent
-from segue.core.secret import Secret
+from segue.agents.models.keys import ModelKeys
+from segue.agents.models.providers import ModelAgent
+from segue.core.values import Secret
 from segue.testing.contracts.agents import events_of, text_of, work
 from tests.agents.recorded import Recorded
 

@@ -16,13 +16,12 @@ import httpx2
 import pytest
 from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 
-from segue.agents.models import ModelKeys, Thinking
-from segue.agents.prices import Prices
-from segue.agents.providers import ModelAgent, model_of
-from segue.core.compaction import compaction_due
-from segue.core.contracts import Agent, Compresses, Event, Tool, Usage, Work
-from segue.core.envelopes import Voices
+from segue.agents.models.keys import ModelKeys, Prices, Thinking
+from segue.agents.models.providers import ModelAgent, model_of
+from segue.core.contracts.agents import Agent, Compresses, Event, Tool, Usage, Work
 from segue.core.messages import File, Reasoning, Summary, Text, ToolCall, ToolResult
+from segue.core.prompt.compaction import compaction_due
+from segue.core.prompt.envelopes import Voices
 from segue.core.transcripts import AGENT, GATEWAY, Draft
 from segue.core.values import SessionId
 from segue.errors import Invalid

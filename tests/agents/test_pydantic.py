@@ -24,9 +24,9 @@ from pydantic_ai.models.test import TestModel as FixedModel
 from pydantic_ai.usage import RequestUsage
 
 from segue.agents.given import as_agent
-from segue.agents.histories import CUT_OFF, history, verbatim
-from segue.agents.pydantic import PydanticAgent
-from segue.core.contracts import Agent, Compresses, Tool, Usage, Work
+from segue.agents.models.agent import PydanticAgent
+from segue.agents.models.history import CUT_OFF, history, verbatim
+from segue.core.contracts.agents import Agent, Compresses, Tool, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, Draft
 from segue.core.values import SessionId

@@ -8,12 +8,11 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from segue.agents.models import ModelKeys
-from segue.agents.providers import ModelAgent
-from segue.core.contracts import Tool, Usage, Work
+from segue.agents.models.keys import ModelKeys
+from segue.agents.models.providers import ModelAgent
+from segue.core.contracts.agents import Tool, Usage, Work
 from segue.core.messages import ToolCall, ToolResult
-from segue.core.secret import Secret
-from segue.core.values import SessionId
+from segue.core.values import Secret, SessionId
 from segue.testing.contracts.agents import events_of, person, text_of
 from tests.agents.recorded import Recorded, Told
 

@@ -12,8 +12,7 @@ from click.testing import CliRunner, Result
 from segue.cli.main import main
 from segue.core.lanes import Person
 from segue.core.windows import HOSTS
-from segue.store.opening import open_store
-from segue.store.store import Store
+from segue.store import Store, open_store
 
 T = TypeVar("T")
 

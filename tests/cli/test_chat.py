@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from segue.cli.client import connected
+from segue.cli.terminal.client import connected
 from segue.core.lanes import Person
 from segue.core.values import SessionId
-from segue.store.store import Store
+from segue.store import Store
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
 

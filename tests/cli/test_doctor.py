@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from segue.changes import accept
+from segue.changes.exchange import deliveries, turns
 from segue.core.lanes import Address, Person, Place
 from segue.core.messages import Text
 from segue.core.moves import Renew
 from segue.core.turns import Ask, Finish, Outcome, TurnKind
-from segue.store import arrivals, deliveries, turns
-from segue.store.store import Store
+from segue.store import Store
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
 
@@ -109,7 +110,7 @@ def test_what_lies_about_is_told_with_the_reason(home: Home) -> None:
         [out] = await write(deliveries.outgoing, "r", "http", "alpha", 1)
         await write(deliveries.give_up, out, "the callback says 410", time.time())
         await write(deliveries.notify, THERE, "hi", "k2", (), 1000.0)
-        await write(arrivals.bury, "http/alpha", "{", "not JSON", time.time())
+        await write(accept.bury, "http/alpha", "{", "not JSON", time.time())
 
     home.do(litter)
     dead, letters, late = wrong(home)

@@ -8,9 +8,9 @@ from threading import Thread
 
 import pytest
 
-from segue.agents.models import ModelKeys
+from segue.agents.models.keys import ModelKeys
 from segue.config import load
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from tests.cli.conftest import Home
 
 KEY = "sk-very-secret"

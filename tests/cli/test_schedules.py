@@ -1,11 +1,11 @@
 import time
 
+from segue.changes.exchange import schedules
+from segue.changes.exchange.schedules import Order, Schedule
 from segue.core.lanes import Address, Kind, Person, Place
 from segue.core.moves import Renew
 from segue.core.schedules import Plan
-from segue.store import schedules
-from segue.store.schedules import Order, Schedule
-from segue.store.store import Store, fresh_ids
+from segue.store import Store, fresh_ids
 from tests.cli.conftest import Home
 
 

@@ -8,7 +8,7 @@ from segue.core.messages import Aside, File
 from segue.core.moves import Fork, Renew, Resume
 from segue.core.transcripts import AGENT, Author, Role, Tip
 from segue.core.values import SessionId
-from segue.store.store import Store
+from segue.store import Store
 from tests.cli.conftest import Home
 
 

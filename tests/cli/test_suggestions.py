@@ -4,7 +4,7 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from segue.cli.terminal import Suggestions
+from segue.cli.terminal.screen import Suggestions
 
 
 def suggested(typed: str) -> list[str]:

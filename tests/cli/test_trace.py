@@ -1,11 +1,13 @@
+from segue.changes import accept
+from segue.changes.accept import Fresh, Queued
+from segue.changes.exchange import deliveries, turns
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
+from segue.core.settings import Settings
 from segue.core.transcripts import AGENT, Draft
 from segue.core.turns import Finish, Reply
 from segue.core.values import PersonId, SessionId
-from segue.store import arrivals, deliveries, turns
-from segue.store.arrivals import Fresh, Queued, Settings
-from segue.store.store import Store
+from segue.store import Store
 from tests.cli.conftest import Home
 
 HERE = Address("http", "alpha", chat="c1")
@@ -16,7 +18,7 @@ async def _ask(store: Store) -> Queued:
     arrival = Arrival(Place(HERE, Kind.DM), "m1", speaker, (Text("hello"),), 1000.0)
     id = store.new_session_id
     fresh = Fresh(PersonId(id()), SessionId(id()), id(), (id(),))
-    queued = await store.driver.write(arrivals.accept, arrival, Settings(), fresh, "r", "", 1000.0)
+    queued = await store.driver.write(accept.accept, arrival, Settings(), fresh, "r", "", 1000.0)
     assert isinstance(queued, Queued)
     return queued
 

@@ -3,15 +3,14 @@ from pathlib import Path
 import pytest
 
 from segue.adapters.http import HttpAccount
-from segue.agents.builtin import Builtin
+from segue.agents.builtin.agent import Builtin
 from segue.config import Config, find, load
 from segue.core.lanes import Address, Identity, Kind, Place, Rules, Sharing
 from segue.core.moves import Limits
 from segue.core.resets import Policy, When
-from segue.core.secret import Secret
+from segue.core.settings import AccountSettings, Blind, Busy, DmThreads, GatewaySettings, Mentions, Redaction, Streams
+from segue.core.values import Secret
 from segue.errors import Invalid
-from segue.runtime.settings import AccountSettings, Blind, Busy, GatewaySettings, Mentions, Redaction, Streams
-from segue.store.arrivals import DmThreads
 
 ENVIRON = {"ALPHA_SECRET": "s3cret-of-alpha", "DATABASE_URL": "postgresql://segue:hunter2@db/segue", "EMPTY": " "}
 ALPHA = """

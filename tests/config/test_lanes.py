@@ -6,8 +6,8 @@ import pytest
 
 from segue.config.loading import from_tables
 from segue.core.moves import Limits
+from segue.core.settings import Quotes
 from segue.errors import Invalid
-from segue.runtime.settings import Quotes
 
 
 def test_quotes_and_the_most_sessions_of_a_place_are_set(tmp_path: Path) -> None:

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from segue.agents.models import ModelKeys, Thinking
-from segue.agents.prices import Prices
-from segue.agents.providers import ModelAgent
+from segue.agents.models.keys import ModelKeys, Prices, Thinking
+from segue.agents.models.providers import ModelAgent
 from segue.config import load
-from segue.core.contracts import Closes
-from segue.core.secret import Secret
+from segue.core.contracts.adapters import Closes
+from segue.core.values import Secret
 from segue.errors import Invalid
 
 KEY = {"ACME_KEY": "sk-acme"}

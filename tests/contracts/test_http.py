@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from segue.adapters.http import Http, HttpAccount
-from segue.core.contracts import Accept, Adapter, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Adapter, TakesWebhooks
 from segue.core.lanes import Address, Kind
-from segue.core.secret import Secret
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted
+from segue.core.values import Secret
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 from segue.testing import Shelf
 from segue.testing.asgi import Application, post
 from segue.testing.contracts import (

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from segue.adapters.limits import Rate
+from segue.adapters.shared.rates import Rate
 from segue.adapters.telegram import Telegram, TelegramByWebhook
 from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.webhook import HEADER, secret_of
-from segue.core.contracts import Accept, Adapter, Pulls, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Adapter, Pulls, TakesWebhooks
 from segue.core.lanes import Address, Kind
-from segue.core.secret import Secret
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted
+from segue.core.values import Secret
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 from segue.testing import Shelf
 from segue.testing.asgi import Application, post
 from segue.testing.contracts import (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.codes import ALPHABET, LENGTH, RANDOMNESS, digest, make_code, read_code
+from segue.core.people import ALPHABET, LENGTH, RANDOMNESS, digest, make_code, read_code
 
 SECRET = b"s" * 32
 BYTES = st.binary(min_size=RANDOMNESS, max_size=RANDOMNESS)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from segue.core.secret import Secret
+from segue.core.values import Secret
 
 HIDDEN = "hunter2"
 

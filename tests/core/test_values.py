@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import segue
-from segue.core.secret import Secret
 from segue.core.transcripts import Tip
-from segue.core.values import Plain, SessionId, Value, make_id
+from segue.core.values import Plain, Secret, SessionId, Value, make_id
 
 LIFELESS = {str, int, float, bool, bytes, types.NoneType, Path, Secret}
 HOLDERS = {tuple, frozenset, list, dict, Mapping, typing.Literal, typing.Union, types.UnionType}

@@ -2,8 +2,8 @@
 
 import sys
 
-from segue.core.access import MAY, Action, Standing
 from segue.core.commands import SPECS, Spec
+from segue.core.people import MAY, Action, Standing
 
 HEADER = """\
 # Commands

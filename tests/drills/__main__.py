@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
+from segue.core.settings import Streams
 from segue.core.values import Live
-from segue.runtime.settings import Streams
 from tests.drills import (
     bindings,
     children,

@@ -17,21 +17,22 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from segue.changes import accept
+from segue.changes.accept import Fresh, Queued
+from segue.changes.sessions import moves
+from segue.changes.sessions.moves import Moving
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.moves import Actor, Release, Renew, Resume
+from segue.core.settings import Settings
 from segue.core.values import PersonId, SessionId, Value
 from segue.errors import OutcomeUnknown, Refusal, Refused, StoreError
-from segue.store import arrivals, moves
-from segue.store.arrivals import Fresh, Queued, Settings
-from segue.store.moves import Moving
-from segue.store.opening import open_driver
-from segue.store.store import Store, fresh_ids
+from segue.store import Store, fresh_ids, open_driver
+from tests.changes.invariants import violations
+from tests.changes.world import Engine, raw_sql
 from tests.drills.gateways import _forge, kill
 from tests.drills.linear import Operation, unordered
 from tests.drills.planting import Bug, planted
-from tests.store.invariants import violations
-from tests.store.world import Engine, raw_sql
 
 PROCESSES = 4
 VOICES = 2
@@ -215,7 +216,7 @@ class _Voice:
             case "talk":
                 arrival = Arrival(_place(number), of[0], _SPEAKER, (Text("hello"),), at)
                 fresh = Fresh(PersonId(self._ids()), SessionId(of[1]), of[0], (self._ids(),))
-                queued = await driver.write(arrivals.accept, arrival, Settings(), fresh, None, of[0], at)
+                queued = await driver.write(accept.accept, arrival, Settings(), fresh, None, of[0], at)
                 assert isinstance(queued, Queued)
                 self._known.append(queued.session)
                 return queued.session

@@ -10,7 +10,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from segue.core.values import Value
 from tests.drills.gateways import Mind, Plan, kill, start
 from tests.drills.labels import POINTS

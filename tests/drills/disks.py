@@ -15,17 +15,17 @@ from typing import Any, assert_never
 
 import apsw
 
-from segue.core.contracts import Accepted
+from segue.core.contracts.adapters import Accepted
 from segue.core.values import Value
+from segue.database.sqlite import Sqlite
 from segue.errors import OutcomeUnknown, StoreError
 from segue.runtime.gateway import Gateway
-from segue.store.sqlite import Sqlite
-from segue.store.store import Store
+from segue.store import Store
+from tests.changes.invariants import VIOLATIONS
+from tests.database.disk import Disk, Faulty
 from tests.drills.gateways import Repeats
 from tests.drills.planting import Bug, planted
 from tests.drills.room import Wall, said, settings
-from tests.store.disk import Disk, Faulty
-from tests.store.invariants import VIOLATIONS
 
 PEOPLE = 4
 PATIENCE = 0.02

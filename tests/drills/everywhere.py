@@ -23,7 +23,7 @@ from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER
 from segue.core.values import Value
 from segue.core.windows import HOSTS
-from segue.store.opening import open_store
+from segue.store import open_store
 from tests.platforms.corners import counts
 from tests.platforms.windows import Page
 from tests.platforms.world import World, world

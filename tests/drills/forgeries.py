@@ -20,14 +20,14 @@ from segue.adapters.telegram.incoming import Me, read
 from segue.adapters.telegram.updates import decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
-from segue.core.contracts import Accepted, Letter
+from segue.changes import accept
+from segue.changes.accept import Duplicate, Fresh
+from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.messages import Arrival
-from segue.core.secret import Secret
-from segue.core.values import PersonId, SessionId, Value
-from segue.store import arrivals
-from segue.store.arrivals import Duplicate, Fresh, Settings
-from segue.store.sqlite import Running, Sqlite
-from segue.store.store import fresh_ids
+from segue.core.settings import Settings
+from segue.core.values import PersonId, Secret, SessionId, Value
+from segue.database.sqlite import Running, Sqlite
+from segue.store import fresh_ids
 from tests.adapters.platform import signed
 from tests.drills.gateways import ACCOUNT, SECRET, Plan, kill, start
 from tests.drills.planting import Bug, planted
@@ -76,7 +76,7 @@ class _House:
             outcome = Accepted.DEAD
         else:
             fresh = Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), (self._ids(),))
-            taken = await self._driver.write(arrivals.accept, arrival, Settings(), fresh, None, self._ids(), self.now)
+            taken = await self._driver.write(accept.accept, arrival, Settings(), fresh, None, self._ids(), self.now)
             outcome = Accepted.DUPLICATE if isinstance(taken, Duplicate) else Accepted.NEW
         self.accepted[outcome] += 1
         return outcome

@@ -16,26 +16,26 @@ import apsw
 
 from segue import Store
 from segue.adapters.http import HttpAccount
-from segue.core.contracts import Driver, Event, Point, Probe, Work
-from segue.core.envelopes import words as words_of
+from segue.core.contracts.agents import Event, Work
+from segue.core.contracts.database import Driver
+from segue.core.contracts.probes import Point, Probe
 from segue.core.handoffs import Patience
 from segue.core.messages import Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.moves import Limits
+from segue.core.prompt.envelopes import words as words_of
 from segue.core.resets import Policies, Policy, When
-from segue.core.secret import Secret
+from segue.core.settings import AccountSettings, GatewaySettings, Redaction, Settings, Streams
 from segue.core.transcripts import Draft, Entry
-from segue.core.values import Value
-from segue.runtime import logs
+from segue.core.values import Secret, Value
+from segue.database.postgres import Postgres
+from segue.database.sqlite import Sqlite
 from segue.runtime.gateway import Gateway
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import make_app
-from segue.runtime.settings import AccountSettings, GatewaySettings, Redaction, Streams
-from segue.store.arrivals import Settings
-from segue.store.postgres import Postgres
-from segue.store.sqlite import Sqlite
+from segue.runtime.server.app import make_app
+from segue.runtime.server.listeners import Listener, serving
+from segue.runtime.telemetry import logs
 from segue.testing import Shelf
+from tests.database.disk import Disk
 from tests.drills.planting import Bug, planted
-from tests.store.disk import Disk
 
 SECRET = "drill"
 ACCOUNT = "alpha"

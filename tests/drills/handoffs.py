@@ -13,12 +13,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from segue.core.values import Value
+from tests.changes.invariants import violations
+from tests.changes.world import Engine, RawSql, raw_sql
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.town import Town
-from tests.store.invariants import violations
-from tests.store.world import Engine, RawSql, raw_sql
 
 POINTS = (
     None,

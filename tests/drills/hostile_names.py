@@ -8,9 +8,9 @@ import json
 import random
 from collections.abc import Callable, Iterator
 
-from segue.core.envelopes import Envelope, Voices, read, words
 from segue.core.lanes import Address, Identity, clean_name
 from segue.core.messages import Text
+from segue.core.prompt.envelopes import Envelope, Voices, read, words
 from segue.core.transcripts import Author, Draft, Role, Source
 
 ROUND = 100

@@ -4,9 +4,9 @@ import asyncio
 
 from msgspec.structs import replace
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
-from segue.runtime.settings import Streams
+from segue.core.settings import Streams
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.planting import Bug
 from tests.drills.town import Report, Town

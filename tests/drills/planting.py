@@ -14,22 +14,23 @@ from starlette.requests import Request
 from segue.adapters.http import signature, webhook
 from segue.adapters.telegram.webhook import HEADER
 from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
-from segue.core.contracts import Accepted, Letter, Transaction
+from segue.changes.exchange.deliveries import Outgoing
+from segue.core.contracts.adapters import Accepted, Letter
+from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.messages import Arrival
 from segue.core.turns import Run
+from segue.database import sqlite_file, statements
+from segue.database.sqlite import _Worker
+from segue.database.sqlite_threads import Job
 from segue.errors import StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
 from segue.runtime.outbox import Outbox
-from segue.runtime.patience import Patient
-from segue.runtime.running import Running
-from segue.runtime.turns import Turns
-from segue.store import file, statements
-from segue.store.deliveries import Outgoing
-from segue.store.desk import Job
-from segue.store.sqlite import _Worker
-from segue.store.store import Store
+from segue.runtime.retrying import Patient
+from segue.runtime.turns.running import Running
+from segue.runtime.turns.turns import Turns
+from segue.store import Store
 
 
 class Patch(NamedTuple):
@@ -64,7 +65,7 @@ def pragma(name: str, value: object) -> Patch:
         assert len(lines) < len(settings.splitlines())
         return "\n".join([*lines, f"pragma {name} = {value};"])
 
-    return Patch(file, "_SETTINGS", made_of)
+    return Patch(sqlite_file, "_SETTINGS", made_of)
 
 
 def query(name: str, before: str, after: str) -> Patch:
@@ -265,6 +266,6 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.GIVES_UP: (Patch(Patient, "_insist", _once),),
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
-    Bug.FOLDER_UNSYNCED: (Patch(file, "_sync_folder", lambda _: lambda _folder: None),),
+    Bug.FOLDER_UNSYNCED: (Patch(sqlite_file, "_sync_folder", lambda _: lambda _folder: None),),
     Bug.HOARDS: (Patch(Turns, "_one", _hoarding),),
 }

@@ -16,17 +16,17 @@ import apsw
 
 from segue.core.lanes import Identity
 from segue.core.values import Value
+from segue.database import sqlite_file
+from segue.database.sqlite import Sqlite
+from segue.database.sqlite_file import APPLICATION
 from segue.errors import StoreError
 from segue.runtime.gateway import Gateway
-from segue.store import file
-from segue.store.file import APPLICATION
-from segue.store.sqlite import Sqlite
-from segue.store.store import Store
+from segue.store import Store
+from tests.changes.invariants import VIOLATIONS
 from tests.drills.gateways import Repeats
 from tests.drills.planting import Bug, Patch, planted, pragma
 from tests.drills.platter import Happened, Platter, Recorder, Told
 from tests.drills.room import DELIVERY, MESSAGE, Wall, settings, talk
-from tests.store.invariants import VIOLATIONS
 
 LIVES = 3
 CHECKPOINT = 60
@@ -75,7 +75,7 @@ def _sees_folders(disk: Recorder) -> Patch:
 
         return recorded
 
-    return Patch(file, "_sync_folder", made_of)
+    return Patch(sqlite_file, "_sync_folder", made_of)
 
 
 def _fast() -> str | None:

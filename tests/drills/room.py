@@ -5,11 +5,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from segue.core.contracts import Accepted, Connection, Longest
+from segue.core.contracts.adapters import Accepted, Connection, Longest
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
+from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.errors import StoreError
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
 
 PLATFORM, ACCOUNT = "wall", "alpha"
 

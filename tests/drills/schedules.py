@@ -5,11 +5,11 @@ import random
 import time
 
 from segue import Address, Identity, Kind, Place, Store, open_store
+from segue.changes.exchange import schedules
+from segue.changes.exchange.schedules import Order
 from segue.core.schedules import ONCE, Plan
 from segue.core.values import Value
-from segue.store import schedules
-from segue.store.schedules import Order
-from segue.store.store import fresh_ids
+from segue.store import fresh_ids
 from tests.drills.gateways import ACCOUNT, kill, start
 from tests.drills.gateways import Plan as Running
 from tests.drills.town import Town

@@ -19,16 +19,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from segue.adapters.http import HttpAccount
-from segue.core.contracts import Event, Work
+from segue.core.contracts.agents import Event, Work
 from segue.core.messages import Text, ToolCall, plain_text
-from segue.core.secret import Secret
-from segue.core.values import Value
+from segue.core.settings import AccountSettings, GatewaySettings, Streams
+from segue.core.values import Secret, Value
+from segue.database.sqlite import Sqlite
 from segue.runtime.gateway import Gateway
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted, make_app
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
-from segue.store.sqlite import Sqlite
-from segue.store.store import Store
+from segue.runtime.server.app import Mounted, make_app
+from segue.runtime.server.listeners import Listener, serving
+from segue.store import Store
 from segue.testing import Shelf
 from tests.adapters.platform import signed
 from tests.drills.gateways import ACCOUNT, SECRET

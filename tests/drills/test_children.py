@@ -2,7 +2,7 @@
 
 import pytest
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from tests.drills import children
 
 

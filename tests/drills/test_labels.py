@@ -2,9 +2,9 @@
 
 import pytest
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
-from segue.runtime.settings import Streams
+from segue.core.settings import Streams
 from tests.drills import handoffs, labels
 
 MIGRATIONS = {Point.MIGRATION_BEGUN, Point.MIGRATION_DONE, Point.MIGRATION_COMMITTED}

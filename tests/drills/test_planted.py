@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
-from segue.runtime.settings import Streams
+from segue.core.settings import Streams
 from tests.drills import bindings, disks, forgeries, kills, labels, power, soak, zombies
 from tests.drills.planting import Bug
 from tests.drills.town import Report

@@ -19,8 +19,8 @@ from starlette.responses import JSONResponse
 
 from segue.core.messages import PLACEHOLDER, Sending
 from segue.core.values import Value
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 from tests.adapters.platform import signed
 from tests.drills.gateways import ACCOUNT, SECRET
 from tests.ports import free_port

@@ -8,11 +8,11 @@ import signal
 import httpx2
 
 from segue.core.values import Value
+from tests.changes.world import Engine, raw_sql
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
 from tests.ports import free_port
-from tests.store.world import Engine, raw_sql
 
 _REFUSED = re.compile(r"^segue_writes_refused ([0-9.]+)$", re.MULTILINE)
 

@@ -15,15 +15,17 @@ from pathlib import Path
 import msgspec
 
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
-from segue.cli.running import gateway
+from segue.cli.gateway import gateway
 from segue.config import load
 from segue.config.accounts import Account
-from segue.core.contracts import Agent, Event, Files, Point, Work
+from segue.core.contracts.adapters import Files
+from segue.core.contracts.agents import Agent, Event, Work
+from segue.core.contracts.probes import Point
 from segue.core.handoffs import Patience
 from segue.core.messages import Aside, Text, ToolCall, plain_text
 from segue.core.values import Value
-from segue.runtime import logs
-from segue.runtime.listening import Listener
+from segue.runtime.server.listeners import Listener
+from segue.runtime.telemetry import logs
 from tests.contracts.test_telegram import BRISK
 from tests.drills.gateways import sent
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from tests.cli import screens
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, counts, shows, thread_of

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from segue.core.contracts import Point
-from segue.core.envelopes import read
+from segue.changes.exchange.welcome import WELCOME
+from segue.core.contracts.probes import Point
+from segue.core.prompt.envelopes import read
 from segue.core.transcripts import Role
-from segue.runtime.welcoming import WELCOME
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, counts, shows
 from tests.platforms.world import Way, World, world

@@ -2,7 +2,7 @@
 
 import pytest
 
-from segue.core.contracts import Point
+from segue.core.contracts.probes import Point
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import shows, thread_of
 from tests.platforms.world import Way

@@ -12,7 +12,7 @@ import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from segue.cli.client import Client, NoGateway, ask, connected
+from segue.cli.terminal.client import Client, NoGateway, ask, connected
 from segue.testing.waits import Changes
 
 

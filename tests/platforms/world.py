@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from segue.core.contracts import Point
-from segue.core.envelopes import read
+from segue.core.contracts.probes import Point
+from segue.core.prompt.envelopes import read
 from segue.core.transcripts import Role
 from tests.adapters.matrix import User
 from tests.drills.gateways import kill

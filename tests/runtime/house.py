@@ -10,20 +10,21 @@ from uuid import uuid4
 
 from websockets.asyncio.client import ClientConnection, connect
 
-from segue.adapters.local import Local
-from segue.core.contracts import Adapter, Agent
+from segue.core.contracts.adapters import Adapter
+from segue.core.contracts.agents import Agent
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.windows import HOSTS, TERMINAL, WEB
-from segue.runtime.door import COOKIE, Door, token_in
+from segue.database.sqlite import Sqlite
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
-from segue.runtime.listening import Listener, serving
-from segue.runtime.live import meet_host
-from segue.runtime.patience import Patient
-from segue.runtime.server import make_app
-from segue.runtime.settings import AccountSettings, GatewaySettings
-from segue.runtime.windows import Windows
-from segue.store.sqlite import Sqlite
-from segue.store.store import Store
+from segue.runtime.retrying import Patient
+from segue.runtime.server.app import make_app
+from segue.runtime.server.listeners import Listener, serving
+from segue.runtime.windows.local import Local
+from segue.runtime.windows.routes import Windows
+from segue.runtime.windows.sign_in import COOKIE, Door, token_in
+from segue.runtime.windows.window import meet_host
+from segue.store import Store
 from segue.testing.waits import PATIENCE, NeverCame
 
 Frame = dict[str, Any]

@@ -8,7 +8,7 @@ import pytest
 from segue.core.turns import Claim, Run
 from segue.core.values import SessionId
 from segue.runtime.cancelling import surely
-from segue.runtime.running import Running, until_stopped
+from segue.runtime.turns.running import Running, until_stopped
 
 
 class Deaf:

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from segue import Invalid, Role, open_store
-from segue.core.contracts import Accepted, Agent, Letter
+from segue.changes.exchange import deliveries
+from segue.core.contracts.adapters import Accepted, Letter
+from segue.core.contracts.agents import Agent
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
+from segue.core.settings import AccountSettings, Busy, GatewaySettings, Mentions
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, Busy, GatewaySettings, Mentions
-from segue.store import deliveries
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
 from segue.testing.chats import To
 from segue.testing.faults import Fault

@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 
 from segue.adapters.http.adapter import HttpOpens
 from segue.adapters.http.incoming import read
-from segue.core.contracts import Accepted, Letter, OpensThreads
+from segue.changes.accept import Queued
+from segue.changes.exchange import handoffs
+from segue.core.contracts.adapters import Accepted, Letter, OpensThreads
 from segue.core.handoffs import Patience
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing
 from segue.core.messages import Arrival
 from segue.core.moves import Limits
-from segue.core.secret import Secret
+from segue.core.settings import Settings
+from segue.core.values import Secret
 from segue.errors import SendNever
-from segue.store import handoffs
-from segue.store.arrivals import Queued, Settings
 from segue.testing.personas import PERSONAS, Persona
 from tests.adapters.platform import platform as http_platform
-from tests.store.world import Engine, World, private
+from tests.changes.world import Engine, World, private
 
 Opened = Callable[[], Awaitable[tuple[Place, Callable[[], Awaitable[Arrival]]]]]
 """Opens something to hand off to: returns the place, and how the next message there comes in."""

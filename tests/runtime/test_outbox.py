@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from segue import open_store
+from segue.changes.exchange import deliveries
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings
-from segue.store import deliveries
 from segue.testing import EchoAgent, WhatsApp
 from segue.testing.faults import Call, RateLimit
 

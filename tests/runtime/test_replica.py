@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from segue.changes.exchange import replicas
+from segue.database.hints import Hints
+from segue.database.sqlite import Running, Sqlite
 from segue.errors import Fenced
-from segue.runtime.patience import Patient
 from segue.runtime.replica import Replica
-from segue.store import replicas
-from segue.store.hints import Hints
-from segue.store.sqlite import Running, Sqlite
+from segue.runtime.retrying import Patient
 
 
 class Slow:

@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx2
 
-from segue.agents.models import ModelKeys
-from segue.core.secret import Secret
+from segue.agents.models.keys import ModelKeys
+from segue.core.values import Secret
 from tests.servers import node
 
 _URL = re.compile(rb"http://127\.0\.0\.1:\d+")

@@ -27,8 +27,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from segue.core.lanes import Address
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 from segue.testing.asgi import Application
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes

@@ -3,17 +3,16 @@
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
-from segue.core.contracts import Driver, Work
+from segue.changes.exchange import handoffs
+from segue.core.contracts.agents import Work
+from segue.core.contracts.database import Driver
 from segue.core.handoffs import Handoff, Patience
 from segue.core.lanes import Identity, Lane
 from segue.core.messages import PLACEHOLDER, Aside, plain_text
+from segue.core.settings import AccountSettings, GatewaySettings, Settings, Streams
 from segue.core.transcripts import Role, Session
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
-from segue.store import handoffs
-from segue.store.arrivals import Settings
-from segue.store.opening import open_driver
-from segue.store.store import Store
+from segue.store import Store, open_driver
 from segue.testing.agents import ScriptedAgent, Step
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Persona

@@ -13,14 +13,15 @@ from starlette.responses import JSONResponse
 
 from segue import Session, Store, open_store
 from segue.adapters.http import Http
-from segue.core.contracts import Agent, Clock, Work
+from segue.core.contracts.agents import Agent, Work
+from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import PLACEHOLDER, plain_text
-from segue.core.secret import Secret
+from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.core.values import Secret
 from segue.runtime.gateway import Gateway
-from segue.runtime.listening import Listener, serving
-from segue.runtime.server import Mounted
-from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 from segue.testing import PERSONAS, HandClock, Platform, ScriptedAgent, Shelf, Slack, To
 from segue.testing.agents import Step
 from segue.testing.asgi import Application, post

@@ -1,12 +1,11 @@
 """Who may read, where home is, why a message went where it went, what it cost, and a session as a file."""
 
-from segue.core.contracts import Usage
+from segue.core.contracts.agents import Usage
 from segue.core.destinations import spot
-from segue.core.exports import from_jsonl
+from segue.core.exports.jsonl import from_jsonl
 from segue.core.lanes import Kind, Rules, Sharing
+from segue.core.settings import GatewaySettings, Settings
 from segue.errors import Refusal
-from segue.runtime.settings import GatewaySettings
-from segue.store.arrivals import Settings
 from segue.testing import Pause, ScriptedAgent, To
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 

@@ -7,9 +7,10 @@ from itertools import product
 
 import pytest
 
-from segue.core.contracts import Agent, OpensThreads, Work
+from segue.core.contracts.adapters import OpensThreads
+from segue.core.contracts.agents import Agent, Work
 from segue.core.lanes import Kind
-from segue.store.store import Store
+from segue.store import Store
 from segue.testing.agents import Step, said
 from segue.testing.personas import PERSONAS, Discord, Persona, Slack
 from tests.chatting import Chatting, Script, by_function, by_model, by_script, uses

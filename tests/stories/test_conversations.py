@@ -3,9 +3,8 @@
 import pytest
 
 from segue.core.moves import Limits, Why
+from segue.core.settings import GatewaySettings, Mentions, Quotes, Settings
 from segue.errors import Refusal
-from segue.runtime.settings import GatewaySettings, Mentions, Quotes
-from segue.store.arrivals import Settings
 from segue.testing import Pause, ScriptedAgent
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 

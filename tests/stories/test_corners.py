@@ -3,9 +3,8 @@
 import pytest
 
 from segue.core.lanes import Rules, Sharing
+from segue.core.settings import GatewaySettings, Settings
 from segue.errors import Refusal
-from segue.runtime.settings import GatewaySettings
-from segue.store.arrivals import Settings
 from segue.testing import Matrix, Pause, ScriptedAgent, Slack, Telegram
 from segue.testing.agents import said
 from segue.testing.chats import Chat

@@ -5,11 +5,11 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from segue.core.contracts import Driver, Transaction
+from segue.changes.exchange import handoffs
+from segue.core.contracts.database import Driver, Transaction
 from segue.core.handoffs import Patience, State
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.errors import OutcomeUnknown, Refusal
-from segue.store import handoffs
 from segue.testing.agents import Doom, Pause
 from segue.testing.faults import Call, Fault
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Slack, Telegram, WhatsApp

@@ -11,13 +11,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from segue import Entry, Role, open_store
-from segue.core.contracts import Agent, Point
+from segue.core.contracts.agents import Agent
+from segue.core.contracts.probes import Point
 from segue.core.messages import Aside
 from segue.core.resets import Policies, Policy, When
+from segue.core.settings import AccountSettings, GatewaySettings, Settings
 from segue.errors import Invalid
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings
-from segue.store.arrivals import Settings
 from segue.testing import HandClock, Pause, ScriptedAgent, WhatsApp
 from segue.testing.agents import said
 from tests.drills.gateways import kill, start

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from segue import open_store
-from segue.core.contracts import Agent, Work
+from segue.core.contracts.agents import Agent, Work
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Notice, ToolResult
+from segue.core.settings import AccountSettings, GatewaySettings, Redaction, Streams
 from segue.core.values import SessionId
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings, Redaction, Streams
 from segue.testing import HandClock, ScriptedAgent, WhatsApp
 from segue.testing.agents import Step, Uses, said
 from segue.testing.chats import Someone

@@ -13,16 +13,16 @@ import pytest
 
 from segue import open_store
 from segue.adapters.telegram import Telegram
-from segue.cli.codes import qr
-from segue.core.contracts import Agent
+from segue.changes.exchange.welcome import WELCOME
+from segue.changes.people.linking import LINKED
+from segue.cli.terminal.qr import qr
+from segue.core.contracts.agents import Agent
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
-from segue.core.secret import Secret
-from segue.runtime.connections import Reach
+from segue.core.settings import AccountSettings, GatewaySettings, Mentions
+from segue.core.values import Secret
 from segue.runtime.gateway import Gateway
-from segue.runtime.linking import LINKED
-from segue.runtime.settings import AccountSettings, GatewaySettings, Mentions
-from segue.runtime.welcoming import WELCOME
+from segue.runtime.intake import Reach
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK

@@ -5,10 +5,11 @@ import time
 from itertools import pairwise
 
 from segue import AGENT, Address, Identity, Kind, PersonId, Place, Resume, Role, SessionId, Text, open_store
+from segue.changes.accept import Fresh, accept
 from segue.core.messages import Arrival, Speaker
+from segue.core.settings import Settings
 from segue.core.transcripts import GATEWAY
-from segue.store.arrivals import Fresh, Settings, accept
-from segue.store.store import fresh_ids
+from segue.store import fresh_ids
 from tests.drills.gateways import ACCOUNT
 from tests.stories.conftest import Stage
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from segue import Address, Identity, Kind, Place, Resume, open_store
-from segue.core.envelopes import read
-from segue.core.pseudonyms import Pseudonyms
-from segue.runtime.settings import Redaction
-from segue.store import contexts, settings
+from segue.changes import settings
+from segue.changes.sessions import contexts
+from segue.core.prompt.envelopes import read
+from segue.core.prompt.pseudonyms import Pseudonyms
+from segue.core.settings import Redaction
 from segue.testing.personas import Telegram, WhatsApp
 from tests.drills.gateways import ACCOUNT
 from tests.stories.conftest import Stage

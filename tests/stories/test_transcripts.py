@@ -2,15 +2,15 @@
 
 import pytest
 
-from segue.core.compaction import request_to_sum_up
-from segue.core.contracts import Row, SummedUp, Usage, Work
+from segue.changes.sessions import transcripts
+from segue.changes.sessions.rows import entry_of
+from segue.core.contracts.agents import SummedUp, Usage, Work
+from segue.core.contracts.database import Row
 from segue.core.messages import Summary, Text, plain_text
+from segue.core.prompt.compaction import request_to_sum_up
 from segue.core.resets import Policies, Policy, When
+from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Draft, Entry, Role, visible
-from segue.runtime.settings import GatewaySettings
-from segue.store import transcripts
-from segue.store.arrivals import Settings
-from segue.store.rows import entry_of
 from segue.testing import Pause, ScriptedAgent, Telegram
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from segue.core.contracts import (
+from segue.core.contracts.adapters import (
     Accept,
     Connection,
     Cursor,

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from msgspec.structs import replace
 
-from segue.core.contracts import Steers, Tool, Usage
+from segue.core.contracts.agents import Steers, Tool, Usage
 from segue.core.messages import Reasoning, Text, ToolCall, ToolResult
 from segue.testing import waits
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent, Slowly, SteeredAgent, Uses, pieces

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from segue.core.lanes import Identity
-from segue.store.sqlite import Sqlite
-from segue.store.store import Store
+from segue.database.sqlite import Sqlite
+from segue.store import Store
 from segue.testing.clock import HandClock
 
 

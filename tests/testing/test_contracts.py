@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue.core.contracts import Accept, Cursor, Event, Longest, Work
+from segue.core.contracts.adapters import Accept, Cursor, Longest
+from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, Notice, Text, ToolCall, ToolResult
 from segue.core.transcripts import Draft

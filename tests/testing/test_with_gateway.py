@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from segue.core.contracts import Agent
+from segue.core.contracts.agents import Agent
 from segue.core.lanes import Kind
 from segue.core.messages import Sending
+from segue.core.settings import AccountSettings, GatewaySettings, Streams
+from segue.database.sqlite import Sqlite
 from segue.runtime.gateway import Gateway
-from segue.runtime.settings import AccountSettings, GatewaySettings, Streams
-from segue.store.sqlite import Sqlite
-from segue.store.store import Store
+from segue.store import Store
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.chats import Someone, To
 from segue.testing.faults import Call, Fault, RateLimit

@@ -14,9 +14,9 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from segue.core.contracts import Event, Tools, Usage, Work
-from segue.core.envelopes import Voices, told, words
+from segue.core.contracts.agents import Event, Tools, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
+from segue.core.prompt.envelopes import Voices, told, words
 from segue.errors import Invalid
 
 _SAYS = File | Reasoning | Text | ToolCall | ToolResult | Usage

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from segue.agents.functions import FunctionAgent
-from segue.core.contracts import Agent
+from segue.core.contracts.agents import Agent
 from segue.errors import Invalid
 
 _LIBRARY = "pydantic_ai"
@@ -31,7 +31,7 @@ def as_agent(given: Given) -> Agent:
     """The agent that answers by what was brought."""
     if _of_pydantic_ai(given):
         # Only who brings such an object has the library, and pays for importing it.
-        pydantic = import_module("segue.agents.pydantic")
+        pydantic = import_module("segue.agents.models.agent")
         return cast("Agent", pydantic.PydanticAgent(given))
     if not inspect.isclass(given) and callable(getattr(given, "answer", None)):
         return cast("Agent", given)

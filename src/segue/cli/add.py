@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,17 +16,21 @@ import tomlkit
 from tomlkit.items import Array
 
 from segue import plugins
-from segue.cli.meeting import meet
+from segue.cli.output import printable
+from segue.cli.terminal.qr import qr
 from segue.config import find, load
 from segue.config.file import NAME
 from segue.config.loading import from_tables
 from segue.config.references import References
-from segue.core.adding import Added, IsAdded, MeetsPeople, Question
+from segue.core.contracts.setup import Added, IsAdded, MeetsPeople, Met, Question
 from segue.core.lanes import Kind
 from segue.core.values import Value
 from segue.errors import Disconnected, Invalid, SegueError, SendError
+from segue.runtime.cancelling import surely
 
 _REFERENCE = ("env:", "file:", "cmd:")
+
+
 _WORDS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -232,3 +237,32 @@ async def _greet(file: Path, platform: str, name: str, owner: str) -> str:
         return await keys.greet(name, owner)
     except (SendError, Disconnected) as error:
         return f"The first message couldn't be sent: {error}"
+
+
+def meet(keys: type[MeetsPeople], answers: Mapping[str, str], link: str, wait: int) -> Met:
+    """Wait until somebody writes who says that it was they; raises `SegueError` when nobody does."""
+    after = ""
+    try:
+        click.echo(f"Now open {link} and press Start, or write something there.")
+        if sys.stdout.isatty():
+            click.echo(qr(link))
+        click.echo("Waiting for you there. Ctrl-C ends it.")
+        while True:
+            met = asyncio.run(_met(keys, answers, after, wait))
+            if click.confirm(f"{printable(met.name)} wrote. Is this you?"):
+                return met
+            click.echo("Then somebody else found it first. Waiting for you there.")
+            after = met.cursor
+    except TimeoutError as error:
+        raise SegueError(f"Nobody wrote there for {wait} seconds. {_ELSE}") from error
+    except (KeyboardInterrupt, click.Abort) as error:
+        click.echo()
+        raise SegueError(_ELSE) from error
+
+
+_ELSE = "Nothing was written. Run it again, or name your own user id there: --owner ID."
+
+
+async def _met(keys: type[MeetsPeople], answers: Mapping[str, str], after: str, wait: int) -> Met:
+    async with asyncio.timeout(wait):
+        return await surely(partial(keys.meet, answers, after))

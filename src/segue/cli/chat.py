@@ -12,20 +12,20 @@ from uuid import uuid4
 import click
 import msgspec
 
-from segue.cli.client import Client, NoGateway, connected
-from segue.cli.opening import config_here, named, open_log, opened
-from segue.cli.running import SOCKET, gateway
-from segue.cli.showing import json_option, print_json, printable
+from segue.changes.exchange.traces import TracedTurn, TurnState, notices, of_message
+from segue.cli.gateway import SOCKET, gateway
+from segue.cli.host import config_here, named, open_log, opened
+from segue.cli.output import json_option, print_json, printable
+from segue.cli.terminal.client import Client, NoGateway, connected
 from segue.config import Config
 from segue.core.lanes import Person
 from segue.core.transcripts import Role
 from segue.core.turns import TurnKind
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SegueError
-from segue.runtime import logs
-from segue.runtime.listening import Listener, is_served
-from segue.store.store import Store
-from segue.store.traces import TracedTurn, TurnState, notices, of_message
+from segue.runtime.server.listeners import Listener, is_served
+from segue.runtime.telemetry import logs
+from segue.store import Store
 
 _BY_ITSELF = frozenset({TurnKind.UNDO, TurnKind.REWIND, TurnKind.COMPRESS})
 """What the gateway does itself and says so, in no transcript."""

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import click
 
-from segue.cli.client import NoGateway, ask
-from segue.cli.running import SOCKET
-from segue.cli.showing import json_option, moment, print_json, print_rows, printable
+from segue.cli.gateway import SOCKET
+from segue.cli.output import json_option, moment, print_json, print_rows, printable
+from segue.cli.terminal.client import NoGateway, ask
 from segue.config import Config, data_folder, default, find, load, mistakes
 from segue.core.values import Value
+from segue.database.checks import Checked, Pile, Tally, check
 from segue.errors import Invalid, StoreError
-from segue.runtime.connections import Reach
-from segue.runtime.listening import is_served
-from segue.store.checks import Checked, Pile, Tally, check
+from segue.runtime.intake import Reach
+from segue.runtime.server.listeners import is_served
 
 _NAME = re.compile(r"\w+")
 _AGENT = "If it is its key that was refused, put right api_key under [agent]; the log has each failure."

@@ -7,9 +7,9 @@ import getpass
 
 import click
 
-from segue.cli.client import Client, NoGateway, connected
-from segue.cli.opening import config_here, named, opened
-from segue.cli.showing import json_option, print_json, printable
+from segue.cli.host import config_here, named, opened
+from segue.cli.output import json_option, print_json, printable
+from segue.cli.terminal.client import Client, NoGateway, connected
 from segue.core.handoffs import State
 from segue.core.values import SessionId, Value
 from segue.errors import SegueError

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from segue.cli.showing import json_option, print_json
+from segue.cli.output import json_option, print_json
 from segue.config.file import NAME
 from segue.core.values import Value
 from segue.errors import Invalid, SegueError

@@ -6,13 +6,13 @@ import asyncio
 
 import click
 
-from segue.cli.opening import config_here, opened
-from segue.cli.showing import json_option, moment, print_json, print_rows, printable
+from segue.cli.host import config_here, opened
+from segue.cli.output import json_option, moment, print_json, print_rows, printable
+from segue.core.bindings import Standing
 from segue.core.destinations import OWN, spot
 from segue.core.lanes import Person
 from segue.errors import Refused
-from segue.store.rows import Standing
-from segue.store.store import Store
+from segue.store import Store
 
 _PAGE = 500
 

@@ -7,8 +7,8 @@ import os
 
 import click
 
-from segue.cli.client import ask
-from segue.cli.showing import json_option, print_json
+from segue.cli.output import json_option, print_json
+from segue.cli.terminal.client import ask
 from segue.config import data_folder
 from segue.errors import SegueError
 

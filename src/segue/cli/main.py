@@ -29,7 +29,7 @@ _COMMANDS = {
     "import": "Bring in what another program remembers.",
 }
 """By the name of the module beside this one that has it, in the order in which help lists them."""
-_MODULES = {"import": "importing"}
+_MODULES = {"import": "imports"}
 """Where a command's name can't be that of a module."""
 
 

@@ -7,11 +7,11 @@ import time
 
 import click
 
-from segue.cli.opening import config_here, opened
-from segue.cli.showing import json_option, print_json, print_rows, short
+from segue.changes.exchange import schedules
+from segue.cli.host import config_here, opened
+from segue.cli.output import json_option, print_json, print_rows, short
 from segue.core.schedules import shown
 from segue.errors import Invalid, Refused
-from segue.store import schedules
 
 
 @click.group()

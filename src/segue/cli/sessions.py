@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
-from segue.cli.opening import config_here, named, opened
-from segue.cli.showing import json_option, moment, print_json, print_rows, printable, short
-from segue.core.exports import Form
+from segue.changes.sessions import transcripts, trees
+from segue.cli.host import config_here, named, opened
+from segue.cli.output import json_option, moment, print_json, print_rows, printable, short
+from segue.core.exports.jsonl import Form
+from segue.core.exports.tree import Branch, draw
 from segue.core.messages import File
 from segue.core.transcripts import Entry, Role, Session
-from segue.core.trees import Branch, draw
 from segue.errors import Invalid, SegueError
-from segue.store import transcripts, trees
-from segue.store.store import Store
+from segue.store import Store
 
 _PAGE = 100
 _UNTITLED = "-"

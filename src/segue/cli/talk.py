@@ -10,16 +10,15 @@ from pathlib import Path
 import click
 import msgspec
 
-from segue.cli.client import Client, connected
-from segue.cli.opening import config_here, open_log
-from segue.cli.plain import given, piped, plain
-from segue.cli.running import PAGE, SOCKET, Running, gateway
-from segue.cli.stopping import Stop
-from segue.cli.terminal import Terminal
+from segue.cli.gateway import PAGE, SOCKET, Running, Stop, gateway
+from segue.cli.host import config_here, open_log
+from segue.cli.terminal.client import Client, connected
+from segue.cli.terminal.plain import given, piped, plain
+from segue.cli.terminal.screen import Terminal
 from segue.config import Config, data_folder
 from segue.errors import Invalid
-from segue.runtime import logs
-from segue.runtime.listening import Listener, is_served
+from segue.runtime.server.listeners import Listener, is_served
+from segue.runtime.telemetry import logs
 
 FIRST = "Hello!"
 """What is said when nobody is there to say anything."""

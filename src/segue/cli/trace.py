@@ -6,11 +6,11 @@ import asyncio
 
 import click
 
-from segue.cli.opening import config_here, opened
-from segue.cli.showing import json_option, print_json
+from segue.changes.exchange.explanations import explain
+from segue.changes.exchange.traces import Trace, of_message
+from segue.cli.host import config_here, opened
+from segue.cli.output import json_option, print_json
 from segue.errors import SegueError
-from segue.runtime.explaining import explain
-from segue.store.traces import Trace, of_message
 
 
 @click.command()

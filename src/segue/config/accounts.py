@@ -10,10 +10,10 @@ from segue import plugins
 from segue.config.sections import AccountSection
 from segue.config.tables import Tables, as_table, joined, keys_of, nearest, refuse_unknown
 from segue.core.lanes import Identity
+from segue.core.settings import AccountSettings
 from segue.core.values import Live, Value
 from segue.errors import Invalid
 from segue.plugins import MakesAdapter
-from segue.runtime.settings import AccountSettings
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

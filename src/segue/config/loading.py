@@ -11,7 +11,6 @@ from segue import plugins
 from segue.config.accounts import Account, read_accounts, read_owners, refuse_silence
 from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import References
-from segue.config.resets import read_ending, read_resets
 from segue.config.sections import (
     ChildrenSection,
     ContextSection,
@@ -22,16 +21,16 @@ from segue.config.sections import (
     ServerSection,
     StoreSection,
     TurnsSection,
+    read_ending,
+    read_resets,
 )
 from segue.config.tables import Tables, as_table, nearest, within
 from segue.core.lanes import Identity, Rules
 from segue.core.moves import Limits
-from segue.core.secret import Secret
-from segue.core.values import Live
+from segue.core.settings import GatewaySettings, Redaction, Settings
+from segue.core.values import Live, Secret
 from segue.errors import Invalid
 from segue.plugins import MakesAgent
-from segue.runtime.settings import GatewaySettings, Redaction
-from segue.store.arrivals import Settings
 
 SECTIONS = (
     "agent",

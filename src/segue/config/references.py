@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Invalid
 
 _SLOWEST = 30

@@ -15,7 +15,7 @@ from msgspec import Meta
 from msgspec.structs import FieldInfo, fields
 
 from segue.config.references import References
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Invalid
 
 T = TypeVar("T")

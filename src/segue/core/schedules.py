@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from segue.core.prompts import quoted
+from segue.core.prompt.section import quoted
 from segue.core.resets import strikes
 from segue.core.values import Moment, Value
 from segue.errors import Invalid

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum, StrEnum
 from itertools import takewhile
 
-from segue.core.contracts import Usage
+from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
 from segue.core.messages import Parts
 from segue.core.transcripts import Draft, Tip, TipMove

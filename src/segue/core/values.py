@@ -12,15 +12,28 @@ from typing import Annotated, Any, NewType
 import msgspec
 
 SessionId = NewType("SessionId", str)
+
+
 PersonId = NewType("PersonId", str)
+
+
 Moment = float
 """Seconds since 1970, UTC."""
+
+
 Plain = Annotated[Any, "what JSON or a database can hold"]
 """Anything without life of its own: never a callable or an object that does something."""
 
+
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
 _PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
+
+
 _TIME_SHIFTS = tuple(range(40, -1, -10))
+
+
 _RANDOM_SHIFTS = tuple(range(70, -1, -10))
 
 
@@ -52,3 +65,25 @@ def _time(milliseconds: int) -> str:
     """The first ten characters, the same for all ids of a moment."""
     number = milliseconds & ((1 << 48) - 1)
     return "".join([_PAIRS[number >> shift & 1023] for shift in _TIME_SHIFTS])
+
+
+class Secret:
+    """A password, token or key; whoever prints it sees dots."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The value itself, for the one place that needs it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)

@@ -14,13 +14,26 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
+from segue.changes.sessions import exports
+from segue.core.contracts.adapters import Adapter, Files, SendsFiles
+from segue.core.exports.jsonl import Form, export_named_by, to_jsonl
+from segue.core.exports.markdown import to_markdown
 from segue.core.lanes import clean_name
-from segue.core.messages import File
+from segue.core.messages import Delivery, File
 from segue.errors import Invalid, StoreFull
+from segue.runtime.retrying import Patient
 
 FOLDER = "files"
+
+
 _WHERE = re.compile(rf"{FOLDER}/[0-9a-f]{{2}}/[0-9a-f]{{64}}")
+
+
 _MEDIA = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}")
+
+
 UNKNOWN = "application/octet-stream"
 
 
@@ -89,3 +102,39 @@ def _finish(half: BinaryIO, final: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+class Exporting:
+    """Makes the files of a delivery, and says where they are if its platform takes none."""
+
+    def __init__(self, store: Patient, files: Files | None) -> None:
+        self._store = store
+        self._files = files
+
+    async def ready(self, delivery: Delivery, adapter: Adapter) -> Delivery:
+        """The delivery as its adapter can send it."""
+        if not delivery.files:
+            return delivery
+        made = [await self._made(file) for file in delivery.files]
+        kept = [file for file in made if file is not None]
+        fits = isinstance(adapter, SendsFiles) and all(file.size <= adapter.largest_file for file in kept)
+        if fits and len(kept) == len(made):
+            return replace(delivery, files=tuple(kept))
+        lines = [f"{file.name} can't be sent here: it is {file.where} in the data folder." for file in kept]
+        if len(kept) < len(made):
+            lines.append("Files aren't kept here. `segue sessions export` writes one.")
+        return replace(delivery, text="\n".join([delivery.text, *lines]), files=())
+
+    async def _made(self, file: File) -> File | None:
+        if self._files is None:
+            return None
+        if (named := export_named_by(file)) is None:
+            return file
+        session, form = named
+        whole = await self._store.read(exports.whole, session)
+        text = to_markdown(whole) if form is Form.MARKDOWN else to_jsonl(whole)
+        return await self._files.keep(file.name, file.media, _once(text.encode()))
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content

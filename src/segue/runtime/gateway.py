@@ -10,48 +10,53 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from segue.agents.builtin import Builtin
+from segue.agents.builtin.agent import Builtin
 from segue.agents.given import Given, as_agent
+from segue.changes import accept as arrivals
+from segue.changes.commands import Commands
+from segue.changes.exchange import questions
+from segue.changes.exchange.planner import Planner
+from segue.changes.people import codes, grants
+from segue.changes.people.access import Access
+from segue.changes.sessions import search
 from segue.core.commands import Spec
-from segue.core.contracts import Accept, Accepted, Adapter, Clock, Files, Ids, Letter, Probe, Pulls, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, Pulls, TakesWebhooks
+from segue.core.contracts.database import Clock, Ids
+from segue.core.contracts.probes import Probe
 from segue.core.handoffs import Handoff
 from segue.core.lanes import Lane, Person
 from segue.core.messages import Arrival
 from segue.core.moves import Consent
+from segue.core.settings import GatewaySettings
 from segue.core.topics import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS
 from segue.core.turns import Finish, Run, TurnKind
 from segue.core.values import SessionId
+from segue.database.none import Absent
+from segue.database.transactions import unheeded
 from segue.errors import Fenced, StoreUnreachable
-from segue.runtime.access import Access
-from segue.runtime.commands import Commands
-from segue.runtime.connections import Intake, Line
-from segue.runtime.exporting import Exporting
-from segue.runtime.ground import Ground
+from segue.runtime.files import Exporting
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
-from segue.runtime.inviting import Invitation, Inviting
-from segue.runtime.metrics import Metrics
+from segue.runtime.intake import Intake, Line
+from segue.runtime.invitations import Invitation, Inviting
 from segue.runtime.outbox import Outbox
-from segue.runtime.patience import Patient
-from segue.runtime.planner import Planner
-from segue.runtime.prompt import Prompt
+from segue.runtime.parts import Ground
 from segue.runtime.replica import Replica
 from segue.runtime.resets import Sweep
+from segue.runtime.retrying import Patient
 from segue.runtime.schedules import Schedules
-from segue.runtime.settings import GatewaySettings
+from segue.runtime.telemetry.metrics import Metrics
+from segue.runtime.telemetry.spans import NoTracing, Tracing
 from segue.runtime.tools import Toolbox
 from segue.runtime.tools.children import Children
+from segue.runtime.tools.messages import Messages
 from segue.runtime.tools.reading import Reading
-from segue.runtime.tools.scheduling import Scheduling
-from segue.runtime.tools.sending import Messages
-from segue.runtime.tracing import NoTracing, Tracing
-from segue.runtime.turns import Turns
-from segue.runtime.watched import Watched
-from segue.runtime.watches import Changed, Moved, Watches
-from segue.store import access, arrivals, questions, search
-from segue.store.absent import Absent
-from segue.store.store import Store, fresh_ids
-from segue.store.transactions import unheeded
+from segue.runtime.tools.schedules import Scheduling
+from segue.runtime.turns.prompt import Prompt
+from segue.runtime.turns.turns import Turns
+from segue.runtime.windows.local import Watched
+from segue.runtime.windows.watchers import Changed, Moved, Watches
+from segue.store import Store, fresh_ids
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +234,7 @@ class Gateway:
     async def _unite(self) -> None:
         """Make all who speak for the host one person, whoever they were before the settings said so."""
         hosts = self.settings.hosts
-        await self.store.driver.write(access.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
+        await self.store.driver.write(grants.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
 
     async def _live(self) -> None:
         """Do everything at once; under a new id again if this replica was taken for dead."""
@@ -267,7 +272,7 @@ class Gateway:
         """Forget keys that no platform redelivers any more, and codes that work no more."""
         while True:
             await self._patient.write(arrivals.forget, self._clock())
-            await self._patient.write(access.forget, self._clock())
+            await self._patient.write(codes.forget, self._clock())
             await self._patient.write(questions.expire, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 

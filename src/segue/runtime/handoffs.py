@@ -10,17 +10,18 @@ import asyncio
 import logging
 from functools import partial
 
-from segue.core.contracts import OpensThreads, Point
+from segue.changes.exchange import handoffs
+from segue.changes.places.destinations import must_be_known
+from segue.core.contracts.adapters import OpensThreads
+from segue.core.contracts.probes import Point
 from segue.core.destinations import shown
 from segue.core.handoffs import Driven, opening
 from segue.core.lanes import Address, Place
 from segue.core.topics import HANDOFF
 from segue.core.windows import ShowsWindows
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
-from segue.runtime.destinations import must_be_known
-from segue.runtime.ground import Ground
-from segue.runtime.wakes import Wake
-from segue.store import handoffs
+from segue.runtime.parts import Ground
+from segue.runtime.replica import Wake
 
 log = logging.getLogger(__name__)
 

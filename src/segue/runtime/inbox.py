@@ -5,25 +5,30 @@ from __future__ import annotations
 import logging
 from typing import assert_never
 
+from segue.changes import accept as arrivals
+from segue.changes.accept import Duplicate, Fresh, Handled, Instead, Queued, Via
+from segue.changes.commands import Answer, Commands, Request
+from segue.changes.exchange import deliveries, quotes
+from segue.changes.exchange.welcome import welcome
+from segue.changes.people.access import Access, Refuse
+from segue.changes.people.persons import Met
+from segue.changes.places import addresses
+from segue.changes.sessions import moves, sessions
 from segue.core.commands import Command, parse
-from segue.core.contracts import Accepted, Driver, Letter, Point, Transaction
+from segue.core.contracts.adapters import Accepted, Letter
+from segue.core.contracts.database import Driver, Transaction
+from segue.core.contracts.probes import Point
 from segue.core.lanes import Kind, Lane, account_key
 from segue.core.messages import Arrival, plain_text
 from segue.core.moves import Actor, Resume, Why
+from segue.core.settings import AccountSettings, Busy, Mentions, Quotes
 from segue.core.topics import DELIVERIES, HANDOFF, LOOK, TURNS
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refused, StoreError
-from segue.runtime.access import Access, Refuse
-from segue.runtime.commands import Answer, Commands, Request
-from segue.runtime.ground import Ground
-from segue.runtime.logs import traced
-from segue.runtime.settings import AccountSettings, Busy, Mentions, Quotes
-from segue.runtime.turns import Turns
-from segue.runtime.welcoming import welcome
-from segue.store import arrivals, deliveries, moves, places, quotes, sessions
-from segue.store.arrivals import Duplicate, Fresh, Handled, Instead, Queued, Via
-from segue.store.persons import Met
+from segue.runtime.parts import Ground
+from segue.runtime.telemetry.logs import traced
+from segue.runtime.turns.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +152,7 @@ class Inbox:
         if arrival.edits and (yield from arrivals.edits_words(arrival, lane, met.person)):
             # What was meant for it stays so, though the new words don't say it again.
             return True
-        return arrival.mentions_agent or bool(address.thread and (yield from places.opened(address)))
+        return arrival.mentions_agent or bool(address.thread and (yield from addresses.opened(address)))
 
     def _account(self, lane: Lane) -> AccountSettings:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), AccountSettings())

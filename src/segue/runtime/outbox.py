@@ -15,16 +15,18 @@ import time
 from collections.abc import Callable
 from typing import ParamSpec, assert_never
 
-from segue.core.contracts import Adapter, EditsMessages, Point, ReadsBack, Transaction
+from segue.changes.exchange import deliveries, handoffs
+from segue.changes.exchange.deliveries import Attempt, Outgoing
+from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack
+from segue.core.contracts.database import Transaction
+from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Sending
+from segue.core.settings import Blind
 from segue.core.topics import HANDOFF
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
-from segue.runtime.exporting import Exporting
-from segue.runtime.ground import Ground
-from segue.runtime.settings import Blind
-from segue.runtime.wakes import Wake
-from segue.store import deliveries, handoffs
-from segue.store.deliveries import Attempt, Outgoing
+from segue.runtime.files import Exporting
+from segue.runtime.parts import Ground
+from segue.runtime.replica import Wake
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)

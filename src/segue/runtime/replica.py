@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 
-from segue.core.contracts import Ids
+from segue.changes.exchange import replicas
+from segue.core.contracts.database import Ids
 from segue.core.topics import CONNECTIONS, DELIVERIES, TURNS
 from segue.errors import Fenced
-from segue.runtime.patience import Patient
-from segue.store import replicas
+from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
 
@@ -66,3 +67,22 @@ class Replica:
         await self._store.write(replicas.leave, self.id)
         for topic in (TURNS, DELIVERIES, CONNECTIONS):
             await self._store.hint(topic)
+
+
+class Wake:
+    """Set by whoever has work; a loop waits for it, but never longer than the poll."""
+
+    def __init__(self, poll: float) -> None:
+        self._poll = poll
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """There may be work."""
+        self._event.set()
+
+    async def wait(self) -> None:
+        """Return when there may be work, at the latest when the poll is due."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._poll):
+                await self._event.wait()
+        self._event.clear()

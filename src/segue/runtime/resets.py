@@ -6,14 +6,15 @@ import asyncio
 
 import msgspec
 
-from segue.core.contracts import Agent, Clock, EndsSessions
+from segue.changes.sessions import resets
+from segue.core.contracts.agents import Agent, EndsSessions
+from segue.core.contracts.database import Clock
 from segue.core.messages import Parts, Text
+from segue.core.settings import GatewaySettings
 from segue.core.topics import TURNS
 from segue.core.values import SessionId
 from segue.errors import Invalid
-from segue.runtime.patience import Patient
-from segue.runtime.settings import GatewaySettings
-from segue.store import resets
+from segue.runtime.retrying import Patient
 
 _BATCH = 100
 _LONGEST = 30 * 86400.0

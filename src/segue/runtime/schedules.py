@@ -9,16 +9,16 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from segue.changes.exchange import schedules
+from segue.changes.exchange.planner import Planner
+from segue.changes.exchange.schedules import Schedule, Time, Unkept
 from segue.core import schedules as times
-from segue.core.contracts import Clock
+from segue.core.contracts.database import Clock
+from segue.core.settings import GatewaySettings
 from segue.core.topics import DELIVERIES, TURNS
 from segue.core.values import Moment
-from segue.runtime.patience import Patient
-from segue.runtime.planner import Planner
-from segue.runtime.settings import GatewaySettings
-from segue.runtime.wakes import Wake
-from segue.store import schedules
-from segue.store.schedules import Schedule, Time, Unkept
+from segue.runtime.replica import Wake
+from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
 

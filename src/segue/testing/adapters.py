@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from segue.core.contracts import Accept, Connection, Cursor, Letter, Longest
+from segue.core.contracts.adapters import Accept, Connection, Cursor, Letter, Longest
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
 from segue.errors import SendLater, SendNever, SendUnsure, StoreError

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from enum import Enum
 from typing import Any
 
-from segue.core.contracts import Event, Usage, Work
+from segue.core.contracts.agents import Event, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult, plain_text
 from segue.core.transcripts import Draft
 from segue.core.values import Live, Plain, Value

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from segue.core.contracts import Accept, Adapter, Pulls, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Adapter, Pulls, TakesWebhooks
 from segue.core.lanes import Address, Kind
 from segue.testing import wire
 from segue.testing.asgi import Application, post

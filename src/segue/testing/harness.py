@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from segue.core.contracts import Accept, Adapter, Cursor, Pulls
+from segue.core.contracts.adapters import Accept, Adapter, Cursor, Pulls
 from segue.core.lanes import Address, Kind
 from segue.core.values import Value
 from segue.errors import StoreError

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 
-from segue.core.contracts import Clock
+from segue.core.contracts.database import Clock
 
 
 class Noun(Enum):

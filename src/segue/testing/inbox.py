@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.core.contracts import Accepted, Letter
+from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.messages import Arrival, plain_text
 from segue.errors import StoreError
 from segue.testing.waits import Changes

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from segue.core.contracts import Connection, Longest, Measure
+from segue.core.contracts.adapters import Connection, Longest, Measure
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Sending
 from segue.testing.adapters import Called, Editing, Finding, Looking, Polling, Threading, Typing

@@ -14,7 +14,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from typing import ClassVar
 
-from segue.core.contracts import Clock, Longest, Measure
+from segue.core.contracts.adapters import Longest, Measure
+from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.testing import wire
 from segue.testing.asgi import Application, post

@@ -5,9 +5,8 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from segue.adapters.http.adapter import Http, HttpEdits, HttpOpens, HttpOpensAndEdits
-from segue.core.contracts import Files
-from segue.core.secret import Secret
-from segue.core.values import Value
+from segue.core.contracts.adapters import Files
+from segue.core.values import Secret, Value
 from segue.errors import Invalid
 
 _ABLE = {

@@ -8,10 +8,11 @@ from uuid import uuid4
 
 from segue.adapters.http.callback import Call, Callback, id_in
 from segue.adapters.http.webhook import Webhook
-from segue.core.contracts import Accept, Clock, Connection, Longest
+from segue.core.contracts.adapters import Accept, Connection, Longest
+from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import LONGEST_TEXT, Delivery, Sending
-from segue.core.secret import Secret
+from segue.core.values import Secret
 
 
 class Http:

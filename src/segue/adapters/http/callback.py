@@ -11,10 +11,9 @@ import httpx2
 import msgspec
 
 from segue.adapters.http.signature import sign
-from segue.core.contracts import Clock
+from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.secret import Secret
-from segue.core.values import Value
+from segue.core.values import Secret, Value
 from segue.errors import SendLater, SendNever, SendUnsure
 
 SLOWEST = 10.0

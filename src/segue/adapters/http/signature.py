@@ -10,8 +10,7 @@ import hmac
 import re
 from collections.abc import Sequence
 
-from segue.core.secret import Secret
-from segue.core.values import Moment
+from segue.core.values import Moment, Secret
 from segue.errors import SegueError
 
 TIMESTAMP = "X-Segue-Timestamp"

@@ -12,8 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from segue.adapters.http.incoming import read
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Unsigned, verify
-from segue.core.contracts import Accept, Accepted, Clock
-from segue.core.secret import Secret
+from segue.core.contracts.adapters import Accept, Accepted
+from segue.core.contracts.database import Clock
+from segue.core.values import Secret
 from segue.errors import Invalid, StoreError
 
 LARGEST = 1024 * 1024

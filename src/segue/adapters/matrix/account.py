@@ -13,11 +13,10 @@ from segue.adapters.matrix.adapter import Matrix
 from segue.adapters.matrix.content import message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.invitations import Inviters
-from segue.adapters.matrix.pace import Pace
-from segue.core.adding import Added, Question
-from segue.core.contracts import Files
-from segue.core.secret import Secret
-from segue.core.values import Value
+from segue.adapters.shared.rates import Pace
+from segue.core.contracts.adapters import Files
+from segue.core.contracts.setup import Added, Question
+from segue.core.values import Secret, Value
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 _USER = re.compile(r"@[^:\s]+:\S+")

@@ -10,9 +10,10 @@ from segue.adapters.matrix.content import attached, edited, mention, message
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
-from segue.adapters.matrix.pace import Pace
 from segue.adapters.matrix.rooms import Rooms
-from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Longest, Measure
+from segue.adapters.shared.rates import Pace
+from segue.core.contracts.adapters import Accept, Connection, Cursor, Files, Longest, Measure
+from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Delivery, File, Sending
 from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever

@@ -11,10 +11,9 @@ import aiohttp
 from mautrix.api import HTTPAPI, Method, Path, PathBuilder
 from mautrix.errors import MatrixConnectionError, MatrixInvalidToken, MatrixRequestError
 
-from segue.adapters.download import Limits, NotFetched, fetching
+from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.core.messages import File
-from segue.core.secret import Secret
-from segue.core.values import Plain
+from segue.core.values import Plain, Secret
 from segue.errors import SendLater, SendNever, SendUnsure
 
 Json = dict[str, Plain]

@@ -7,7 +7,7 @@ from html import escape
 
 from markdown_it.tree import SyntaxTreeNode
 
-from segue.core.markup import parse, words
+from segue.core.text.markdown import parse, words
 
 _PLAIN = frozenset({"root", "paragraph", "inline", "text", "softbreak"})
 _TAGS = {

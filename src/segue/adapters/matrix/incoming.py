@@ -14,14 +14,13 @@ from typing import Any
 
 import msgspec
 
-from segue.adapters.citing import BEGINNING, cite
-from segue.adapters.download import NotFetched
 from segue.adapters.matrix.events import Content, Event, Relation, decode, understood
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
-from segue.adapters.tries import Tries
-from segue.core.contracts import Accept, Files, Letter
+from segue.adapters.shared.attachments import BEGINNING, Tries, cite
+from segue.adapters.shared.downloads import NotFetched
+from segue.core.contracts.adapters import Accept, Files, Letter
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Arrival, File, Part, Speaker, Text
 from segue.errors import Disconnected, SendNever

@@ -12,8 +12,8 @@ import msgspec
 from segue.adapters.matrix.events import Event, understood
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms, before
-from segue.adapters.tries import Tries
-from segue.core.contracts import Accept
+from segue.adapters.shared.attachments import Tries
+from segue.core.contracts.adapters import Accept
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Arrival, Speaker
 from segue.core.values import Value

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
 from segue.adapters.telegram.updates import decode
-from segue.core.adding import Added, Met, Question
-from segue.core.contracts import Files
-from segue.core.secret import Secret
-from segue.core.values import Value
+from segue.core.contracts.adapters import Files
+from segue.core.contracts.setup import Added, Met, Question
+from segue.core.values import Secret, Value
 from segue.errors import Invalid, SendNever
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{10,100}")

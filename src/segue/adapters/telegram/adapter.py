@@ -15,19 +15,20 @@ from telegram import BotCommand
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, TelegramError
 
-from segue.adapters.download import LARGEST, Limits, NotFetched, fetching
+from segue.adapters.shared.attachments import Tries
+from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
 from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, reached
 from segue.adapters.telegram.chats import Chats, Pace, thread
 from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.outgoing import LONGEST, Outgoing
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import Webhook, secret_of
-from segue.adapters.tries import Tries
 from segue.core.commands import Spec
-from segue.core.contracts import Accept, Clock, Connection, Cursor, Files, Letter, Longest, Measure
+from segue.core.contracts.adapters import Accept, Connection, Cursor, Files, Letter, Longest, Measure
+from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery, File, Notice, Part, Sending
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Disconnected, Invalid, SendLater, SendNever
 
 log = logging.getLogger(__name__)

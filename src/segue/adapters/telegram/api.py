@@ -22,7 +22,7 @@ from telegram.error import (
 )
 from telegram.request import HTTPXRequest
 
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Disconnected, SendLater, SendNever, SendUnsure
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from telegram.error import ChatMigrated
 
-from segue.adapters.limits import Limiter, Rate
+from segue.adapters.shared.rates import Limiter, Rate
 from segue.adapters.telegram.api import sent
-from segue.core.contracts import Clock
+from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.values import Moment, Value
 from segue.errors import SendLater, SendNever

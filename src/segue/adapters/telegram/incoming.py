@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from segue.adapters.citing import BEGINNING, cite
+from segue.adapters.shared.attachments import BEGINNING, cite
 from segue.adapters.telegram.updates import Attachment, Callback, Membership, Message, Update
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Part, Speaker, Text

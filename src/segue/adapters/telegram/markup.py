@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.core.markup import parse, words
+from segue.core.text.markdown import parse, words
 
 _TAGS = {"strong": "b", "em": "i", "s": "s"}
 _SCHEMES = {"http", "https", "mailto", "tel", "tg"}

@@ -22,7 +22,7 @@ from telegram.constants import ParseMode
 from segue.adapters.telegram.api import Api, NoFileThere, Unchanged, Unreadable
 from segue.adapters.telegram.chats import Chats, number, thread
 from segue.adapters.telegram.markup import render, utf16, visible
-from segue.core.contracts import Files
+from segue.core.contracts.adapters import Files
 from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER, Delivery, File
 from segue.errors import Invalid, SendNever

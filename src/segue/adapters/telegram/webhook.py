@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from segue.core.secret import Secret
+from segue.core.values import Secret
 from segue.errors import Disconnected, StoreError
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"

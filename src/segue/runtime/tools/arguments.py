@@ -12,7 +12,11 @@ from segue.core.values import Value
 from segue.errors import Invalid
 
 A = TypeVar("A", bound=Value)
+
+
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
+
+
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<name>[^`.\[]*)[^`]*`)?$", re.DOTALL)
 
 
@@ -73,3 +77,14 @@ def _mistake(said: str, known: Mapping[str, Any]) -> Invalid:
 def _fix(known: Mapping[str, Any], name: str) -> str:
     described = known.get(name, {}).get("description", "")
     return f"Give {described}" if described else f"The arguments are {', '.join(known)}."
+
+
+SESSION = "the id of a session, as sessions_list shows it, instead of a label."
+
+
+def named(label: str, session: str) -> None:
+    """Raise `Invalid` unless exactly one of the two is there."""
+    if not label and not session:
+        raise Invalid("label", "it is missing, and so is session", "Give the label of a child, or a session's id.")
+    if label and session:
+        raise Invalid("session", "there is a label too", "Give one of the two.")

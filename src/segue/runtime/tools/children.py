@@ -7,18 +7,18 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from segue.core.contracts import OpensThreads
+from segue.changes.exchange import children
+from segue.changes.exchange.children import Child
+from segue.core.contracts.adapters import OpensThreads
 from segue.core.lanes import Address, Place, clean_name
 from segue.core.moves import Spawn, Start
 from segue.core.topics import LOOK, TURNS
 from segue.core.transcripts import Ending
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure
-from segue.runtime.ground import Ground
-from segue.runtime.tools.naming import SESSION, named
+from segue.runtime.parts import Ground
+from segue.runtime.tools.arguments import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
-from segue.store import children
-from segue.store.children import Child
 
 _TRIES = 3
 _PAUSE, _LONGEST_PAUSE = 0.5, 5.0

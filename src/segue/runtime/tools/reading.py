@@ -7,16 +7,17 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from segue.core.envelopes import veiled
+from segue.changes.exchange import children
+from segue.changes.exchange.children import Child
+from segue.changes.sessions import sessions, transcripts
+from segue.core.prompt.envelopes import veiled
 from segue.core.transcripts import Entry, Session
 from segue.core.values import Value
-from segue.runtime.patience import Patient
-from segue.runtime.prompt import Prompt
+from segue.runtime.retrying import Patient
+from segue.runtime.tools.arguments import SESSION, named
 from segue.runtime.tools.children import Label
-from segue.runtime.tools.naming import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
-from segue.store import children, sessions, transcripts
-from segue.store.children import Child
+from segue.runtime.turns.prompt import Prompt
 
 _CHILDREN, _OTHERS = 50, 20
 _ENTRIES, _CHARACTERS = 50, 30_000

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from segue.core.contracts import Tool
+from segue.changes.exchange.children import Asker
+from segue.core.contracts.agents import Tool
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.turns import Run
 from segue.core.values import Live, PersonId, Value
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.tools.arguments import schema_of, take
-from segue.store.children import Asker
 
 A = TypeVar("A", bound=Value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import ClassVar
 
-from segue.core.contracts import Adapter, EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks
+from segue.core.contracts.adapters import Adapter, EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing, lane_of
 from segue.errors import SendNever
 from segue.testing.contracts.arrivals import ArrivalContract

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
-from segue.core.contracts import Agent, Event, Steers, Usage, Work
+from segue.core.contracts.agents import Agent, Event, Steers, Usage, Work
 from segue.core.messages import File, Part, Reasoning, Text, ToolCall, ToolResult, encode_parts
 from segue.core.transcripts import AGENT, Author, Draft, Entry, Role, Tip
 from segue.core.values import SessionId

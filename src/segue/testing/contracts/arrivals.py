@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from segue.core.contracts import Accepted, Adapter, Letter
+from segue.core.contracts.adapters import Accepted, Adapter, Letter
 from segue.core.lanes import Address, Identity, Kind, Lane
 from segue.core.messages import Arrival, plain_text
 from segue.testing.contracts.base import Contract

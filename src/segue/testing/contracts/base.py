@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from segue.core.contracts import EditsMessages, OpensThreads, Pulls, ShowsTyping, TakesWebhooks
+from segue.core.contracts.adapters import EditsMessages, OpensThreads, Pulls, ShowsTyping, TakesWebhooks
 from segue.testing.harness import Harness
 
 _ABILITIES = (OpensThreads, EditsMessages, ShowsTyping, TakesWebhooks)

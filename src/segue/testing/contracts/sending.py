@@ -6,10 +6,10 @@ from typing import assert_never
 
 import pytest
 
-from segue.core.contracts import Adapter, EditsMessages, Longest, Measure, ReadsBack
+from segue.core.contracts.adapters import Adapter, EditsMessages, Longest, Measure, ReadsBack
 from segue.core.lanes import Address
 from segue.core.messages import Sending
-from segue.core.splitting import split
+from segue.core.text.splitting import split
 from segue.errors import SendNever
 from segue.testing.contracts.base import Contract
 from segue.testing.contracts.deliveries import a_delivery, after_a_crash

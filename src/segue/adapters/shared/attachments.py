@@ -1,0 +1,33 @@
+"""Counts how often something failed that may yet come, so that nobody waits for it for ever."""
+
+from __future__ import annotations
+
+_TRIES = 3
+
+
+_REMEMBERED = 1000
+
+
+class Tries:
+    """Failures, by what failed."""
+
+    def __init__(self) -> None:
+        self._failed: dict[str, int] = {}
+
+    def over(self, what: str) -> bool:
+        """Count one more failure; whether it has failed too often to be waited for."""
+        # What failed last is remembered longest.
+        self._failed[what] = self._failed.pop(what, 0) + 1
+        if len(self._failed) > _REMEMBERED:
+            del self._failed[next(iter(self._failed))]
+        return self._failed[what] >= _TRIES
+
+
+BEGINNING = 1000
+"""Characters of a message that are shown with an answer to it."""
+
+
+def cite(text: str) -> str:
+    """A text as a citation, with the empty line that ends it; empty if nothing was said."""
+    lines = text.splitlines()
+    return "".join(f"> {line}\n" for line in lines) + "\n" if lines else ""

@@ -1,0 +1,1 @@
+"""The built-in agent: what a newcomer tries first."""

@@ -1,0 +1,16 @@
+"""Models of Anthropic's."""
+
+from __future__ import annotations
+
+import httpx2
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+
+from segue.agents.models.keys import ModelKeys
+
+
+def make(keys: ModelKeys, key: str, client: httpx2.AsyncClient) -> Model:
+    """The model that a host's keys name."""
+    provider = AnthropicProvider(api_key=key, base_url=keys.base_url or None, http_client=client)
+    return AnthropicModel(keys.name, provider=provider)

@@ -1,0 +1,147 @@
+"""Transcripts as the message history of pydantic-ai, and what its models answer as parts of an entry.
+
+Law: what a provider gave beside words (thoughts, signatures, ids of its own) goes into the transcript verbatim, as
+`Reasoning`, and comes back in the same place of the history. What it gave for a text or a tool call follows the text
+or precedes the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+
+from segue.agents.models.attachments import attached
+from segue.core.contracts.agents import ReadsFiles, Work
+from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall, ToolResult
+from segue.core.prompt.envelopes import Voices, words
+from segue.core.transcripts import Draft, Entry, Role
+
+CUT_OFF = "This call was cut off. Nobody knows whether it was done."
+_LIBRARY = "pydantic-ai"
+_adapter: TypeAdapter[ModelResponsePart] = TypeAdapter(ModelResponsePart)
+
+
+async def history(work: Work, done: Iterable[Part] = ()) -> list[ModelMessage]:
+    """All that a model is to get of a turn: what was said, what is asked, and what was already done about it."""
+    messages = await history_of(work.transcript, work)
+    for draft in work.asked:
+        messages += await _said(draft, work.voices, work.files)
+    return messages + list(_answered([*work.journal, *done]))
+
+
+async def history_of(entries: Iterable[Entry], work: Work) -> list[ModelMessage]:
+    """Entries of a transcript, in the order in which they were written."""
+    messages: list[ModelMessage] = []
+    for entry in entries:
+        if entry.author.role is Role.AGENT:
+            messages += _answered(entry.parts)
+        else:
+            messages += await _said(entry, work.voices, work.files)
+    return messages
+
+
+def verbatim(part: ModelResponsePart) -> Reasoning | None:
+    """What is to be kept of a model's part beside its words; None if the words are all."""
+    if isinstance(part, TextPart | ToolCallPart) and not (part.id or part.provider_details):
+        return None
+    raw: dict[str, Any] = _adapter.dump_python(part, mode="json", exclude_none=True)
+    if isinstance(part, TextPart):
+        del raw["content"]
+    if isinstance(part, ToolCallPart):
+        del raw["args"]
+    return Reasoning(getattr(part, "provider_name", None) or _LIBRARY, raw)
+
+
+async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[ModelMessage]:
+    """What a person or the gateway said."""
+    content: list[UserContent] = [text] if (text := words(said, voices)) else []
+    content += [await attached(part, files) for part in said.parts if isinstance(part, File)]
+    if not content:
+        return []
+    [first, *more] = content
+    return [ModelRequest([UserPromptPart(first if isinstance(first, str) and not more else content)])]
+
+
+def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
+    """What the agent said and did: responses, and between them the results of the calls that they made."""
+    parts = list(parts)
+    calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
+    marks = _marks(parts)
+    said: list[ModelResponsePart] = []
+    results: list[ToolReturnPart] = []
+    for part in parts:
+        if isinstance(part, ToolResult):
+            if part.id in calls:
+                results.append(_result(part, calls[part.id]))
+            continue
+        if results:
+            yield from _step(said, results)
+            said, results = [], []
+        if isinstance(part, Text | Notice):
+            said.append(TextPart(part.text))
+        elif isinstance(part, File):
+            said.append(TextPart(f"(I sent the file {part.name}.)"))
+        elif isinstance(part, ToolCall):
+            said.append(_dressed(ToolCallPart(part.name, part.arguments, part.id), marks.get(part.id)))
+        elif isinstance(part, Reasoning):
+            _think(said, part)
+    if said or results:
+        yield from _step(said, results)
+
+
+def _step(said: list[ModelResponsePart], results: list[ToolReturnPart]) -> Iterator[ModelMessage]:
+    """A response and the results of its calls; a call that was cut off has one that says so."""
+    known = {result.tool_call_id for result in results}
+    provider = next((name for part in said if (name := getattr(part, "provider_name", None))), None)
+    if said:
+        yield ModelResponse(said, provider_name=provider)
+    missing = [part for part in said if isinstance(part, ToolCallPart) and part.tool_call_id not in known]
+    cut = [ToolReturnPart(part.tool_name, CUT_OFF, part.tool_call_id, outcome="interrupted") for part in missing]
+    if results or cut:
+        yield ModelRequest([*results, *cut])
+
+
+def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:
+    """Put a thought back where it was."""
+    kind = thought.raw.get("part_kind") if isinstance(thought.raw, dict) else None
+    if kind == "tool-call":
+        return  # its call wears it
+    if kind == "text":
+        if said and isinstance(said[-1], TextPart):
+            said[-1] = _dressed(said[-1], thought)
+        return
+    try:
+        said.append(_adapter.validate_python(thought.raw))
+    except ValidationError:
+        """Somebody else's thoughts, in a form that this library doesn't know: no model could be sent them."""
+
+
+def _marks(parts: list[Part]) -> dict[str, Reasoning]:
+    """What a provider gave with its calls, by their ids."""
+    thoughts = [part for part in parts if isinstance(part, Reasoning) and isinstance(part.raw, dict)]
+    return {t.raw.get("tool_call_id", ""): t for t in thoughts if t.raw.get("part_kind") == "tool-call"}
+
+
+def _dressed(part: ModelResponsePart, mark: Reasoning | None) -> ModelResponsePart:
+    """A text or a call with what its provider gave beside it."""
+    if mark is None:
+        return part
+    plain = _adapter.dump_python(part, mode="json", exclude_none=True)
+    return _adapter.validate_python({**mark.raw, **plain})
+
+
+def _result(result: ToolResult, call: ToolCall) -> ToolReturnPart:
+    return ToolReturnPart(call.name, result.content, call.id, outcome="failed" if result.failed else "success")

@@ -1,0 +1,128 @@
+"""The keys of [agent] with kind = "model": any model of a provider, or behind an address that speaks like one.
+
+    [agent]
+    kind = "model"
+    model = "openai:NAME"            # or anthropic:, google:, ollama:
+    api_key = "env:OPENAI_API_KEY"
+    instructions_file = "bot.md"
+
+Only keys live here: every command reads them, and none but a gateway pays for importing the libraries.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, cast
+
+from msgspec import Meta
+
+from segue.core.contracts.agents import Agent, Usage
+from segue.core.values import Secret, Value
+from segue.errors import Invalid
+
+_LIBRARY = "pydantic_ai"
+
+
+_KEYS = {
+    "openai": "OPENAI_API_KEY",
+    "openai-chat": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "ollama": "",
+}
+"""The providers, each with the variable that usually has its key."""
+
+
+class Thinking(StrEnum):
+    """How much a model is to think before it answers; what it can't do it rounds to what it can."""
+
+    OFF = "off"
+    MINIMAL = "minimal"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class ModelKeys(Value, frozen=True):
+    """A model, where it is, and what it is told."""
+
+    model: str
+    base_url: str = ""
+    """Where to find it, if not at its provider's own address; "openai:" then speaks Chat Completions."""
+    api_key: Secret | None = None
+    instructions: str = ""
+    instructions_file: Path | None = None
+    window: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
+    """Tokens that it takes; 0 for what is known of the model."""
+    retries: Annotated[int, Meta(ge=0, le=20)] = 3
+    """How often a request is sent again for trouble that passes, before the turn fails."""
+    thinking: Thinking | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    """Tokens of the longest answer."""
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        provider, colon, name = self.model.partition(":")
+        if provider not in _KEYS or not colon or not name.strip():
+            fix = f'Write "PROVIDER:NAME"; the providers are {", ".join(_KEYS)}.'
+            raise Invalid("model", f'"{self.model}" names no provider and model', fix)
+        if _KEYS[provider] and self.api_key is None and not self.base_url:
+            raise Invalid("api_key", "it is missing", f'Add it: api_key = "env:{_KEYS[provider]}"')
+        if self.base_url and not self.base_url.startswith(("http://", "https://")):
+            raise Invalid("base_url", f'"{self.base_url}" is no address', "Begin it with https:// or http://")
+        if self.instructions and self.instructions_file is not None:
+            raise Invalid("instructions_file", "there are instructions too", "Keep one of the two.")
+        if self.instructions_file is not None and not self.instructions_file.is_file():
+            raise Invalid("instructions_file", f"{self.instructions_file} isn't there", "Write it, or name another.")
+        if find_spec(_LIBRARY) is None:
+            raise Invalid("kind", f"a model needs {_LIBRARY}, which isn't installed", "Install `segue[model]`.")
+
+    @property
+    def provider(self) -> str:
+        """Whose API it speaks."""
+        return self.model.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The model as its provider calls it."""
+        return self.model.partition(":")[2]
+
+    def told(self) -> str:
+        """What the model is told before all else."""
+        if self.instructions_file is None:
+            return self.instructions
+        try:
+            return self.instructions_file.read_text(encoding="utf-8")
+        except OSError as error:
+            problem = f"{self.instructions_file} can't be read ({error.strerror})"
+            raise Invalid("instructions_file", problem, "See to its permissions.") from error
+        except UnicodeDecodeError as error:
+            raise Invalid("instructions_file", f"{self.instructions_file} is not UTF-8", "Save it as UTF-8.") from error
+
+    def agent(self) -> Agent:
+        """The agent that answers; here the libraries are imported."""
+        return cast("Agent", import_module("segue.agents.models.providers").model_agent(self))
+
+
+Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
+
+
+class Prices(Value, frozen=True):
+    """US dollars per million tokens; cached input costs as much as other input unless that is said."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
+
+    def cost(self, usage: Usage) -> float:
+        """What a request cost."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        plain = usage.input - usage.cache_read - usage.cache_write
+        spent = plain * self.input + usage.cache_read * read + usage.cache_write * write + usage.output * self.output
+        return spent / 1_000_000

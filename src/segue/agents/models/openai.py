@@ -1,0 +1,27 @@
+"""Models of OpenAI's, and those of all servers that speak like it, Ollama's among them."""
+
+from __future__ import annotations
+
+import httpx2
+from pydantic_ai.models import Model
+from pydantic_ai.models.ollama import OllamaModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.ollama import OllamaProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from segue.agents.models.keys import ModelKeys
+
+_OLLAMA = "http://127.0.0.1:11434/v1"
+
+
+def make(keys: ModelKeys, key: str, client: httpx2.AsyncClient) -> Model:
+    """The model that a host's keys name."""
+    url = keys.base_url or None
+    if keys.provider == "ollama":
+        there = OllamaProvider(base_url=url or _OLLAMA, api_key=key, http_client=client)
+        return OllamaModel(keys.name, provider=there)
+    provider = OpenAIProvider(base_url=url, api_key=key, http_client=client)
+    # Other servers that speak like OpenAI's know its older API; OpenAI's own keeps thoughts with the newer.
+    if keys.provider == "openai-chat" or (keys.provider == "openai" and url):
+        return OpenAIChatModel(keys.name, provider=provider)
+    return OpenAIResponsesModel(keys.name, provider=provider)

@@ -1,0 +1,78 @@
+"""Models of the providers: from the host's keys to an agent that answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import cast
+
+import httpx2
+from pydantic_ai import Agent
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings, ThinkingLevel
+
+from segue.agents.models.agent import PydanticAgent
+from segue.agents.models.keys import ModelKeys, Thinking
+
+_ROOMS = {
+    "anthropic": "anthropic",
+    "google": "google",
+    "ollama": "openai",
+    "openai": "openai",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+}
+"""Where the models of each provider are made."""
+_NO_KEY = "none"
+"""Servers of one's own want no key, but the libraries do."""
+_EFFORT: dict[Thinking, ThinkingLevel] = {
+    Thinking.OFF: False,
+    Thinking.MINIMAL: "minimal",
+    Thinking.LOW: "low",
+    Thinking.MEDIUM: "medium",
+    Thinking.HIGH: "high",
+}
+_TIMEOUT = httpx2.Timeout(600.0, connect=10.0)
+
+
+class ModelAgent(PydanticAgent):
+    """Answers by a model; holds the connections to its provider."""
+
+    def __init__(
+        self, keys: ModelKeys, client: httpx2.AsyncClient, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        agent = Agent(
+            model_of(keys, client),
+            instructions=keys.told() or None,
+            model_settings=_settings(keys),
+            name="segue",
+        )
+        super().__init__(agent, retries=keys.retries, window=keys.window, prices=keys.prices, sleep=sleep)
+        self._client = client
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()
+
+
+def model_agent(keys: ModelKeys) -> ModelAgent:
+    """The agent that a host's keys describe."""
+    return ModelAgent(keys, httpx2.AsyncClient(timeout=_TIMEOUT))
+
+
+def model_of(keys: ModelKeys, client: httpx2.AsyncClient) -> Model:
+    """The model itself; only the library of its provider is imported, each takes seconds."""
+    key = keys.api_key.reveal() if keys.api_key else _NO_KEY
+    provider = import_module(f"segue.agents.models.{_ROOMS[keys.provider]}")
+    return cast("Model", provider.make(keys, key, client))
+
+
+def _settings(keys: ModelKeys) -> ModelSettings:
+    # One place tries again, and knows what was told by then: not the providers' libraries too.
+    settings = ModelSettings(cache=True, max_retries=0)
+    if keys.max_tokens is not None:
+        settings["max_tokens"] = keys.max_tokens
+    if keys.thinking is not None:
+        settings["thinking"] = _EFFORT[keys.thinking]
+    return settings

@@ -1,0 +1,1 @@
+"""Changes: every state change and every read, as one short transaction. Begin at accept.py."""

@@ -1,0 +1,118 @@
+"""Commands that answer what Segue asked: /yes and /no; and the question who may read a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from segue.changes.commands.request import Answer, Request, Table, called, counted
+from segue.changes.exchange import questions
+from segue.changes.exchange.questions import Question, Reply
+from segue.changes.places import addresses
+from segue.changes.places.homes import Homes
+from segue.changes.sessions import moves, sessions, transcripts
+from segue.core.contracts.database import Ids, Transaction
+from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Resume
+from segue.errors import Refusal, Refused
+
+READERS = "readers"
+"""The kind of question whether more people may read a session."""
+NOTHING_ASKED = "Nothing was asked of you here."
+EXPIRED = "That was asked more than five minutes ago. Ask for it again."
+LEFT = "All stays as it is."
+
+Going = Renew | Resume | Fork
+"""A move of the lane in which it is asked for."""
+Agreed = Callable[[Request, str], Transaction[Answer]]
+"""What to do about a yes; the text is the question's body."""
+
+_going = msgspec.json.Decoder(Resume | Fork)
+
+
+class Agreeing:
+    """Makes moves of the lane that a command was typed in; one that lets more people read a session is asked about."""
+
+    def __init__(self, limits: Limits, homes: Homes, ids: Ids) -> None:
+        self._limits = limits
+        self._homes = homes
+        self._ids = ids
+        self.table: Table = {"yes": self._yes, "no": self._no}
+        self.kinds: dict[str, Agreed] = {READERS: self._readers}
+        """What each kind of question leads to when the answer is yes."""
+
+    def move(self, request: Request, move: Going) -> Transaction[Answer | None]:
+        """Make a move; returns the question that must be answered first, if there is one."""
+        if not isinstance(move, Renew) and (yield from self._at_home(request)):
+            move = replace(move, consent=Consent.GIVEN)
+        try:
+            yield from self._make(request, move)
+        except Refused as refused:
+            if refused.why is Refusal.CLOSED and isinstance(move, Resume):
+                return (yield from self._open_again(request, move))
+            if refused.why is not Refusal.NEEDS_YES or isinstance(move, Renew):
+                raise
+            return (yield from self._ask(request, move))
+        return None
+
+    def _open_again(self, request: Request, move: Resume) -> Transaction[Answer | None]:
+        """What its owner closed is theirs to open again; whether more people may read it is asked before that."""
+        yield from sessions.own(move.session, request.met.person.id)
+        read = request.private or (yield from sessions.spoken_to(move.lane, move.session))
+        if not read and move.consent is not Consent.GIVEN:
+            return (yield from self._ask(request, move))
+        yield from moves.reopen(move.session, Actor(request.met.person.id), self._limits)
+        yield from self._make(request, move)
+        return None
+
+    def _make(self, request: Request, move: Going) -> Transaction[None]:
+        yield from moves.make(move, Actor(request.met.person.id), self._limits, self._ids(), request.at)
+
+    def _at_home(self, request: Request) -> Transaction[bool]:
+        """Whether the host has said yes already to whoever reads here."""
+        address = request.lane.address
+        home = yield from self._homes.of(address.platform, address.account)
+        return home is not None and home.address in (address, address.outside)
+
+    def _ask(self, request: Request, move: Resume | Fork) -> Transaction[Answer]:
+        """Ask the owner, and tell how many people would see how much."""
+        wanted = move.session if isinstance(move, Resume) else move.source
+        said = yield from transcripts.count_said(wanted)
+        people = yield from addresses.people(request.lane.address)
+        others = len(people.keys() - {request.met.person.id})
+        body = msgspec.json.encode(move).decode()
+        yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
+        where = request.arrival.place.name or "this chat"
+        known = f"{counted(others, 'other person has', 'other people have')} spoken here so far"
+        text = (
+            f"Everyone in {where} could read {yield from called(wanted)} then: {counted(said, 'message', 'messages')}; "
+            f"{known}. Type /yes within five minutes to allow it, /no to leave it."
+        )
+        return Answer(text, choices=("/yes", "/no"))
+
+    def _yes(self, request: Request) -> Transaction[Answer]:
+        question = yield from self._open(request)
+        if isinstance(question, Answer):
+            return question
+        yield from questions.answer(question, Reply.YES, request.at)
+        return (yield from self.kinds[question.kind](request, question.body))
+
+    def _no(self, request: Request) -> Transaction[Answer]:
+        question = yield from self._open(request)
+        if isinstance(question, Answer):
+            return question
+        yield from questions.answer(question, Reply.NO, request.at)
+        return Answer(LEFT)
+
+    def _open(self, request: Request) -> Transaction[Question | Answer]:
+        """What this person was asked in this lane, or why there is nothing to answer."""
+        question = yield from questions.last(request.lane, request.met.person.id)
+        if question is None or (question.answer is not None and not question.expired(request.at)):
+            return Answer(NOTHING_ASKED)
+        return question if question.open(request.at) else Answer(EXPIRED)
+
+    def _readers(self, request: Request, body: str) -> Transaction[Answer]:
+        move = replace(_going.decode(body), consent=Consent.GIVEN)
+        yield from self.move(request, move)
+        return Answer(f"Back in {yield from called(move.session)}.")

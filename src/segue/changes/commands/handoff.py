@@ -1,0 +1,147 @@
+"""The command that moves a conversation elsewhere: /handoff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.changes.commands.consent import Agreeing
+from segue.changes.commands.request import Answer, Request, Table, bound, counted, line_of, name
+from segue.changes.exchange import handoffs, questions
+from segue.changes.places import addresses
+from segue.changes.places.destinations import Choice, Destinations, reader
+from segue.changes.sessions import moves, sessions, transcripts
+from segue.core.contracts.database import Ids, Transaction
+from segue.core.destinations import parse
+from segue.core.handoffs import Handoff, Patience
+from segue.core.lanes import Lane, Place
+from segue.core.moves import Actor, Consent, Limits, Resume
+from segue.core.people import Standing
+from segue.core.topics import HANDOFF
+from segue.core.transcripts import Session
+from segue.core.values import Moment, PersonId, SessionId
+from segue.errors import Invalid, Refusal, Refused
+
+READERS = "handoff"
+"""The kind of question whether more people may read a session where it is handed off to."""
+CANCEL = "cancel"
+_LISTED = "handoff"
+"""The kind of list that /handoff shows."""
+
+_asked = msgspec.json.Decoder(tuple[SessionId, Place])
+
+
+class Handing:
+    """Asks for handoffs, and takes that back."""
+
+    def __init__(self, destinations: Destinations, agreeing: Agreeing, patience: Patience, ids: Ids) -> None:
+        self._destinations = destinations
+        self._patience = patience
+        self._ids = ids
+        agreeing.kinds[READERS] = self._agreed
+        self.table: Table = {"handoff": self._handoff}
+
+    def _handoff(self, request: Request) -> Transaction[Answer]:
+        if request.rest.casefold() == CANCEL:
+            return (yield from self._cancel(request))
+        session = yield from bound(request)
+        if not request.rest:
+            return (yield from self._offer(request))
+        typed = request.rest
+        if typed.isdecimal():
+            typed = yield from sessions.line(request.lane, request.met.person.id, _LISTED, line_of(typed))
+        origin = request.lane.address
+        found = yield from self._destinations.find(parse(typed), request.met.person.id, request.standing, origin)
+        if len(found) > 1:
+            return (yield from self._which(request, found))
+        if found[0].consent is not Consent.GIVEN:
+            return (yield from self._ask(request, session, found[0]))
+        return (yield from self._begin(request, session, found[0]))
+
+    def order(
+        self, session: SessionId, typed: str, person: PersonId, consent: Consent, window: Lane, at: Moment
+    ) -> Transaction[Handoff]:
+        """What a script of the host's asks for: a handoff of a session from where it was spoken to last.
+
+        One that is spoken to from nowhere leaves from the script's own window.
+        """
+        own = yield from sessions.own(session, person)
+        speaking = yield from sessions.lanes(own.id)
+        others = [lane for lane in speaking if lane != window]
+        origin = others[0] if others else window
+        found = yield from self._destinations.find(parse(typed), person, Standing.HOST, origin.address)
+        if len(found) > 1:
+            names = ", ".join(choice.name for choice in found)
+            raise Invalid("destination", f"more than one place goes by {typed!r}", f"Name one of {names}.")
+        choice = found[0]
+        if Consent.GIVEN not in (choice.consent, consent):
+            raise Invalid("destination", f"in {choice.name} {choice.readers}", "Say so with --yes if they may.")
+        if origin not in speaking:
+            yield from moves.make(Resume(window, own.id), Actor(person), Limits(), self._ids(), at)
+        return (yield from self._request(own, origin, choice, person, at))
+
+    def _request(
+        self, session: Session, origin: Lane, choice: Choice, person: PersonId, at: Moment
+    ) -> Transaction[Handoff]:
+        there = (yield from sessions.bound(choice.lane)) if choice.lane else None
+        if there is not None and there.id == session.id:
+            raise Refused(Refusal.SAME_LANE)
+        return (yield from handoffs.request(self._ids(), session.id, origin, choice.place, person, self._patience, at))
+
+    def _begin(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
+        yield from self._request(session, request.lane, choice, request.met.person.id, request.at)
+        text = f"Handing {name(session)} off to {choice.name}: {choice.readers}. /handoff cancel stops it."
+        return Answer(text, hint=HANDOFF + session.id)
+
+    def _cancel(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        running = yield from handoffs.running(session.id)
+        if running is None:
+            raise Refused(Refusal.NO_HANDOFF)
+        yield from handoffs.cancel(running.id, request.met.person.id, request.at)
+        text = f"The handoff to {running.place} was cancelled. The conversation is still here."
+        return Answer(text, hint=HANDOFF + session.id)
+
+    def _offer(self, request: Request) -> Transaction[Answer]:
+        """What is connected, with who can read there."""
+        origin = request.lane.address
+        found = yield from self._destinations.offered(request.met.person.id, request.standing, origin)
+        if not found:
+            return Answer(self._destinations.nothing)
+        lines = yield from self._listed(request, found)
+        return Answer("\n".join([*lines, "/handoff N goes there."]))
+
+    def _which(self, request: Request, found: Sequence[Choice]) -> Transaction[Answer]:
+        lines = yield from self._listed(request, found)
+        choices = tuple(f"/handoff {choice.name}" for choice in found)
+        return Answer("\n".join(["Which one do you mean?", *lines, "/handoff N goes there."]), choices=choices)
+
+    def _listed(self, request: Request, found: Sequence[Choice]) -> Transaction[list[str]]:
+        names = [choice.name for choice in found]
+        yield from sessions.keep_list(request.lane, request.met.person.id, _LISTED, names, request.at)
+        return [f"{n}. {choice.name}: {choice.readers}" for n, choice in enumerate(found, 1)]
+
+    def _ask(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
+        """Ask the owner, and tell how many people would see how much."""
+        said = yield from transcripts.count_said(session.id)
+        people = yield from addresses.people(choice.place.address)
+        others = len(people.keys() - {request.met.person.id})
+        body = msgspec.json.encode((session.id, choice.place)).decode()
+        yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
+        known = f"{counted(others, 'other person has', 'other people have')} spoken there so far"
+        text = (
+            f"In {choice.name} {choice.readers}: {counted(said, 'message', 'messages')} of {name(session)}; {known}. "
+            "Type /yes within five minutes to hand it off, /no to leave it."
+        )
+        return Answer(text, choices=("/yes", "/no"))
+
+    def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
+        session = yield from bound(request)
+        asked, place = _asked.decode(body)
+        if session.id != asked:
+            # The yes was to what would be read, not only to who would read it.
+            raise Refused(Refusal.MOVED_SINCE)
+        other = yield from reader(place, request.met.person.id)
+        choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place, reader=other)
+        return (yield from self._begin(request, session, choice))

@@ -1,0 +1,142 @@
+"""What a command gets and gives: the request as it came, the answer, and what most commands ask first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from segue.changes.exchange import quotes
+from segue.changes.people.persons import Met
+from segue.changes.places import lanes
+from segue.changes.sessions import sessions, titles, transcripts
+from segue.core.commands import Command
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Audience, Lane, Place, Rules, lane_of
+from segue.core.messages import Arrival, File, Parts
+from segue.core.people import Standing
+from segue.core.transcripts import Session
+from segue.core.turns import TurnKind
+from segue.core.values import Moment, SessionId, Value
+from segue.errors import Refusal, Refused
+
+_SHORT = 60
+_DIGITS = 9
+
+
+class Request(Value, frozen=True):
+    """A command as it came."""
+
+    command: Command
+    arrival: Arrival
+    met: Met
+    lane: Lane
+    standing: Standing
+    trace: str
+    at: Moment
+
+    @property
+    def rest(self) -> str:
+        """What was typed after the command."""
+        return self.command.rest
+
+    @property
+    def private(self) -> bool:
+        """Whether nobody else reads the answer."""
+        return self.arrival.place.audience is Audience.ONE
+
+
+class Answer(Value, frozen=True):
+    """What a command says, the session whose running turn must look up, and the turn that it asks for."""
+
+    text: str = ""
+    look: str = ""
+    ask: Parts = ()
+    kind: TurnKind = TurnKind.ARRIVAL
+    """What kind of turn is asked for."""
+    session: SessionId | None = None
+    """The session that it is asked of; None is the one that the lane speaks to, begun if need be."""
+    lane: Lane | None = None
+    """The lane that speaks to that session, if it isn't the one that the command was typed in."""
+    choices: tuple[str, ...] = ()
+    """Commands that answer it."""
+    files: tuple[File, ...] = ()
+    hint: str = ""
+    """What the other replicas, and this one, must hear of once it is done."""
+
+
+class Quoted(Value, frozen=True):
+    """The message that a command replies to."""
+
+    message: str
+    address: Address
+    """Where it stands."""
+    lane: Lane
+    """The lane whose conversation it is a part of."""
+
+
+Run = Callable[[Request], Transaction[Answer]]
+Table = Mapping[str, Run]
+"""Commands by their name."""
+
+
+def quoted(request: Request, rules: Rules) -> Transaction[Quoted | None]:
+    """What a command replies to; where a reply is a thread, the message that the thread hangs on.
+
+    As long as nothing was said in such a thread, that is a message of the conversation around it; after that, one of
+    the thread's own if that began there.
+    """
+    arrival, lane = request.arrival, request.lane
+    if arrival.quotes:
+        return Quoted(arrival.quotes, lane.address, lane)
+    root, outside = lane.address.thread, lane.address.outside
+    entry = (yield from quotes.entry(outside, root)) if root else None
+    if entry is None:
+        return None
+    here = yield from sessions.bound(lane)
+    if here is not None and not (yield from transcripts.reaches(here.id, entry)):
+        return None
+    if here is None:
+        lane = yield from lanes.now(lane_of(Place(outside, arrival.place.kind), request.met.person.id, rules))
+    return Quoted(root, outside, lane)
+
+
+def bound(request: Request) -> Transaction[Session]:
+    """The session that the lane speaks to."""
+    session = yield from sessions.bound(request.lane)
+    if session is None:
+        raise Refused(Refusal.NOTHING_BOUND)
+    return session
+
+
+def own(request: Request) -> Transaction[Session]:
+    """The same, if it belongs to whoever asks: being the host is no reason to name or carry away another's."""
+    session = yield from bound(request)
+    if session.owner != request.met.person.id:
+        raise Refused(Refusal.NOT_ALLOWED)
+    return session
+
+
+def called(session: SessionId) -> Transaction[str]:
+    """A session as a person calls it."""
+    title = yield from titles.of(session)
+    return f"“{title}”" if title else "an untitled session"
+
+
+def name(session: Session) -> str:
+    """The same, of one that was read."""
+    return f"“{session.title}”" if session.title else "an untitled session"
+
+
+def line_of(word: str) -> int:
+    """The line that a number names; one with more digits than any list has lines names none."""
+    return int(word) if len(word) <= _DIGITS else 0
+
+
+def short(text: str) -> str:
+    """The beginning of a text, on one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHORT else f"{flat[: _SHORT - 1]}…"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"1 {one}" if count == 1 else f"{count:,} {many}"

@@ -1,0 +1,117 @@
+"""Commands that move the lane's binding: /new, /resume, /sessions, /branch, /title."""
+
+from __future__ import annotations
+
+from segue.changes.commands.consent import Agreeing
+from segue.changes.commands.request import Answer, Request, Table, bound, called, line_of, name, own, short
+from segue.changes.places import lanes
+from segue.changes.sessions import moves, sessions, titles, transcripts
+from segue.core.contracts.database import Ids, Transaction
+from segue.core.messages import Text
+from segue.core.moves import Actor, Fork, Renew, Resume
+from segue.core.titles import clean, parse
+from segue.core.transcripts import Session
+from segue.core.values import SessionId
+
+_LISTED = 10
+_LISTED_HERE = 50
+
+
+class Moving:
+    """Moves the lane that a command was typed in."""
+
+    def __init__(self, agreeing: Agreeing, ids: Ids) -> None:
+        self._agreeing = agreeing
+        self._ids = ids
+        self.table: Table = {
+            "branch": self._branch,
+            "new": self._new,
+            "resume": self._resume,
+            "sessions": self._sessions,
+            "title": self._title,
+        }
+
+    def _new(self, request: Request) -> Transaction[Answer]:
+        yield from self._agreeing.move(request, Renew(request.lane, SessionId(self._ids())))
+        if request.rest:
+            return Answer(ask=(Text(request.rest),))
+        return Answer("A new session. The old one is kept: /resume lists it, /undo goes back.")
+
+    def _resume(self, request: Request) -> Transaction[Answer]:
+        person, lane, rest = request.met.person.id, request.lane, request.rest
+        if not rest:
+            listed = yield from sessions.owned(person, _LISTED, None, 0.0)
+            return (yield from self._list(request, listed, "resume", "You have no sessions yet."))
+        if rest.isdecimal():
+            session = yield from sessions.line(lane, person, "resume", line_of(rest))
+        elif found := (yield from titles.find(person, rest)):
+            session = found
+        else:
+            near = yield from titles.nearest(person, rest)
+            wanted = short(clean(rest))
+            return Answer(f"No session of yours is called “{wanted}”." + (f" Did you mean “{near}”?" if near else ""))
+        return (yield from self._back(request, session))
+
+    def _sessions(self, request: Request) -> Transaction[Answer]:
+        person, lane = request.met.person.id, request.lane
+        word, rest = (*request.rest.split(maxsplit=1), "", "")[:2]
+        if word.casefold() == "new":
+            yield from self._agreeing.move(request, Renew(lane, SessionId(self._ids())))
+            return Answer(ask=(Text(rest),)) if rest else Answer("A new session.")
+        if word.casefold() == "close" and rest.isdecimal():
+            session = yield from sessions.line(lane, person, "sessions", line_of(rest))
+            closed = yield from called(session)
+            yield from moves.close(session, Actor(person), self._ids(), request.at, asked_in=lane)
+            return Answer(f"Closed {closed}. /undo opens it again.")
+        if word.isdecimal() and not rest:
+            session = yield from sessions.line(lane, person, "sessions", line_of(word))
+            return (yield from self._back(request, session))
+        if word:
+            return Answer("Type /sessions, /sessions new [TEXT], /sessions N or /sessions close N.")
+        listed = yield from self._here(request)
+        return (yield from self._list(request, listed, "sessions", "Nothing was said here yet."))
+
+    def _back(self, request: Request, session: SessionId) -> Transaction[Answer]:
+        """Go to a session that is there, perhaps after its owner's yes."""
+        question = yield from self._agreeing.move(request, Resume(request.lane, session))
+        return question or Answer(f"Back in {yield from called(session)}.")
+
+    def _here(self, request: Request) -> Transaction[list[Session]]:
+        """What this person may switch to here: what began here, and what is their own."""
+        lane = yield from lanes.now(request.lane)
+        listed: list[Session] = []
+        for session in (yield from sessions.here(lane, _LISTED_HERE)):
+            if session.owner == request.met.person.id or (yield from sessions.began_in(session.id)) == lane:
+                listed += [session]
+        return listed
+
+    def _branch(self, request: Request) -> Transaction[Answer]:
+        source = yield from bound(request)
+        title = request.rest or parse(source.title)[0]
+        new = SessionId(self._ids())
+        question = yield from self._agreeing.move(request, Fork(request.lane, source.id, new, title=title))
+        return question or Answer(f"You go on in {yield from called(new)}; the original stays as it is.")
+
+    def _title(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        if not request.rest:
+            return Answer(session.title or "This session has no title. /title NAME gives it one.")
+        session = yield from own(request)
+        title = yield from titles.entitle(session.id, request.rest, request.met.person.id, request.at)
+        return Answer(f"This session is called {title}.")
+
+    def _list(self, request: Request, listed: list[Session], kind: str, nothing: str) -> Transaction[Answer]:
+        """Show a numbered list and keep it, so that its numbers stay true."""
+        ids = [session.id for session in listed]
+        yield from sessions.keep_list(request.lane, request.met.person.id, kind, ids, request.at)
+        if not listed:
+            return Answer(nothing)
+        current = yield from sessions.bound(request.lane)
+        lines = []
+        for number, session in enumerate(listed, 1):
+            here = " (here)" if current and current.id == session.id else ""
+            # Who reads a list in a group sees nothing there of what was said elsewhere.
+            shown = request.private or (yield from sessions.spoken_to(request.lane, session.id))
+            last = (yield from transcripts.entry(session.tip)) if shown else None
+            lines.append(f"{number}. {name(session)}{here}" + (f": {short(last.text)}" if last and last.text else ""))
+        return Answer("\n".join([*lines, f"/{kind} N opens one of them."]))

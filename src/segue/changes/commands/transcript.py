@@ -1,0 +1,115 @@
+"""Commands that change what was said: all take their place in the session's queue; /stop acts at once."""
+
+from __future__ import annotations
+
+from segue.changes.commands.request import Answer, Request, Table, bound, called, quoted
+from segue.changes.exchange import quotes, turns
+from segue.changes.exchange.beginnings import counted
+from segue.changes.sessions import moves, sessions, transcripts
+from segue.changes.sessions.moves import Last
+from segue.core.contracts.database import Ids, Transaction
+from segue.core.lanes import Rules
+from segue.core.messages import Text
+from segue.core.moves import Actor, Limits, Why
+from segue.core.people import Action, Standing, authorize
+from segue.core.transcripts import Entry, Role
+from segue.core.turns import TurnKind
+from segue.core.values import Moment
+from segue.errors import Refusal, Refused
+
+_WAITING = 100
+UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
+"""Moves that nobody typed: a first message makes one, resets go with the message that caused them."""
+
+
+class Telling:
+    """Moves the tip of the session that the lane speaks to."""
+
+    def __init__(self, limits: Limits, rules: Rules, ids: Ids) -> None:
+        self._limits = limits
+        self._rules = rules
+        self._ids = ids
+        self.table: Table = {
+            "compress": self._compress,
+            "retry": self._retry,
+            "rewind": self._rewind,
+            "stop": self._stop,
+            "undo": self._undo,
+        }
+
+    def _undo(self, request: Request) -> Transaction[Answer]:
+        """Take back the newest of this lane's last move and its session's last exchange; a number counts exchanges."""
+        if not counted(request.rest):
+            return Answer("Type /undo, or /undo N to take back the last N exchanges.")
+        move = None if request.rest else (yield from moves.last_move(request.lane))
+        # What came together with a move, such as the words of `/new TEXT`, came after it.
+        if move is None or (yield from _unasked(move)) or move.at <= (yield from _last_said(request)):
+            return (yield from _queued(request, TurnKind.UNDO, request.rest))
+        yield from moves.undo(move.id, Actor(request.met.person.id), self._limits, self._ids(), request.at)
+        now = yield from sessions.bound(request.lane)
+        where = f"You are in {yield from called(now.id)}." if now else "No session is open here now."
+        return Answer(f"Took back the last move: {move.kind}. {where}")
+
+    def _retry(self, request: Request) -> Transaction[Answer]:
+        return (yield from _queued(request, TurnKind.RETRY))
+
+    def _rewind(self, request: Request) -> Transaction[Answer]:
+        to = yield from quoted(request, self._rules)
+        if to is None:
+            return Answer(
+                "Reply with /rewind to the message that you want to go back to, or take back some by /undo N."
+            )
+        entry = yield from quotes.entry(to.address, to.message)
+        session = yield from sessions.bound(to.lane)
+        # Whoever has no session here learns nothing about what others said.
+        if entry is None or session is None:
+            raise Refused(Refusal.NO_SUCH_MESSAGE)
+        if to.lane != request.lane:
+            # Who may was asked about the thread, which speaks to nobody yet.
+            own = session.owner == request.met.person.id or request.standing is Standing.HOST
+            authorize(request.standing if own else Standing.PARTICIPANT, Action.REWIND)
+        words = Text(f"{entry.session}/{entry.n}")
+        return Answer(ask=(words,), kind=TurnKind.REWIND, session=session.id, lane=to.lane)
+
+    def _compress(self, request: Request) -> Transaction[Answer]:
+        return (yield from _queued(request, TurnKind.COMPRESS, request.rest))
+
+    def _stop(self, request: Request) -> Transaction[Answer]:
+        person, session = request.met.person.id, (yield from bound(request)).id
+        if not (yield from turns.stop(session, person)):
+            # What was asked here may still run in a session that this place has left.
+            left = yield from turns.left_running(request.lane, person)
+            if left is None or not (yield from turns.stop(left, person)):
+                return Answer("Nothing of yours is running.")
+            session = left
+        return Answer(look=session)
+
+
+def _unasked(move: Last) -> Transaction[bool]:
+    """Whether nobody typed a move; a thread that begins as a fork of its private chat forks by itself."""
+    if move.why is Why.FORK:
+        made = yield from moves.made_by(move.id)
+        return all(step.before is None for step in made)
+    return move.why in UNASKED
+
+
+def _last_said(request: Request) -> Transaction[Moment]:
+    """When somebody last said something in the lane's session, answered or not."""
+    session = yield from sessions.bound(request.lane)
+    if session is None:
+        return 0.0
+    # What the agent says unasked, such as the opening of a handoff, begins no exchange.
+    path = yield from transcripts.path(session.tip, lambda newest: any(map(_by_person, newest)))
+    said = [entry.at for entry in path if _by_person(entry)]
+    waiting = yield from turns.waiting(session.id, _WAITING)
+    return max(said[-1] if said else 0.0, waiting[-1].accepted if waiting else 0.0)
+
+
+def _by_person(entry: Entry) -> bool:
+    return entry.author.role is Role.PERSON
+
+
+def _queued(request: Request, kind: TurnKind, words: str = "") -> Transaction[Answer]:
+    """A turn that moves the tip when all before it is answered."""
+    session = yield from bound(request)
+    return Answer(ask=(Text(words),), kind=kind, session=session.id)

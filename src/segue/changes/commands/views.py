@@ -1,0 +1,145 @@
+"""Commands that only look: /status, /usage, /who, /search, /tree, /why, /export."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from segue.changes.commands.request import Answer, Request, Table, bound, called, counted, name, own, quoted, short
+from segue.changes.exchange import traces, turns
+from segue.changes.exchange.explanations import explain, moment
+from segue.changes.places import addresses
+from segue.changes.sessions import search, sessions, transcripts, trees, usage
+from segue.changes.sessions.usage import Spent
+from segue.core.contracts.database import Transaction
+from segue.core.exports.jsonl import Form, export_of
+from segue.core.exports.tree import Branch, draw
+from segue.core.lanes import Rules
+from segue.core.people import Standing
+from segue.core.transcripts import Session
+from segue.errors import Refusal, Refused
+
+_FOUND = 5
+_LOOKED_AT = 50
+_WAITING = 100
+_LINES = 50
+_NAMED = 10
+_FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "jsonl": Form.JSONL, "json": Form.JSONL}
+
+
+class Looking:
+    """Tells what is there."""
+
+    def __init__(self, problems: Callable[[], Sequence[str]], rules: Rules) -> None:
+        self._problems = problems
+        self._rules = rules
+        self.table: Table = {
+            "export": self._export,
+            "search": self._search,
+            "status": self._status,
+            "tree": self._tree,
+            "usage": self._usage,
+            "who": self._who,
+            "why": self._why,
+        }
+
+    def _search(self, request: Request) -> Transaction[Answer]:
+        person = request.met.person.id
+        if not request.rest:
+            return Answer("Type the words to look for: /search WORDS.")
+        found = yield from search.search(person, request.rest, _FOUND if request.private else _LOOKED_AT)
+        lines: list[str] = []
+        kept_back = 0
+        for entry in found:
+            # Who reads the answer in a group sees nothing there of what was said elsewhere.
+            if not request.private and not (yield from sessions.spoken_to(request.lane, entry.tip.session)):
+                kept_back += 1
+            elif len(lines) < _FOUND:
+                session = yield from called(entry.tip.session)
+                lines.append(f"{session}: {short(entry.text)}")
+        if kept_back:
+            lines.append(f"{counted(kept_back, 'more was', 'more were')} said elsewhere. Search in a private chat.")
+        return Answer("\n".join(lines) or "Nothing found. What was said in the last seconds may be missing yet.")
+
+    def _status(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        waiting = yield from turns.waiting(session.id, _WAITING)
+        lanes = yield from sessions.lanes(session.id)
+        said = yield from transcripts.count_said(session.id)
+        places = f"It is open in {len(lanes)} places." if len(lanes) > 1 else "It is open here."
+        queue = f"{counted(len(waiting), 'turn runs or waits', 'turns run or are waiting')}."
+        return Answer(
+            f"You are in {name(session)}, begun {moment(session.began)}: {counted(said, 'message', 'messages')}. "
+            f"{places} {queue if waiting else 'Nothing is waiting.'}{self._trouble(request)}"
+        )
+
+    def _trouble(self, request: Request) -> str:
+        """What keeps the gateway from its work, which is the host's affair alone."""
+        problems = self._problems() if request.standing is Standing.HOST else ()
+        return "".join(f"\n\n{problem}" for problem in problems)
+
+    def _usage(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        spent = yield from usage.spent(session.id)
+        if not spent:
+            return Answer("This session has cost nothing that the agent told of.")
+        lines = [_cost(each) for each in spent]
+        size = yield from usage.last_size(session.id)
+        if size is not None:
+            lines.append(f"The last request came to {size.tokens:,} tokens.")
+        return Answer("\n".join(lines))
+
+    def _who(self, request: Request) -> Transaction[Answer]:
+        me = request.met.person
+        people = yield from addresses.people(request.lane.address)
+        names = sorted(name or "somebody without a name" for id, name in people.items() if id != me.id)[:_NAMED]
+        others = f" Here have spoken, too: {', '.join(names)}." if names else ""
+        return Answer(f"You are {me.name or 'somebody without a name'}, {request.standing} here.{others}")
+
+    def _tree(self, request: Request) -> Transaction[Answer]:
+        session = yield from bound(request)
+        tree = yield from trees.tree((yield from trees.root(session)))
+
+        def named(branch: Branch) -> str:
+            title = f"“{branch.title or branch.label}”" if branch.title or branch.label else "an untitled session"
+            return f"{title} (here)" if branch.id == session.id else title
+
+        lines = list(draw(tree, named))
+        more = [f"… and {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
+        return Answer("\n".join([*lines[:_LINES], *more]))
+
+    def _why(self, request: Request) -> Transaction[Answer]:
+        trace = yield from traces.in_lane(request.lane, request.arrival.quotes)
+        if trace is None:
+            to = yield from quoted(request, self._rules)
+            if to is None:
+                return Answer("Nothing was said here yet.")
+            trace = yield from traces.in_lane(to.lane, to.message)
+        if trace is None:
+            raise Refused(Refusal.NO_SUCH_MESSAGE)
+        return Answer("\n".join(explain(trace)))
+
+    def _export(self, request: Request) -> Transaction[Answer]:
+        session = yield from own(request)
+        form = _FORMS.get(request.rest.casefold())
+        if form is None:
+            return Answer("Type /export, /export markdown or /export jsonl.")
+        return Answer(f"Here is {name(session)}.", files=(export_of(session.id, form, _file_name(session)),))
+
+
+def _cost(spent: Spent) -> str:
+    used = spent.usage
+    reasoning = f" ({used.reasoning:,} of it reasoning)" if used.reasoning else ""
+    cached = [f"{used.cache_read:,} read from the cache"] if used.cache_read else []
+    cached += [f"{used.cache_write:,} written to it"] if used.cache_write else []
+    cache = f" ({', '.join(cached)})" if cached else ""
+    cost = f", ${used.cost:,.4f}" if used.cost is not None else ""
+    return (
+        f"{used.model}: {counted(spent.turns, 'turn', 'turns')}, {used.input:,} tokens in{cache}, "
+        f"{used.output:,} out{reasoning}{cost}"
+    )
+
+
+def _file_name(session: Session) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^\w #.-]+", "_", session.title)[:60].strip(" .") or "session"

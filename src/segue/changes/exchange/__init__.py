@@ -1,0 +1,1 @@
+"""The exchange: turns, deliveries, handoffs, schedules and whoever holds them."""

@@ -1,0 +1,191 @@
+"""How a turn begins: what is asked, on which path, or what is done without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from segue.changes.sessions import moves, titles
+from segue.changes.sessions.transcripts import Enough, back_past, covers_summary
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Lane
+from segue.core.messages import Aside, Notice, Part, Summary, plain_text
+from segue.core.moves import Why
+from segue.core.transcripts import (
+    Author,
+    Draft,
+    Entry,
+    Role,
+    Source,
+    Tip,
+    TipMove,
+    before_answer,
+    before_exchange,
+    exchanges,
+)
+from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, Turn, TurnKind
+from segue.core.values import PersonId, SessionId, Value
+from segue.errors import Refusal, Refused
+
+
+class Beginning(Value, frozen=True):
+    """What a turn comes to, once all before it is answered."""
+
+    path: tuple[Entry, ...]
+    """What was said before it."""
+    asked: tuple[Draft, ...] = ()
+    onto: Onto | None = None
+    """Where the transcript goes on from, if that isn't where it stands."""
+    notice: str = ""
+    """What the gateway says, without asking the agent."""
+    focus: str | None = None
+    """What a summary of it all is to keep above all; None if none is asked for."""
+
+
+def begin(run: Run, path: Sequence[Entry]) -> Beginning:
+    """What the turns of a run come to on the path that they found."""
+    first = run.turns[0]
+    try:
+        match first.kind:
+            case TurnKind.UNDO:
+                return _undo(first, path)
+            case TurnKind.RETRY:
+                return _retry(first, path)
+            case TurnKind.REWIND:
+                return _rewind(first, path)
+            case TurnKind.COMPRESS:
+                return _compress(first, path)
+            case (
+                TurnKind.ARRIVAL
+                | TurnKind.EDIT
+                | TurnKind.OPENING
+                | TurnKind.ENDING
+                | TurnKind.SENT
+                | TurnKind.RESULT
+                | TurnKind.SCHEDULED
+            ):
+                return Beginning(tuple(path), tuple(draft_of(turn) for turn in run.turns))
+            case _:
+                assert_never(first.kind)
+    except Refused as refused:
+        return Beginning(tuple(path), notice=str(refused))
+
+
+def far_enough(turn: Turn) -> Enough | None:
+    """How far back a turn looks that moves the tip; None if it goes on from the tip."""
+    match turn.kind:
+        case TurnKind.UNDO:
+            # One exchange more than it takes back tells where the oldest of them begins.
+            return lambda newest: len(exchanges(newest)) > counted(plain_text(turn.parts))
+        case TurnKind.RETRY:
+            return _covers_retry
+        case TurnKind.REWIND:
+            return back_past(_entry(turn))
+        case _:
+            return None
+
+
+def _covers_retry(newest: Sequence[Entry]) -> bool:
+    starts = exchanges(newest)
+    return len(starts) > 1 and covers_summary(newest[: starts[-1]])
+
+
+def draft_of(turn: Turn) -> Draft:
+    """What was asked, with its author."""
+    if turn.kind in (TurnKind.ARRIVAL, TurnKind.EDIT):
+        return Draft(Author(Role.PERSON, turn.person, turn.name), turn.parts, Source(turn.identity, turn.route))
+    if turn.kind in (TurnKind.OPENING, TurnKind.ENDING):
+        return Draft(Author(Role.GATEWAY), tuple(Aside(plain_text((part,))) for part in turn.parts))
+    return Draft(Author(Role.GATEWAY), tuple(Notice(plain_text((part,))) for part in turn.parts))
+
+
+def _undo(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    count = counted(plain_text(turn.parts))
+    to = before_exchange(path, count)
+    said = f"Took back the last {count} exchanges." if count > 1 else "Took back the last exchange."
+    return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, turn.person), notice=said)
+
+
+def _retry(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    to, asked = before_answer(path)
+    again = tuple(Draft(entry.author, entry.parts, entry.source) for entry in asked)
+    return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, turn.person))
+
+
+def _rewind(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    to = _entry(turn)
+    kept = _upto(path, to)
+    if not kept:
+        raise Refused(Refusal.NO_SUCH_MESSAGE)
+    said = "Went back to that message. What came after it is kept: /tree shows it."
+    return Beginning(kept, onto=Onto(to, TipMove.REWIND, turn.person), notice=said)
+
+
+def _compress(turn: Turn, path: Sequence[Entry]) -> Beginning:
+    if path and any(isinstance(part, Summary) for part in path[-1].parts):
+        return Beginning(tuple(path), notice="Nothing was said since the last summary.")
+    if all(entry.author.role is Role.GATEWAY for entry in path):
+        return Beginning(tuple(path), notice="Nothing was said yet that could be summed up.")
+    return Beginning(tuple(path), focus=plain_text(turn.parts).strip())
+
+
+def counted(words: str) -> int:
+    """How many exchanges an undo with these words takes back; 0 if they count nothing."""
+    word = words.strip() or "1"
+    return int(word) if word.isdecimal() and len(word) < 6 else 0
+
+
+def _entry(turn: Turn) -> Tip:
+    """The entry that a rewind goes back to: its words name it, as SESSION/N."""
+    session, _, n = plain_text(turn.parts).rpartition("/")
+    return Tip(SessionId(session), int(n))
+
+
+def _upto(path: Sequence[Entry], tip: Tip | None) -> tuple[Entry, ...]:
+    """The path as far as an entry; empty if it isn't on it."""
+    return next((tuple(path[: n + 1]) for n, entry in enumerate(path) if entry.tip == tip), ())
+
+
+_RESETS = frozenset({Why.IDLE, Why.DAILY})
+
+
+def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | None]:
+    """What an undo leaves behind, if the exchange that it takes back is the one that a reset came with."""
+    turn = run.turns[0]
+    if turn.kind is not TurnKind.UNDO or plain_text(turn.parts).strip() or turn.lane is None:
+        return None
+    if len(exchanges(path)) != 1:
+        return None
+    lane = Lane.parse(turn.lane)
+    move = yield from moves.last_move(lane)
+    if move is None or move.why not in _RESETS or move.session != run.held.session:
+        return None
+    [step] = yield from moves.made_by(move.id)
+    if step.before is None:
+        return None
+    to, asked = before_answer(path)
+    parts: tuple[Part, ...] = tuple(part for entry in asked for part in entry.parts)
+    again = Ask(
+        step.before,
+        TurnKind.ARRIVAL,
+        f"undo/{run.held.session}/{run.name}",
+        parts,
+        asked[0].author.person,
+        asked[0].author.name,
+        lane.key,
+        turn.route,
+        turn.trace,
+        turn.message,
+        asked[0].source.identity,
+    )
+    title = yield from titles.of(step.before)
+    where = f"“{title}”" if title else "the session before"
+    said = f"Took back the reset. You are in {where} again, and your message is asked again there."
+    return Finish(
+        (turn.seq,),
+        (),
+        (Reply(Address.parse(turn.route), said, 0, (turn.message,)),),
+        onto=Onto(to, TipMove.UNDO, turn.person),
+        onward=(again,),
+        back=TakeBack(move.id, PersonId(turn.person), f"{move.id}/undo"),
+    )

@@ -1,0 +1,183 @@
+"""Deliveries: taken in order per address, sent by whoever holds them, kept as receipts."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from segue.changes.exchange.turns import delivery_key
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, account_key
+from segue.core.messages import Delivery, File, Receipt
+from segue.core.turns import Claim
+from segue.core.values import Moment, Value
+from segue.database.statements import q
+from segue.errors import Fenced, Invalid
+
+_words = msgspec.json.Decoder(tuple[str, ...])
+_files = msgspec.json.Decoder(tuple[File, ...])
+
+
+class Attempt(Enum):
+    """What is known of an attempt that didn't succeed."""
+
+    REFUSED = "the platform did not take the message"
+    UNSURE = "nobody knows whether the platform took it"
+
+
+class Outgoing(Value, frozen=True):
+    """A delivery that this replica holds."""
+
+    id: int
+    me: str
+    delivery: Delivery
+    since: Moment
+    """When it was to be sent first."""
+    handoff: str = ""
+    """The handoff whose opening it is."""
+
+
+class Dead(Value, frozen=True):
+    """A delivery that was given up, and why."""
+
+    id: int
+    address: Address
+    session: str | None
+    text: str
+    error: str
+    at: Moment
+
+
+def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[list[Outgoing]]:
+    """Take the oldest unsent delivery of each address of an account."""
+    rows = yield q.outgoing(me=me, account=account_key(platform, account), count=count)
+    taken = []
+    for id, attempt, key, address, session, entry, text, answers, message, doubtful, since, *more in rows:
+        choices, files, handoff = more
+        delivery = Delivery(
+            str(id),
+            Address.parse(address),
+            session or "",
+            entry,
+            text,
+            key,
+            message,
+            attempt,
+            doubtful,
+            _words.decode(answers),
+            _words.decode(choices),
+            _files.decode(files),
+        )
+        taken.append(Outgoing(id, me, delivery, since, handoff or ""))
+    return taken
+
+
+def notify(
+    address: Address,
+    text: str,
+    key: str,
+    answers: tuple[str, ...],
+    at: Moment,
+    choices: tuple[str, ...] = (),
+    files: tuple[File, ...] = (),
+) -> Transaction[None]:
+    """Say something that is in no transcript."""
+    yield q.hold_name(name=address.key)
+    yield q.add_delivery(
+        key=key,
+        account=account_key(address.platform, address.account),
+        address=address.key,
+        session=None,
+        turn=0,
+        entry=0,
+        text=text,
+        answers=msgspec.json.encode(answers).decode(),
+        choices=msgspec.json.encode(choices).decode(),
+        files=msgspec.json.encode(files).decode(),
+        at=at,
+    )
+
+
+def sent(held: Outgoing, message: str, at: Moment) -> Transaction[bool]:
+    """It was sent: keep the receipt; returns whether more waits for its address.
+
+    Whoever brings more waits for this, or was before it: nothing is overlooked by both.
+    """
+    address = held.delivery.address.key
+    yield q.hold_name(name=address)
+    if not (yield q.sent(id=held.id, me=held.me, attempt=held.delivery.attempt, message=message, at=at)):
+        raise Fenced(f"delivery {held.id}")
+    return bool((yield q.unsent_at(address=address, key=held.delivery.key)))
+
+
+def unsent(held: Outgoing, outcome: Attempt, delay: float, error: str) -> Transaction[None]:
+    """It couldn't be sent now: again after a delay."""
+    certain = 1 if outcome is Attempt.REFUSED else 0
+    rows = yield q.unsent(
+        id=held.id, me=held.me, attempt=held.delivery.attempt, delay=delay, error=error, certain=certain
+    )
+    if not rows:
+        raise Fenced(f"delivery {held.id}")
+
+
+def open_stream(
+    held: Claim, turn: int, address: Address, answers: tuple[str, ...], at: Moment
+) -> Transaction[Delivery | None]:
+    """A message that a running turn streams into; None while older messages wait to be sent there."""
+    if not (yield q.hold(session=held.session, me=held.me, epoch=held.epoch)):
+        raise Fenced(f"session {held.session}")
+    key = delivery_key(held.session, turn, 0)
+    yield q.hold_name(name=address.key)
+    if (yield q.unsent_at(address=address.key, key=key)):
+        return None
+    rows = yield q.open_stream(
+        key=key,
+        account=account_key(address.platform, address.account),
+        address=address.key,
+        session=held.session,
+        turn=turn,
+        answers=msgspec.json.encode(answers).decode(),
+        me=held.me,
+        epoch=held.epoch,
+        at=at,
+    )
+    if not rows:
+        return None
+    id, message = rows[0]
+    return Delivery(str(id), address, held.session, 0, "", key, message, answers=answers)
+
+
+def placed(delivery: Delivery, me: str, message: str) -> Transaction[None]:
+    """The platform's id of a message that isn't final yet: every later attempt edits it."""
+    if not (yield q.placed(key=delivery.key, me=me, message=message)):
+        raise Fenced(f"delivery {delivery.id}")
+
+
+def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
+    """It can't ever be sent: a dead letter, visible, that can be tried again."""
+    if not (yield q.give_up(id=held.id, me=held.me, attempt=held.delivery.attempt, error=error, at=at)):
+        raise Fenced(f"delivery {held.id}")
+
+
+def dead(count: int) -> Transaction[list[Dead]]:
+    """What couldn't be sent, the newest first."""
+    rows = yield q.dead_deliveries(count=count)
+    return [Dead(id, Address.parse(address), *row) for id, address, *row in rows]
+
+
+def retry(id: int) -> Transaction[None]:
+    """Send a dead letter after all, as soon as its address is free."""
+    if not (yield q.retry_delivery(id=id)):
+        raise Invalid("delivery", f"{id} is no dead letter", "List them first.")
+
+
+def receipt(address: Address, message: str) -> Transaction[Receipt | None]:
+    """The receipt of a message, if Segue sent it, under whichever id its chat had then."""
+    rows = yield q.receipt(message=message, address=address.key)
+    if not rows:
+        aliases = yield q.aliases_of(address=address.outside.key)
+        thread = address.key.removeprefix(address.outside.key)
+        for (alias,) in aliases:
+            rows = rows or (yield q.receipt(message=message, address=f"{alias}{thread}"))
+    return Receipt(Address.parse(rows[0][0]), *rows[0][1:]) if rows else None

@@ -1,0 +1,436 @@
+"""Handoffs: asked for, driven by whoever claimed them, and settled on both sides in one transaction.
+
+Law: from its request to its end a handoff puts its session off, so that only its opening turn runs there; what is said
+meanwhile waits behind it. It ends in one of two ways. Done: the sent record of the opening's last message, the release
+of the origin and the end are one transaction. Not done: the destination's former binding, the tip before the opening
+turn, and the reason in the origin are one transaction. Either holds its lanes by key, then its sessions by id, then
+itself.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from segue.changes.exchange import deliveries, turns
+from segue.changes.exchange.deliveries import Outgoing
+from segue.changes.exchange.turns import keys_between
+from segue.changes.people import actors
+from segue.changes.places import addresses, lanes
+from segue.changes.sessions import moves, titles, transcripts
+from segue.changes.sessions.rows import tip_of
+from segue.core.contracts.database import Row, Transaction
+from segue.core.destinations import OWN, shown
+from segue.core.handoffs import Driven, Handoff, Patience, State, Step, after, deadline
+from segue.core.lanes import Address, Kind, Lane, Place, Rules
+from segue.core.messages import Text
+from segue.core.moves import Actor, Consent, Limits, Why
+from segue.core.moves import Handoff as Move
+from segue.core.transcripts import Draft, Entry, TipMove
+from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
+from segue.core.values import Moment, PersonId, SessionId
+from segue.database.statements import q
+from segue.database.transactions import Moved
+from segue.errors import Fenced, Refusal, Refused
+
+_WHY = {
+    Outcome.ANSWERED: "the agent said nothing",
+    Outcome.FAILED: "the agent failed",
+    Outcome.STOPPED: "it was stopped",
+}
+"""Why a handoff came to nothing whose opening turn ended so."""
+LATE = "nothing happened for too long"
+_CHANGED = "the place there, or whose conversation it is, changed meanwhile"
+_AT_ONCE = 64
+
+
+def request(
+    id: str, session: SessionId, origin: Lane, place: Place, by: PersonId, patience: Patience, at: Moment
+) -> Transaction[Handoff]:
+    """Ask for a handoff of the session that a lane speaks to; raises `Refused` and changes nothing if it can't be."""
+    by = yield from actors.hold(by)
+    origin = yield from lanes.now(origin)
+    yield from lanes.hold(origin)
+    rows = yield q.bound(lane=origin.key)
+    if not rows or rows[0][0] != session:
+        raise Refused(Refusal.NOTHING_BOUND)
+    [found] = yield q.lock_session(session=session)
+    _, owner, _, _, _, closed, busy, *_ = found
+    if owner != by:
+        raise Refused(Refusal.NOT_ALLOWED)
+    if closed is not None:
+        raise Refused(Refusal.CLOSED)
+    if (yield q.handoff_running(session=session)):
+        raise Refused(Refusal.HANDOFF_RUNNING)
+    if busy:
+        raise Refused(Refusal.BUSY)
+    yield q.add_handoff(
+        handoff=id,
+        session=session,
+        origin=origin.key,
+        destination=place.address.key,
+        kind=place.kind,
+        by=by,
+        at=at,
+        deadline=deadline(at, at, patience),
+    )
+    yield q.put_off(session=session, seconds=_longest(patience))
+    return (yield from read(id))
+
+
+def read(id: str) -> Transaction[Handoff]:
+    """A handoff by its id."""
+    rows = yield q.handoff(handoff=id)
+    if not rows:
+        raise Refused(Refusal.NO_HANDOFF)
+    return _handoff(rows[0])
+
+
+def last_from(lane: Lane) -> Transaction[Handoff | None]:
+    """The newest handoff from a lane."""
+    rows = yield q.last_handoff_from(lane=lane.key)
+    return _handoff(rows[0]) if rows else None
+
+
+def running(session: SessionId) -> Transaction[Handoff | None]:
+    """The handoff of a session that hasn't come to its end."""
+    rows = yield q.handoff_running(session=session)
+    return (yield from read(rows[0][0])) if rows else None
+
+
+def unclaimed(me: str) -> Transaction[list[tuple[str, Address]]]:
+    """Handoffs that nobody else drives who is alive, and where they go."""
+    rows = yield q.handoffs_unclaimed(me=me, count=_AT_ONCE)
+    return [(id, Address.parse(destination)) for id, destination in rows]
+
+
+def claim(id: str, me: str, patience: Patience, at: Moment) -> Transaction[Driven | None]:
+    """Drive a handoff, or take it over from one that died; None if somebody else drives it or it is over.
+
+    Whoever doesn't know whether they claimed it claims it again.
+    """
+    rows = yield q.handoff(handoff=id)
+    if not rows or rows[0][16] is not None:
+        return None
+    found = _handoff(rows[0])
+    claimed = yield q.claim_handoff(
+        handoff=id,
+        me=me,
+        state=after(found.state, Step.CLAIM),
+        at=at,
+        deadline=deadline(found.requested, at, patience),
+    )
+    if not claimed:
+        return None
+    title = yield from titles.of(found.session)
+    return Driven(found, me, claimed[0][0], str(title) if title else "")
+
+
+def open_in(
+    driven: Driven,
+    place: Place,
+    rules: Rules,
+    limits: Limits,
+    patience: Patience,
+    opening: str,
+    at: Moment,
+) -> Transaction[Lane]:
+    """Bind the session in the new place and have its agent speak first there; raises `Fenced` or `Refused`."""
+    found = yield from read(driven.handoff.id)
+    if found.lane is not None and found.epoch == driven.epoch:
+        # A commit of which nobody knew whether it happened did happen.
+        return found.lane
+    known = yield q.address(address=place.address.key)
+    if known:
+        place = Place(place.address, Kind(known[0][0]), known[0][1], known[0][2], place.opened)
+    lane = yield from addresses.lane(place, (), found.by, rules, f"{found.id}/merge", at)
+    wanted = Move(found.origin, lane, Consent.GIVEN)
+    # The handoff is one move, whichever of its steps writes it down.
+    made = yield from moves.make(wanted, Actor(found.by), limits, found.id, at, within=found.id)
+    if made.session != found.session:
+        # The origin turned out to be another lane, which speaks to something else.
+        raise Refused(Refusal.MOVED_SINCE)
+    person = yield from actors.now(found.by)
+    asked = Ask(
+        found.session,
+        TurnKind.OPENING,
+        f"handoff/{found.id}",
+        (Text(opening),),
+        person,
+        lane=lane.key,
+        route=lane.address.key,
+        trace=found.id,
+    )
+    turn = (yield from turns.ask(asked, at)).turn
+    bound = yield q.handoff_bound(
+        handoff=found.id,
+        me=driven.me,
+        epoch=driven.epoch,
+        lane=lane.key,
+        move=found.id,
+        turn=turn,
+        at=at,
+        deadline=deadline(found.requested, at, patience),
+    )
+    if not bound:
+        raise Fenced(f"handoff {found.id}")
+    yield q.go_on(session=found.session, turn=0)
+    return lane
+
+
+def wrote(session: SessionId, turn: int, patience: Patience, at: Moment) -> Transaction[None]:
+    """The opening turn says something: its time starts anew."""
+    rows = yield q.opening_of(session=session, turn=turn)
+    if rows:
+        found = yield from read(rows[0][0])
+        yield q.handoff_wrote(handoff=found.id, at=at, deadline=deadline(found.requested, at, patience))
+
+
+def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transaction[Finished]:
+    """Finish an opening turn; what waits behind it waits on until its last message was sent, or can't be."""
+    [turn] = done.turns
+    rows = yield q.opening_of(session=held.session, turn=turn)
+    if not rows:
+        raise Fenced(f"turn {turn} of session {held.session}")
+    if done.outcome is not Outcome.ANSWERED or not done.replies:
+        found = yield from _held(rows[0][0])
+        yield from turns.check(held)
+        why = _WHY[done.outcome]
+        state = State.CANCELLED if done.outcome is Outcome.STOPPED else State.FAILED
+        yield from _undo(found, state, why, at)
+        yield from _say_why(found, state, why, at)
+        return Finished(None, None, None)
+    finished = yield from turns.finish(held, done, at)
+    first, last = keys_between(held.session, turn)
+    yield q.carry_handoff(handoff=rows[0][0], first=first, last=last)
+    found = yield from read(rows[0][0])
+    yield q.handoff_answered(
+        handoff=found.id,
+        tip_session=finished.before.session if finished.before else None,
+        tip=finished.before.n if finished.before else None,
+        at=at,
+        deadline=deadline(found.requested, at, patience),
+    )
+    yield q.put_off(session=held.session, seconds=_longest(patience))
+    return replace(finished, next=None)
+
+
+def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
+    """The opening's last message was sent: the handoff is done, unless it had ended before."""
+    found = yield from _held(held.handoff)
+    yield from deliveries.sent(held, message, at)
+    if found.settled is not None:
+        yield from _say_where(found, held.delivery.address, at)
+    if found.settled is not None or (yield q.handoff_unsent(handoff=found.id)):
+        return
+    if not (yield from _still_theirs(found)):
+        yield from _undo(found, after(found.state, Step.FAIL), _CHANGED, at)
+        yield from _say_why(found, State.FAILED, _CHANGED, at)
+        return
+    origin = yield from lanes.now(found.origin)
+    if found.move is not None and (yield from _speaks(origin, found.session)):
+        # Under the handoff's own move, so that whoever takes that back takes back both sides.
+        yield from moves.bind(origin, None, Why.HANDOFF, found.by, found.move, at)
+    yield q.settle_handoff(handoff=found.id, state=after(found.state, Step.COMPLETE), error=None, at=at)
+    yield q.go_on(session=found.session, turn=0)
+    if found.origin.address.platform not in OWN:
+        # A terminal and a page are shown each step of it.
+        text = f"This conversation goes on in {found.place}. /resume brings it back here."
+        yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/done", (), at)
+
+
+def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
+    """The opening's last message can't ever be sent: the handoff failed."""
+    found = yield from _held(held.handoff)
+    yield from deliveries.give_up(held, error, at)
+    if found.settled is None:
+        yield from _undo(found, after(found.state, Step.FAIL), error, at)
+        yield from _say_why(found, State.FAILED, error, at)
+
+
+def withdraw(held: Outgoing, at: Moment) -> Transaction[None]:
+    """Keep back a message that nobody has sent, because its handoff came to an end."""
+    if not (yield q.withdraw_delivery(id=held.id, me=held.me, attempt=held.delivery.attempt, at=at)):
+        raise Fenced(f"delivery {held.id}")
+
+
+def fail(driven: Driven, why: str, at: Moment) -> Transaction[None]:
+    """Whoever drives it can't go on."""
+    found = yield from _held(driven.handoff.id)
+    if found.settled is not None or found.epoch != driven.epoch:
+        raise Fenced(f"handoff {found.id}")
+    yield from _undo(found, after(found.state, Step.FAIL), why, at)
+    yield from _say_why(found, State.FAILED, why, at)
+
+
+def cancel(handoff: str, by: PersonId, at: Moment) -> Transaction[Handoff]:
+    """The person who asked thought better of it."""
+    found = yield from _held(handoff)
+    if (yield from actors.now(found.by)) != (yield from actors.now(by)):
+        raise Refused(Refusal.NOT_ALLOWED)
+    if found.settled is not None:
+        raise Refused(Refusal.NO_HANDOFF)
+    yield from _undo(found, after(found.state, Step.CANCEL), "it was cancelled", at)
+    return found
+
+
+def overdue(at: Moment) -> Transaction[list[str]]:
+    """Handoffs that made no progress in time."""
+    rows = yield q.handoffs_overdue(at=at, count=_AT_ONCE)
+    return [id for (id,) in rows]
+
+
+def expire(handoff: str, at: Moment) -> Transaction[Handoff | None]:
+    """End a handoff that made no progress in time; None if it did after all."""
+    found = yield from _held(handoff)
+    if found.settled is not None or found.deadline is None or found.deadline >= at:
+        return None
+    yield from _undo(found, after(found.state, Step.FAIL), LATE, at)
+    yield from _say_why(found, State.FAILED, LATE, at)
+    return found
+
+
+def left_open(handoff: str, thread: Address, at: Moment) -> Transaction[None]:
+    """A thread was opened for a handoff that had ended by then: say there where the conversation is."""
+    found = yield from read(handoff)
+    if found.settled is not None and found.lane is None:
+        yield from _say_where(found, thread, at)
+
+
+def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
+    """Put both sides back as they were; all that is touched is held."""
+    slipped = False
+    if found.lane is not None and found.turn is not None:
+        slipped = yield from _withdraw(found, found.turn, at)
+        yield from _give_back(found.lane, found, at)
+    yield q.settle_handoff(handoff=found.id, state=state, error=why, at=at)
+    yield q.go_on(session=found.session, turn=found.turn or 0)
+    if found.lane is not None and (slipped or (found.lane.address.thread and not found.destination.thread)):
+        # A thread that was opened for it stays: whoever finds it there is told.
+        yield from _say_where(found, found.lane.address, at)
+
+
+def _say_why(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
+    """Tell the origin that the conversation is still there."""
+    how = "was stopped" if state is State.CANCELLED else f"failed: {why}"
+    stays = yield from _speaks((yield from lanes.now(found.origin)), found.session)
+    text = f"The handoff to {found.place} {how}." + (" The conversation is still here." if stays else "")
+    yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/undone", (), at)
+
+
+def _withdraw(found: Handoff, turn: int, at: Moment) -> Transaction[bool]:
+    """End the opening turn, or take it back, and keep what it wanted to send; returns whether some of that is out."""
+    withdrawn = Outcome.WITHDRAWN
+    if not (yield q.end_turn(session=found.session, seq=turn, outcome=withdrawn, within=None, error=None, at=at)):
+        yield from _tip_back(found, at)
+    first, last = keys_between(found.session, turn)
+    out = yield q.sent_between(first=first, last=last)
+    yield q.withdraw_deliveries(first=first, last=last, at=at)
+    return bool(out)
+
+
+def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
+    """The destination speaks again to what it spoke to before, if it speaks to this session still."""
+    lane = yield from lanes.now(lane)
+    if found.move is None or not (yield from _speaks(lane, found.session)):
+        return
+    made = yield from moves.made_by(found.move)
+    former = next((step.before for step in made if step.lane == lane), None)
+    if former is not None:
+        [row] = yield q.lock_session(session=former)
+        former = former if row[5] is None else None
+    back = f"{found.id}/back"
+    yield q.add_move(move=back, kind="undo", lane=lane.key, session=former, by=found.by, at=at)
+    yield q.undo_move(move=found.move, at=at)
+    yield from moves.bind(lane, former, Why.UNDO, found.by, back, at)
+
+
+def _still_theirs(found: Handoff) -> Transaction[bool]:
+    """Whether the new place still speaks to the session, which still belongs to whoever handed it off.
+
+    Chats or people that turn out to be one, or not, move bindings and sessions whatever is under way.
+    """
+    [session] = yield q.session(session=found.session)
+    there = found.lane is not None and (yield from _speaks((yield from lanes.now(found.lane)), found.session))
+    return there and session[1] == (yield from actors.now(found.by))
+
+
+def _speaks(lane: Lane, session: SessionId) -> Transaction[bool]:
+    rows = yield q.bound(lane=lane.key)
+    return bool(rows) and rows[0][0] == session
+
+
+def _tip_back(found: Handoff, at: Moment) -> Transaction[None]:
+    """The tip goes to before the opening turn; what else came in since is said again after it."""
+    [row] = yield q.session(session=found.session)
+
+    def opened(entry: Entry) -> bool:
+        return (entry.tip.session, entry.turn) == (found.session, found.turn)
+
+    path = yield from transcripts.path(
+        tip_of(row[4], row[5]), lambda newest: any(map(opened, newest)) and not opened(newest[0])
+    )
+    opening = [n for n, entry in enumerate(path) if opened(entry)]
+    if not opening:
+        return
+    since = path[opening[-1] + 1 :]
+    yield from transcripts.back_to(found.session, path[opening[0]].parent, TipMove.HANDOFF, found.by, at)
+    again = [Draft(entry.author, entry.parts, entry.source) for entry in since]
+    if again:
+        yield from transcripts.append(found.session, again, at)
+
+
+def _say_where(found: Handoff, address: Address, at: Moment) -> Transaction[None]:
+    """Something is to be seen of a handoff that came to nothing: say where the conversation is."""
+    where = shown(found.origin.address.platform, found.origin.address.account)
+    text = f"This conversation didn't move here: it goes on in {where}."
+    yield from deliveries.notify(address, text, f"handoff/{found.id}/stayed", (), at)
+
+
+def _held(id: str) -> Transaction[Handoff]:
+    """Hold a handoff with all that its end touches."""
+    found = yield from read(id)
+    yield from actors.hold(found.by)
+    touched = {(yield from lanes.now(found.origin))}
+    if found.lane is not None:
+        touched.add((yield from lanes.now(found.lane)))
+    for lane in sorted(touched, key=lambda lane: lane.key):
+        yield from lanes.hold(lane)
+    sessions: set[str] = {found.session}
+    if found.move is not None:
+        sessions |= {step.before for step in (yield from moves.made_by(found.move)) if step.before is not None}
+    for session in sorted(sessions):
+        yield q.lock_session(session=session)
+    [row] = yield q.lock_handoff(handoff=id)
+    now = _handoff(row)
+    if now.lane != found.lane:
+        raise Moved
+    return now
+
+
+def _handoff(row: Row) -> Handoff:
+    id, session, origin, destination, kind, lane, move, state, by, requested, due, epoch, turn, wrote, *rest = row
+    tip_session, tip, settled, error = rest
+    return Handoff(
+        id,
+        session,
+        Lane.parse(origin),
+        Address.parse(destination),
+        Kind(kind),
+        Lane.parse(lane) if lane is not None else None,
+        move,
+        State(state),
+        by,
+        requested,
+        due,
+        epoch,
+        turn,
+        wrote,
+        tip_of(tip_session, tip),
+        settled,
+        error,
+    )
+
+
+def _longest(patience: Patience) -> float:
+    """Seconds after which a session goes on even if nobody was left to settle its handoff."""
+    return patience.total + patience.progress

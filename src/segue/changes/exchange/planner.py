@@ -1,0 +1,130 @@
+"""The planner: what may be scheduled by whom, and where its answers may go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from segue.changes.exchange import routes, schedules, turns
+from segue.changes.exchange.children import Asker
+from segue.changes.exchange.schedules import LOCAL, Order, Schedule
+from segue.changes.people import persons
+from segue.changes.places import addresses
+from segue.changes.places.homes import Homes
+from segue.changes.sessions import sessions
+from segue.core import schedules as times
+from segue.core.contracts.database import Transaction
+from segue.core.destinations import matching, parse, shown
+from segue.core.lanes import Address, Identity, Place
+from segue.core.people import Standing
+from segue.core.schedules import LONGEST_TASK, Plan
+from segue.core.settings import GatewaySettings
+from segue.core.values import Moment, PersonId, SessionId
+from segue.errors import Invalid, Refusal, Refused
+
+ORIGIN = "origin"
+
+
+class Planner:
+    """Decides what may be scheduled, and where its answers may go."""
+
+    def __init__(self, accounts: Collection[tuple[str, str]], settings: GatewaySettings) -> None:
+        self._accounts = accounts
+        self._settings = settings
+        self._homes = Homes(settings.accounts)
+
+    def order(
+        self,
+        person: PersonId,
+        session: SessionId,
+        asked_in: tuple[str | None, str],
+        plan: Plan,
+        task: str,
+        deliver: str,
+    ) -> Transaction[Order]:
+        """What somebody wants done, checked; `asked_in` are the keys of the lane and the address where they said so."""
+        if not task.strip() or len(task) > LONGEST_TASK:
+            raise Invalid("task", f"it has {len(task):,} characters", f"Give it 1 to {LONGEST_TASK:,}.")
+        standing = yield from self._standing(person, session)
+        lane, origin = asked_in
+        name, route = yield from self._to(deliver.strip() or ORIGIN, origin, person, standing)
+        return Order(session, lane, person, task.strip(), plan, name, route)
+
+    def make(
+        self, asker: Asker, key: str, plan: Plan, task: str, deliver: str, id: str, at: Moment
+    ) -> Transaction[Schedule]:
+        """Scheduled work that an agent asks for in its turn."""
+        yield from turns.check(asker.held)
+        asked_in = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
+        order = yield from self.order(asker.person, asker.session, asked_in, plan, task, deliver)
+        return (yield from schedules.make(order, id, key, at))
+
+    def cancel(self, asker: Asker, id: str, at: Moment) -> Transaction[Schedule]:
+        """Scheduled work that an agent cancels in its turn."""
+        yield from turns.check(asker.held)
+        return (yield from schedules.cancel(id, asker.person, at))
+
+    def route(self, schedule: Schedule) -> Transaction[str]:
+        """Where the answer goes, as things stand when the work is due: a home may have moved."""
+        if schedule.deliver in (ORIGIN, LOCAL) or ":" in schedule.deliver:
+            return schedule.route
+        address = Address.parse(schedule.route)
+        home = yield from self._homes.of(address.platform, address.account)
+        return home.address.key if home else schedule.route
+
+    def plan(self, when: str, at: Moment) -> Plan:
+        """A time as somebody wrote it."""
+        return times.plan(when, self._settings.zone, at)
+
+    def divide(self, text: str, at: Moment) -> tuple[Plan, str]:
+        """A time and the task that follows it."""
+        return times.divide(text, self._settings.zone, at)
+
+    def _standing(self, person: PersonId, session: SessionId) -> Transaction[Standing]:
+        known: list[Identity] = yield from persons.identities(person)
+        if not set(self._settings.hosts).isdisjoint(known):
+            return Standing.HOST
+        try:
+            yield from sessions.own(session, person)
+        except Refused as refused:
+            raise Refused(Refusal.NOT_ALLOWED) from refused
+        return Standing.OWNER
+
+    def _to(self, deliver: str, origin: str, person: PersonId, standing: Standing) -> Transaction[tuple[str, str]]:
+        """Where an answer is to go, by its name and the key of its address."""
+        if deliver.casefold() == ORIGIN:
+            if not origin:
+                fix = "Deliver to local, a platform's home or PLATFORM:CHAT."
+                raise Invalid("deliver", "this session has no place of its own", fix)
+            return ORIGIN, origin
+        if deliver.casefold() == LOCAL:
+            if standing is not Standing.HOST:
+                raise Invalid("deliver", "local files are the host's", "Deliver to origin, or a chat of your own.")
+            if not self._settings.data:
+                raise Invalid("deliver", "this gateway has no data folder", "Deliver to origin, or to a chat.")
+            return LOCAL, ""
+        return (yield from self._elsewhere(deliver, person, standing))
+
+    def _elsewhere(self, deliver: str, person: PersonId, standing: Standing) -> Transaction[tuple[str, str]]:
+        wanted = parse(deliver)
+        accounts = matching(wanted, self._accounts)
+        if len(accounts) != 1:
+            names = ", ".join(shown(*account) for account in accounts or sorted(self._accounts)) or "none"
+            what = "names several accounts" if accounts else "isn't connected"
+            raise Invalid("deliver", f"{wanted.name!r} {what}", f"Choose origin, local or one of: {names}.")
+        [(platform, account)] = accounts
+        name = f"{platform}.{account}"
+        home, host = (yield from self._homes.of(platform, account)), standing is Standing.HOST
+        if not wanted.chat:
+            if home is None or not (host or (yield from schedules.spoken_at(person, home.address))):
+                raise Invalid("deliver", f"{name} has no home for you", f"Deliver to origin, or to {name}:CHAT.")
+            return name, home.address.key
+        known: list[Place] = yield from addresses.chats(platform, account, wanted.chat)
+        own: list[Address] = []
+        for place in known:
+            own += [place.address] if host or (yield from schedules.spoken_at(person, place.address)) else []
+        if home is not None and host and home.address.chat == wanted.chat:
+            own.append(home.address)
+        if not own:
+            fix = "Choose a chat in which you have talked to me."
+            raise Invalid("deliver", f"no chat of yours on {name} goes by {wanted.chat!r}", fix)
+        return f"{name}:{wanted.chat}", own[0].key

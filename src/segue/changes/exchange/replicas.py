@@ -1,0 +1,70 @@
+"""Replicas: alive while they beat; what a dead one held is free for the others."""
+
+from __future__ import annotations
+
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import account_key
+from segue.core.values import Value
+from segue.database.statements import q
+from segue.errors import Fenced
+
+
+def join(me: str, seconds: float) -> Transaction[None]:
+    """Come alive."""
+    yield q.join_replicas(me=me, seconds=seconds)
+
+
+def beat(me: str, seconds: float) -> Transaction[int]:
+    """Live on, and free what the dead held; returns how many were dead.
+
+    A replica that expired is fenced even if nobody has buried it yet: it must come back under a new id.
+    """
+    if not (yield q.beat(me=me, seconds=seconds)):
+        raise Fenced(f"replica {me}")
+    dead = yield q.bury()
+    yield from _free()
+    return len(dead)
+
+
+def leave(me: str) -> Transaction[None]:
+    """Go, and free all that is still held."""
+    yield q.hand_over(me=me)
+    yield q.leave_replicas(me=me)
+    yield from _free()
+
+
+class Leased(Value, frozen=True):
+    """The one connection to an account, as its holder has it."""
+
+    platform: str
+    account: str
+    me: str
+    epoch: int
+    cursor: str
+    """How far its messages had been taken in when it was leased."""
+
+
+def take_connection(platform: str, account: str, me: str) -> Transaction[Leased | None]:
+    """Hold the one connection to an account; None if somebody else does."""
+    rows = yield q.take_connection(account=account_key(platform, account), me=me)
+    return Leased(platform, account, me, rows[0][0], rows[0][1]) if rows else None
+
+
+def leave_connection(platform: str, account: str, me: str) -> Transaction[None]:
+    """Let the connection to an account go."""
+    yield q.leave_connection(account=account_key(platform, account), me=me)
+
+
+def set_cursor(held: Leased, cursor: str) -> Transaction[None]:
+    """Keep how far an account's messages were taken in."""
+    account = account_key(held.platform, held.account)
+    if not (yield q.set_cursor(account=account, me=held.me, epoch=held.epoch, cursor=cursor)):
+        raise Fenced(f"the connection to {held.platform}.{held.account}")
+
+
+def _free() -> Transaction[None]:
+    """Free what nobody alive holds: a replica that woke up late may have taken something after it was buried."""
+    yield q.free_sessions()
+    yield q.free_deliveries()
+    yield q.free_connections()
+    yield q.free_windows()

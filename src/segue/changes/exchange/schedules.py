@@ -1,0 +1,223 @@
+"""Scheduled work: made once by its key, run once for each time that it is due, whichever replica notices.
+
+Law: a run is a row whose key is the work and the time, written in the transaction that queues its turn and sets when
+the work is due next. So a time that is due makes one turn or none, and a turn that is queued outlives its replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.changes.exchange import deliveries, turns
+from segue.changes.people import actors
+from segue.changes.places import lanes
+from segue.changes.sessions.rows import session_of
+from segue.core.contracts.database import Row, Transaction
+from segue.core.lanes import Address, Lane
+from segue.core.messages import Text, decode_parts, plain_text
+from segue.core.schedules import Plan
+from segue.core.turns import Ask, TurnKind
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.statements import q
+from segue.errors import Invalid, Refusal, Refused
+
+MOST = 100
+"""Pieces of work that one person may have to come."""
+LOCAL = "local"
+_LIST = "schedules"
+
+
+class Order(Value, frozen=True):
+    """What somebody wants done, and where its answer goes."""
+
+    session: SessionId
+    lane: str | None
+    owner: PersonId
+    task: str
+    plan: Plan
+    deliver: str
+    """As people name it: origin, local, an account for its home, or an account with a chat."""
+    route: str
+    """The key of that address; empty for a file."""
+
+
+class Schedule(Value, frozen=True):
+    """Scheduled work."""
+
+    id: str
+    session: SessionId
+    lane: str | None
+    owner: PersonId
+    task: str
+    line: str
+    zone: str
+    deliver: str
+    route: str
+    since: Moment
+    due: Moment | None
+    ended: Moment | None
+
+
+class Time(Value, frozen=True):
+    """A time at which work is due: how often it was missed before, and when it is due next."""
+
+    found: Moment
+    """When it was to be done by the record: the first of those that were missed."""
+    due: Moment
+    missed: int
+    next: Moment | None
+
+
+class Unkept(Value, frozen=True):
+    """A run that was answered and whose file isn't written."""
+
+    schedule: str
+    due: Moment
+    task: str
+    zone: str
+    text: str
+
+
+def make(order: Order, id: str, call: str, at: Moment) -> Transaction[Schedule]:
+    """Schedule work; asked again under the same key, it is the same work."""
+    made = yield from known(call)
+    if made is not None:
+        return made
+    owner = yield from actors.hold(order.owner)
+    have = yield from owned(owner)
+    if len(have) >= MOST:
+        raise Invalid("schedule", f"you have {MOST} pieces of scheduled work to come", "Cancel one first.")
+    yield q.add_schedule(
+        id=id,
+        call=call,
+        session=order.session,
+        lane=order.lane,
+        owner=owner,
+        task=order.task,
+        line=order.plan.line,
+        zone=order.plan.zone,
+        deliver=order.deliver,
+        route=order.route,
+        due=order.plan.due,
+        at=at,
+    )
+    [row] = yield q.schedule_of_call(call=call)
+    return _schedule(row)
+
+
+def known(call: str) -> Transaction[Schedule | None]:
+    """The work that a call made when it was first run."""
+    rows = yield q.schedule_of_call(call=call)
+    return _schedule(rows[0]) if rows else None
+
+
+def owned(person: PersonId) -> Transaction[list[Schedule]]:
+    """A person's scheduled work that is still to come, the next first; whoever they were before counts too."""
+    person = yield from actors.now(person)
+    everyone = yield q.everyone_in(person=person)
+    found = []
+    for (one,) in everyone:
+        rows = yield q.schedules_of(owner=one, count=MOST)
+        found += [_schedule(row) for row in rows]
+    return sorted(found, key=lambda schedule: (schedule.due or 0.0, schedule.id))
+
+
+def cancel(id: str, person: PersonId, at: Moment) -> Transaction[Schedule]:
+    """End one's own scheduled work; somebody else's is as if it weren't there."""
+    own = yield from owned(person)
+    for schedule in own:
+        if schedule.id == id and (yield q.cancel_schedule(id=id, at=at)):
+            return schedule
+    raise Refused(Refusal.NO_SCHEDULE)
+
+
+def keep_list(lane: Lane, person: PersonId, shown: Sequence[Schedule], at: Moment) -> Transaction[None]:
+    """Remember the list that a person is shown."""
+    ids = msgspec.json.encode([schedule.id for schedule in shown]).decode()
+    yield q.keep_list(lane=lane.key, person=person, kind=_LIST, sessions=ids, at=at)
+
+
+def on_line(lane: Lane, person: PersonId, number: int) -> Transaction[str]:
+    """The work on a line of the list that the person was shown last."""
+    rows = yield q.kept_list(lane=lane.key, person=person, kind=_LIST)
+    shown = msgspec.json.decode(rows[0][0], type=list[str]) if rows else []
+    if not 1 <= number <= len(shown):
+        raise Refused(Refusal.NO_SCHEDULE)
+    return shown[number - 1]
+
+
+def due(at: Moment, count: int) -> Transaction[list[Schedule]]:
+    """Scheduled work that is due by now."""
+    rows = yield q.schedules_due(at=at, count=count)
+    return [_schedule(row) for row in rows]
+
+
+def run(schedule: Schedule, time: Time, route: str, words: str, note: str, at: Moment) -> Transaction[bool]:
+    """Queue the turn of work that is due, once; returns whether this did.
+
+    It is asked of the session that the lane in which it was asked for speaks to now, so that people can go on from the
+    answer; of the one in which it was asked for if that lane has none, or one that isn't its person's.
+    """
+    if not (yield q.hold_schedule(id=schedule.id, due=time.found)):
+        return False
+    ended = at if time.next is None else None
+    yield q.set_due(id=schedule.id, due=time.next, ended=ended)
+    kept = None if schedule.deliver == LOCAL else at
+    if not (yield q.add_run(schedule=schedule.id, due=time.due, missed=time.missed, kept=kept, at=at)):
+        return False
+    owner = yield from actors.now(schedule.owner)
+    session, lane = yield from _session(schedule, owner)
+    if session is None:
+        yield q.set_due(id=schedule.id, due=None, ended=at)
+        yield q.keep_run(schedule=schedule.id, due=time.due, at=at)
+        note = f"Scheduled work has ended, because its session was closed: {schedule.task}"
+    else:
+        call = f"schedule/{schedule.id}/{time.due:.0f}"
+        ask = Ask(session, TurnKind.SCHEDULED, call, (Text(words),), owner, lane=lane, route=route)
+        asked = yield from turns.ask(ask, at)
+        yield q.set_run(schedule=schedule.id, due=time.due, session=asked.session, turn=asked.turn)
+    if note and route:
+        yield from deliveries.notify(Address.parse(route), note, f"schedule/{schedule.id}/{time.due:.0f}", (), at)
+    return True
+
+
+def unkept(count: int) -> Transaction[list[Unkept]]:
+    """Runs that were answered and whose file isn't written."""
+    rows = yield q.runs_unkept(count=count)
+    found = []
+    for schedule, due, task, zone, session, turn in rows:
+        answers = yield q.answer_of_turn(session=session, turn=turn)
+        text = "\n\n".join(filter(None, (plain_text(decode_parts(parts)) for (parts,) in answers)))
+        found.append(Unkept(schedule, due, task, zone, text))
+    return found
+
+
+def keep(run: Unkept, at: Moment) -> Transaction[None]:
+    """The file of a run is written."""
+    yield q.keep_run(schedule=run.schedule, due=run.due, at=at)
+
+
+def spoken_at(person: PersonId, address: Address) -> Transaction[bool]:
+    """Whether a place is somebody's own: their share of it, or where they began a session."""
+    return bool((yield q.spoken_at(person=(yield from actors.now(person)), address=address.key)))
+
+
+def _session(schedule: Schedule, owner: PersonId) -> Transaction[tuple[SessionId | None, str | None]]:
+    """The session that work is asked of, and the lane that it comes from; None if they are closed."""
+    lane = (yield from lanes.now(Lane.parse(schedule.lane))).key if schedule.lane else None
+    bound = (yield q.bound(lane=lane)) if lane else []
+    here = bound[0][0] if bound else None
+    for id in dict.fromkeys((here, schedule.session)):
+        if id is None:
+            continue
+        [row] = yield q.session(session=id)
+        session = session_of(row)
+        if session.closed is None and (id == schedule.session or session.owner == owner):
+            return session.id, lane if id == here else None
+    return None, None
+
+
+def _schedule(row: Row) -> Schedule:
+    return Schedule(*row)

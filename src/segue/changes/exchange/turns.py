@@ -1,0 +1,365 @@
+"""Turns: claimed by a holder, journaled while they run, finished in one fenced transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.changes.exchange import routes
+from segue.changes.places import lanes
+from segue.changes.sessions import moves, titles, transcripts
+from segue.changes.sessions.rows import tip_of
+from segue.core.contracts.agents import SummedUp, Usage
+from segue.core.contracts.database import Row, Transaction
+from segue.core.lanes import Lane, account_key
+from segue.core.messages import Parts, Summary, Text, decode_parts, encode_parts
+from segue.core.moves import Actor, Limits
+from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
+from segue.core.turns import (
+    Ask,
+    Asked,
+    Claim,
+    Finish,
+    Finished,
+    Owed,
+    Reply,
+    Run,
+    Streamed,
+    Turn,
+    TurnKind,
+    together,
+)
+from segue.core.values import Moment, PersonId, SessionId
+from segue.database.statements import q
+from segue.database.transactions import Moved
+from segue.errors import Fenced, Refusal, Refused
+
+_MOST_TOGETHER = 100
+_ROOM = 1500
+"""Characters of a reply that leave room for one line more on every platform."""
+
+
+def claim(me: str, count: int) -> Transaction[list[Run]]:
+    """Take sessions that have turns and no holder."""
+    rows = yield q.claim(me=me, count=count)
+    runs = []
+    for id, epoch, head, tip_session, tip, fails, deaths, owes in rows:
+        turns = yield from _next(id, head)
+        if not turns:
+            yield q.nothing_waits(session=id)
+            continue
+        yield q.set_running(session=id, running=turns[-1].seq)
+        done = yield from journaled(id, turns[0].seq)
+        first, last = keys_between(id, turns[0].seq)
+        streams = yield q.streams_of(first=first, last=last)
+        streamed = Streamed.YES if streams else Streamed.NO
+        claimed = Claim(id, me, epoch)
+        runs.append(Run(claimed, turns, tip_of(tip_session, tip), fails, deaths, done, streamed, owes))
+    return runs
+
+
+def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:
+    """The turns of a session that nobody has answered, the running one first."""
+    rows = yield q.waiting(session=session, head=0, count=count)
+    return [turn_of(session, row) for row in rows]
+
+
+def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:
+    rows = yield q.opening_waiting(session=session)
+    if rows:
+        return (turn_of(session, rows[0]),)
+    rows = yield q.waiting(session=session, head=head, count=_MOST_TOGETHER)
+    return together([turn_of(session, row) for row in rows])
+
+
+def turn_of(session: SessionId, row: Row) -> Turn:
+    """A turn from a row of the `waiting` query."""
+    seq, kind, lane, route, person, name, message, quotes, parts, *rest = row
+    return Turn(session, seq, TurnKind(kind), lane, route, person, name, message, quotes, decode_parts(parts), *rest)
+
+
+def journal(held: Claim, turn: int, call: str, parts: Parts, at: Moment) -> Transaction[None]:
+    """Keep a finished tool call of a running turn, so that a retry sees it."""
+    yield from _held(held)
+    text = encode_parts(parts)
+    yield q.add_journal(session=held.session, turn=turn, call=call, epoch=held.epoch, parts=text, at=at)
+
+
+def journaled(session: SessionId, turn: int) -> Transaction[Parts]:
+    """The finished tool calls of a turn and their results, in order."""
+    rows = yield q.journal(session=session, turn=turn)
+    return tuple(part for _, parts in rows for part in decode_parts(parts))
+
+
+def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
+    """Queue a turn that no arrival brings; asked again under the same key, it is the same turn."""
+    rows = yield q.turn_of_call(call=asked.call)
+    if rows:
+        return Asked(*rows[0])
+    if asked.kind is TurnKind.ENDING:
+        queued = yield q.enqueue_ending(session=asked.session)
+    else:
+        queued = yield from enqueue(asked.session, None, at)
+    if not queued:
+        raise Refused(Refusal.CLOSED)
+    added = yield q.add_turn(
+        session=asked.session,
+        seq=queued[0][0],
+        kind=asked.kind,
+        call=asked.call,
+        lane=asked.lane,
+        route=asked.route,
+        person=asked.person,
+        name=asked.name,
+        message=asked.message,
+        identity=asked.identity,
+        parts=encode_parts(asked.parts),
+        at=at,
+        trace=asked.trace,
+        by=asked.by,
+        by_turn=asked.by_turn,
+        cause=asked.cause,
+        wait=asked.wait,
+    )
+    if not added:
+        raise Moved
+    return Asked(asked.session, queued[0][0])
+
+
+def enqueue(session: SessionId, me: str | None, at: Moment) -> Transaction[list[Row]]:
+    """Make room for a turn more, and have the session swept again; an idle one is held by `me` at once."""
+    rows = yield q.enqueue(session=session, me=me, at=at)
+    if rows and rows[0][-1]:
+        yield q.sweep_soon(session=session, at=at)
+    return rows
+
+
+def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
+    """Finish a turn: entries, deliveries, usage and the session's position move together."""
+    if done.back is not None:
+        yield from moves.undo(done.back.move, Actor(done.back.by), Limits(), done.back.id, at)
+    yield from _lock(held.session, done)
+    session, name = held.session, done.turns[0]
+    stood, length, head, tail, left = yield from _held_at_end(held, name)
+    before = stood if done.onto is None else done.onto.tip
+    tip = yield from transcripts.add(session, before, length, done.drafts, at, name)
+    if done.onto is not None:
+        to = tip if done.onto.why is TipMove.COMPRESS else before
+        yield from transcripts.record(session, stood, to, done.onto.why, done.onto.by, at)
+    for seq in done.turns:
+        within = None if seq == name else name
+        ended = yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
+        if not ended and seq == name:
+            # A commit of which nobody knew whether it happened did happen.
+            raise Fenced(f"turn {name} of session {session}")
+    turns = (yield from _next(session, head)) if tail - head > len(done.turns) else ()
+    rows = yield q.finish(
+        session=session,
+        me=held.me,
+        epoch=held.epoch,
+        head=turns[0].seq - 1 if turns else tail,
+        running=turns[-1].seq if turns else 0,
+        tip_session=tip.session if tip else None,
+        tip=tip.n if tip else None,
+        length=length + len(done.drafts),
+        at=at,
+    )
+    if not rows:
+        raise Fenced(f"session {session}")
+    replies = done.replies
+    if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
+        replies = ()
+    elif left and done.back is None:
+        replies = yield from _marked(session, replies)
+    yield from reply(session, name, length, replies, at)
+    if done.streamed is Streamed.YES or not replies:
+        first, last = keys_between(session, name)
+        yield q.end_streams(first=first, last=last, at=at)
+    yield from _spend(session, name, done.usage, at)
+    yield from _go_on(session, name, done, turns, at)
+    owes = done.owed.parent if done.owed else None
+    return Finished(before, tip, Run(held, turns, tip, owes=owes) if turns else None)
+
+
+def _spend(session: SessionId, turn: int, usage: Sequence[Usage], at: Moment) -> Transaction[None]:
+    """Add what was spent to what a turn has cost."""
+    for used in usage:
+        size = used.input + used.output - used.reasoning
+        yield q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
+
+
+def _lock(session: SessionId, done: Finish) -> Transaction[None]:
+    """Lock the sessions that a turn's end changes, if it changes others than its own."""
+    others = {asked.session for asked in done.onward} | ({done.owed.parent} if done.owed else set())
+    for other in sorted({session, *others}) if others else ():
+        yield q.lock_session(session=other)
+
+
+def _go_on(session: SessionId, name: int, done: Finish, left: tuple[Turn, ...], at: Moment) -> Transaction[None]:
+    """Ask of other sessions what a turn asks of them."""
+    for asked in done.onward:
+        yield from ask(asked, at)
+    if done.owed is not None and not left:
+        yield from _conclude(session, name, done.owed, at)
+
+
+def _kept_back(session: SessionId, turn: int) -> Transaction[bool]:
+    """Whether somebody waits for this turn's answer; decided here, so that it is delivered or taken and never both."""
+    rows = yield q.keep_back(session=session, seq=turn)
+    return bool(rows) and rows[0][0] is not None
+
+
+def _conclude(session: SessionId, turn: int, owed: Owed, at: Moment) -> Transaction[None]:
+    """A session has nothing more to do for its one task: it is closed, and its parent is told in a turn."""
+    if (yield q.tasks_open(session=session)):
+        # What its own children find is asked of it in turns: the last of these is its result.
+        return
+    rows = yield q.conclude(session=session, at=at)
+    if rows:
+        yield from tell_parent(session, turn, rows[0][0], owed, at)
+
+
+def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Moment) -> Transaction[None]:
+    """Ask a parent to take in what its child has found; one that is closed hears nothing, the transcript is kept."""
+    [(_, closed, ending, *_)] = yield q.standing(session=owed.parent)
+    if closed is not None:
+        return
+    lane, route = None, ""
+    if ending != Ending.ONE_SHOT:
+        # What a session says that owes a result itself is for its own parent, not for people.
+        lane, route = yield from routes.now(owed.parent, (session, turn), owed.home)
+    named = f"“{label}” ({session})" if label else session
+    yield from ask(
+        Ask(
+            owed.parent,
+            TurnKind.RESULT,
+            f"{session}/result",
+            (Text(f"From your child session {named}:\n\n{owed.text}"),),
+            owed.person,
+            lane=lane,
+            route=route,
+            trace=owed.trace,
+            by=session,
+            by_turn=turn,
+            cause=owed.cause,
+        ),
+        at,
+    )
+
+
+def _marked(session: SessionId, replies: tuple[Reply, ...]) -> Transaction[tuple[Reply, ...]]:
+    """The replies of a session that the place has left meanwhile: the last one says which session answered."""
+    if not replies:
+        return replies
+    title = yield from titles.of(session)
+    mark = f"(This is from “{title}”.)" if title else "(This is from the session before.)"
+    last = replies[-1]
+    if len(last.text) <= _ROOM:
+        return (*replies[:-1], msgspec.structs.replace(last, text=f"{last.text}\n\n{mark}"))
+    return (*replies, Reply(last.address, mark, 0, last.answers))
+
+
+def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
+    """Send what a turn has to say; entries are counted from the session's length before it."""
+    for address in sorted({reply.address.key for reply in replies}):
+        # Deliveries to one address get their numbers in the order of their commits.
+        yield q.hold_name(name=address)
+    for part, reply in enumerate(replies):
+        yield q.add_delivery(
+            key=delivery_key(session, name, part),
+            account=account_key(reply.address.platform, reply.address.account),
+            address=reply.address.key,
+            session=session,
+            turn=name,
+            entry=length + reply.entry if reply.entry else 0,
+            text=reply.text,
+            answers=msgspec.json.encode(reply.answers).decode(),
+            choices="[]",
+            files="[]",
+            at=at,
+        )
+
+
+def delivery_key(session: SessionId, turn: int, part: int) -> str:
+    """The key of a turn's delivery, the same for every attempt."""
+    return f"{session}/{turn}/{part}"
+
+
+def keys_between(session: SessionId, turn: int) -> tuple[str, str]:
+    """Two strings between which all keys of a turn's deliveries lie: `0` follows `/`."""
+    return f"{session}/{turn}/", f"{session}/{turn}0"
+
+
+def sum_up(held: Claim, turn: int, summed_up: SummedUp, by: str, at: Moment) -> Transaction[Tip]:
+    """Let a summary stand for all that was said so far, while a turn waits to be answered; returns where it stands."""
+    before, length, _, _ = yield from _held(held)
+    if before is None:
+        raise Refused(Refusal.NOTHING_TO_UNDO)
+    draft = Draft(GATEWAY, (Summary(summed_up.text, before.session, before.n),))
+    yield from transcripts.add(held.session, before, length, [draft], at, turn)
+    yield from _spend(held.session, turn, summed_up.usage, at)
+    tip = Tip(held.session, length + 1)
+    yield from transcripts.record(held.session, before, tip, TipMove.COMPRESS, by, at)
+    yield q.set_tip(session=held.session, tip_session=tip.session, tip=tip.n, length=tip.n, at=at)
+    return tip
+
+
+def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
+    """Ask for the end of a person's own running turn; returns whether one runs."""
+    rows = yield q.stop_turns(session=session, person=person)
+    return bool(rows)
+
+
+def left_running(lane: Lane, person: PersonId) -> Transaction[SessionId | None]:
+    """The session in which a person's turn runs that was asked for in a lane, though the lane has left it since."""
+    rows = yield q.left_running(lane=(yield from lanes.now(lane)).key, person=person)
+    return SessionId(rows[0][0]) if rows else None
+
+
+def stopped(session: SessionId) -> Transaction[bool]:
+    """Whether somebody asked for the end of the turn that runs."""
+    rows = yield q.stopped_by(session=session)
+    return bool(rows)
+
+
+def let_go(
+    held: Claim, failed: int, delay: float, turn: int = 0, spent: Sequence[Usage] = (), at: Moment = 0.0
+) -> Transaction[int]:
+    """Give a session back, to be claimed again after a delay; returns how often its turn has failed.
+
+    What the try has cost by then is kept: nobody gets it back.
+    """
+    rows = yield q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=failed, delay=delay)
+    if not rows:
+        raise Fenced(f"session {held.session}")
+    yield from _spend(held.session, turn, spent, at)
+    return int(rows[0][0])
+
+
+def check(held: Claim) -> Transaction[None]:
+    """Hold the session, or raise `Fenced` if somebody else does."""
+    yield from _held(held)
+
+
+def lost(held: Claim) -> Transaction[bool]:
+    """Whether a session is held by this claim no more."""
+    return bool((yield q.lost_session(session=held.session, me=held.me, epoch=held.epoch)))
+
+
+def _held(held: Claim) -> Transaction[tuple[Tip | None, int, int, int]]:
+    """Lock the session, if this claim on it still holds."""
+    rows = yield q.hold(session=held.session, me=held.me, epoch=held.epoch)
+    if not rows:
+        raise Fenced(f"session {held.session}")
+    tip_session, tip, length, head, tail = rows[0]
+    return tip_of(tip_session, tip), length, head, tail
+
+
+def _held_at_end(held: Claim, turn: int) -> Transaction[tuple[Tip | None, int, int, int, bool]]:
+    """Lock the session, if this claim on it still holds; also whether the lane that asked has left it meanwhile."""
+    rows = yield q.hold_turn(session=held.session, me=held.me, epoch=held.epoch, turn=turn)
+    if not rows:
+        raise Fenced(f"session {held.session}")
+    tip_session, tip, length, head, tail, left = rows[0]
+    return tip_of(tip_session, tip), length, head, tail, bool(left)

@@ -1,0 +1,100 @@
+"""Access: what a person is to the lane that they speak in, decided before anything else is.
+
+Law: nobody learns anything by being refused. In a group a stranger gets no answer; in private they may get a code that
+only the host can use. A person is joined with the host only by a code that the host asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from segue.changes.people import codes, grants
+from segue.changes.people.persons import Met
+from segue.core.commands import Command, parse
+from segue.core.contracts.database import Ids, Transaction
+from segue.core.lanes import Identity, Kind, Lane, account_key
+from segue.core.messages import Arrival, Speaker, plain_text
+from segue.core.people import RANDOMNESS, Action, Facts, Standing, action_of, authorize, make_code, standing_of
+from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.values import Moment, Value
+from segue.errors import Refused
+
+PAIRING = "I only talk to people whom my host knows. Ask them to send me /link {code} within an hour."
+
+
+class Pass(Value, frozen=True):
+    """They may do what they ask for."""
+
+    standing: Standing
+    """Who only speaks isn't looked at any closer than that they may: they are participants."""
+
+
+class Refuse(Value, frozen=True):
+    """They may not; perhaps they are told something."""
+
+    notice: str | None = None
+
+
+Verdict = Pass | Refuse
+
+
+class Access:
+    """Tells the host and participants from strangers."""
+
+    def __init__(self, settings: GatewaySettings, ids: Ids, randomness: Callable[[int], bytes] = os.urandom) -> None:
+        self._settings = settings
+        self._ids = ids
+        self._randomness = randomness
+        self._hosts = frozenset(settings.hosts)
+        self._host = settings.hosts[0].key if settings.hosts else ""
+        """All identities of the host are one person: any of them tells who that is."""
+
+    def judge(self, arrival: Arrival, met: Met, lane: Lane, at: Moment) -> Transaction[Verdict]:
+        """Whether this arrival may come in, and as whose."""
+        if self._speaks_for_host(arrival.speaker):
+            if met.new:
+                yield from grants.attach(self._settings.hosts, met.person.id, at)
+            return Pass(Standing.HOST)
+        command = parse(plain_text(arrival.parts))
+        action, known = action_of(arrival, command), self._known(arrival, lane)
+        if known and not isinstance(command, Command):
+            return Pass(Standing.PARTICIPANT)
+        account = account_key(arrival.place.address.platform, arrival.place.address.account)
+        scope = grants.scope_of(arrival.place.kind)
+        found = yield from grants.footing(met.person.id, self._host, account, scope, lane)
+        standing = standing_of(Facts(met.person.id, found.host, known or found.granted, found.owner))
+        if standing is Standing.STRANGER:
+            return (yield from self._strange(arrival, met, command, at))
+        try:
+            authorize(standing, action)
+        except Refused as refused:
+            return Refuse(str(refused))
+        return Pass(standing)
+
+    def _speaks_for_host(self, speaker: Speaker) -> bool:
+        platform, account = speaker.identity.platform, speaker.identity.account
+        users = (speaker.identity.user, *speaker.aliases)
+        return any(Identity(platform, account, user) in self._hosts for user in users)
+
+    def _known(self, arrival: Arrival, lane: Lane) -> bool:
+        """Whether the settings let this person, or everybody in this chat, talk to the agent."""
+        address = arrival.place.address
+        account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
+        if account.public:
+            return True
+        if arrival.place.kind is Kind.DM:
+            return not account.allow.isdisjoint((arrival.speaker.identity.user, *arrival.speaker.aliases))
+        return not account.allow_groups.isdisjoint((address.chat, lane.address.chat, *arrival.chat_aliases))
+
+    def _strange(self, arrival: Arrival, met: Met, command: object, at: Moment) -> Transaction[Verdict]:
+        """What becomes of a stranger: in private they may type a code, or are given one for the host to type."""
+        if arrival.place.kind is not Kind.DM or not arrival.parts:
+            return Refuse()
+        if isinstance(command, Command) and command.name == Action.LINK and command.rest:
+            return Pass(Standing.STRANGER)
+        address = arrival.place.address
+        account = account_key(address.platform, address.account)
+        code, secret = make_code(self._randomness(RANDOMNESS)), self._randomness(32).hex()
+        offered = self._host and (yield from codes.offer_pairing(met.person.id, account, address.key, code, secret, at))
+        return Refuse(PAIRING.format(code=code) if offered else None)

@@ -1,0 +1,33 @@
+"""Actors: who a person is now, whatever merges there were, held so that none happens while they act."""
+
+from __future__ import annotations
+
+from segue.core.contracts.database import Transaction
+from segue.core.moves import Actor
+from segue.core.values import PersonId
+from segue.database.statements import q
+from segue.errors import Invalid
+
+
+def now(person: PersonId) -> Transaction[PersonId]:
+    """Who a person is now: themselves, or whom they were merged into."""
+    while rows := (yield q.merged_into(person=person)):
+        person = PersonId(rows[0][0])
+    return person
+
+
+def hold(person: PersonId) -> Transaction[PersonId]:
+    """Who a person is now, and stays until the transaction ends."""
+    while True:
+        if not (yield q.hold_person(person=person)):
+            raise Invalid("person", f"nobody is known as {person!r}", "Meet them first with `store.person(identity)`.")
+        rows = yield q.merged_into(person=person)
+        if not rows:
+            return person
+        person = PersonId(rows[0][0])
+
+
+def acting(actor: Actor) -> Transaction[Actor]:
+    """The actor as they are known now, held."""
+    person = yield from hold(actor.person)
+    return Actor(person, actor.host)

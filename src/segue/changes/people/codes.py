@@ -1,0 +1,154 @@
+"""One-time codes, by which somebody is let in or joined.
+
+Law: codes are made and used one at a time, so that no limit can be passed by asking twice at once.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from segue.changes.people import actors
+from segue.changes.people.grants import Scope, grant
+from segue.changes.sessions.rows import person_of
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Lane, Person, account_key
+from segue.core.people import digest
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.statements import q
+from segue.database.transactions import Moved
+from segue.errors import Refusal
+
+_DAY = 86400.0
+
+
+_PAIRING_PAUSE = 600.0
+
+
+_PAIRING_MOST = 3
+"""Codes of strangers that work at once on an account."""
+
+
+_TRIES = 5
+
+
+_TRIES_WITHIN = 600.0
+
+
+class CodeKind(StrEnum):
+    """What a code is good for."""
+
+    PAIRING = "pairing"
+    """The host types it: the stranger who was given it may speak in private."""
+    LINK = "link"
+    """Whoever types it is the person who was given it."""
+    HANDOFF = "handoff"
+    """The same, and the conversation in which it was given comes to where it is typed."""
+
+
+LIFETIME = {CodeKind.PAIRING: 3600.0, CodeKind.LINK: 600.0, CodeKind.HANDOFF: 600.0}
+"""Seconds for which a code works."""
+
+
+class Code(Value, frozen=True):
+    """A code that works: who was given it, where, and what it carries."""
+
+    digest: str
+    kind: CodeKind
+    account: str
+    person: PersonId
+    body: str
+
+
+def offer_pairing(
+    person: PersonId, account: str, address: str, code: str, secret: str, at: Moment
+) -> Transaction[bool]:
+    """Give a stranger a code, unless they were given one just now or too many others hold one."""
+    key = yield from _hold_codes(secret)
+    kind = CodeKind.PAIRING
+    [(asked,)] = yield q.codes_made_since(kind=kind, account=account, person=person, since=at - _PAIRING_PAUSE)
+    [(others,)] = yield q.codes_of_others(kind=kind, account=account, person=person, at=at)
+    if asked or others >= _PAIRING_MOST:
+        return False
+    yield from _keep(Code(digest(key, code), kind, account, person, address), at)
+    return True
+
+
+def give_link(person: PersonId, account: str, body: str, code: str, secret: str, at: Moment) -> Transaction[None]:
+    """Give a person a code to join another identity with; the one that they were given here before works no more."""
+    key = yield from _hold_codes(secret)
+    yield from _keep(Code(digest(key, code), CodeKind.LINK, account, person, body), at)
+
+
+def give_handoff(
+    person: PersonId, lane: Lane, session: SessionId, code: str, secret: str, at: Moment
+) -> Transaction[None]:
+    """Give a person a code that brings a conversation to where they type it."""
+    key = yield from _hold_codes(secret)
+    account = account_key(lane.address.platform, lane.address.account)
+    yield from _keep(Code(digest(key, code), CodeKind.HANDOFF, account, person, f"{session} {lane.key}"), at)
+
+
+def find_code(typed: str, by: PersonId, secret: str, at: Moment) -> Transaction[Code | Refusal]:
+    """The code that somebody typed, if it works and they haven't guessed too often.
+
+    A refusal is returned and not raised: the try must be kept.
+    """
+    key = yield from _hold_codes(secret)
+    [(tries,)] = yield q.tries_since(person=by, since=at - _TRIES_WITHIN)
+    if tries >= _TRIES:
+        return Refusal.TOO_MANY_TRIES
+    found = digest(key, typed)
+    rows = yield q.code(digest=found, at=at)
+    if not rows:
+        return (yield from wrong_code(by, at))
+    kind, account, person, body = rows[0]
+    return Code(found, CodeKind(kind), account, (yield from actors.now(person)), body)
+
+
+def wrong_code(by: PersonId, at: Moment) -> Transaction[Refusal]:
+    """Keep the try of a code that doesn't work, or not for this person: both read the same."""
+    yield q.add_try(person=by, at=at)
+    return Refusal.WRONG_CODE
+
+
+def use_code(code: Code, at: Moment) -> Transaction[None]:
+    """A code works once."""
+    if not (yield q.use_code(digest=code.digest, at=at)):
+        raise Moved
+
+
+def pair(code: Code, by: PersonId, at: Moment) -> Transaction[Person]:
+    """Let the stranger who was given a code talk in private; returns who that is."""
+    yield from use_code(code, at)
+    yield from grant(code.account, code.person, Scope.DM, "pairing", by, at)
+    [row] = yield q.person(person=code.person)
+    return person_of(row)
+
+
+def forget(at: Moment) -> Transaction[None]:
+    """Forget codes and tries that decide nothing any more."""
+    yield q.forget_codes(before=at - _DAY)
+    yield q.forget_tries(before=at - _DAY)
+
+
+def _keep(code: Code, at: Moment) -> Transaction[None]:
+    yield q.end_codes(kind=code.kind, account=code.account, person=code.person, at=at)
+    yield q.add_code(
+        digest=code.digest,
+        kind=code.kind,
+        account=code.account,
+        person=code.person,
+        body=code.body,
+        at=at,
+        expires=at + LIFETIME[code.kind],
+    )
+
+
+def _hold_codes(fresh: str) -> Transaction[bytes]:
+    """Let nobody else make or use codes meanwhile; returns what their digests are made with, kept at the first use."""
+    yield q.hold_name(name="codes")
+    rows = yield q.code_secret()
+    if not rows:
+        yield q.add_code_secret(value=fresh)
+        return bytes.fromhex(fresh)
+    return bytes.fromhex(rows[0][0])

@@ -1,0 +1,170 @@
+"""Persons: who an identity is, and what becomes of everything when two persons turn out to be one."""
+
+from __future__ import annotations
+
+from segue.changes.people import actors
+from segue.changes.places import lanes
+from segue.changes.sessions import moves, titles
+from segue.changes.sessions.rows import person_of
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Identity, Lane, Person, clean_name
+from segue.core.messages import Speaker
+from segue.core.moves import Why
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.statements import q
+from segue.database.transactions import Moved
+from segue.errors import Invalid
+
+
+class Met(Value, frozen=True):
+    """Who spoke, and whether it is the first time ever."""
+
+    person: Person
+    new: bool = False
+    heard: bool = False
+    """Whether an agent was ever asked something by them before."""
+
+
+class Merge(Value, frozen=True):
+    """A fact: these two persons are one."""
+
+    id: str
+    kept: PersonId
+    gone: PersonId
+    since: Moment
+
+
+def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment) -> Transaction[Met]:
+    """Who this is; a new person if nobody knows them, a merge if two of their ids were two persons so far."""
+    platform, account = speaker.identity.platform, speaker.identity.account
+    # A blank id would be one that everybody has.
+    users = dict.fromkeys((speaker.identity.user, *(alias for alias in speaker.aliases if alias.strip())))
+    name = clean_name(speaker.name)
+    known: dict[str, Person] = {}
+    unknown: list[str] = []
+    heard = False
+    for key in sorted(Identity(platform, account, user).key for user in users):
+        rows = yield q.identity(key=key)
+        if rows:
+            known[rows[0][0]] = person_of(rows[0])
+            heard = heard or rows[0][3] is not None
+        else:
+            unknown.append(key)
+    first_time = not known
+    if first_time:
+        yield q.add_person(person=new, name=name, at=at)
+        known[new] = Person(new, name, at)
+    person, *others = sorted(known.values(), key=lambda p: (p.since, p.id))
+    for other, merge in zip(others, merge_ids[: len(others)], strict=True):
+        yield from join(person.id, other.id, "alias", person.id, merge, at)
+    if unknown and (yield from actors.hold(person.id)) != person.id:
+        raise Moved
+    for key in unknown:
+        if not (yield q.add_identity(key=key, person=person.id, at=at)):
+            raise Moved
+    if name and name != person.name:
+        yield q.rename_person(person=person.id, name=name)
+        person = Person(person.id, name, person.since)
+    return Met(person, first_time, heard)
+
+
+def join(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
+    """Two persons are one: the older stays, with all that both had."""
+    yield from lanes.hold_merges()
+    rows = yield q.lock_persons(one=one, two=two)
+    for person in (one, two):
+        if person not in {id for id, _ in rows}:
+            raise Invalid("person", f"nobody is known as {person!r}", "Check the id with `/who`.")
+        # Locked now: what a neighbour merged before stays as it is.
+        if (yield q.merged_into(person=person)):
+            raise Moved
+    if len(rows) != 2:
+        raise Invalid("person", "both are the same person", "Name two.")
+    kept, gone = PersonId(rows[0][0]), PersonId(rows[1][0])
+    yield q.add_merge(merge=id, kept=kept, gone=gone, why=why, by=by, at=at)
+    yield q.add_move(move=id, kind="merge", lane=None, session=None, by=by, at=at)
+    yield from _fold_lanes(gone, kept, by, id, at)
+    yield q.heard_as_one(kept=kept, gone=gone)
+    yield q.move_identities(kept=kept, gone=gone)
+    yield q.move_sessions(kept=kept, gone=gone)
+    yield from _retitle(gone, at)
+    return Merge(id, kept, gone, at)
+
+
+def link(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
+    """Two persons are one, whoever they have been merged into since."""
+    one, two = (yield from actors.now(one)), (yield from actors.now(two))
+    return (yield from join(one, two, why, (yield from actors.now(by)), id, at))
+
+
+def linked_in(identity: Identity, address: Address) -> Transaction[None]:
+    """Somebody says by a code who they are, in a private chat that is theirs."""
+    yield q.set_linked_in(key=identity.key, address=address.key)
+
+
+def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
+    """A merge was wrong: what each of the two began is theirs again, and lanes that didn't move since go back."""
+    yield from lanes.hold_merges()
+    rows = yield q.merge(merge=merge)
+    if not rows:
+        raise Invalid("merge", f"{merge!r} doesn't hold", "List the merges that do with `store.merges(person)`.")
+    # The one who was kept may have been merged into somebody else since, with all that came from this merge.
+    gone, kept = PersonId(rows[0][1]), (yield from actors.now(rows[0][0]))
+    yield q.lock_persons(one=kept, two=gone)
+    if (yield q.merged_into(person=kept)) or not (yield q.end_merge(merge=merge, at=at)):
+        raise Moved
+    yield q.add_move(move=id, kind="part", lane=None, session=None, by=by, at=at)
+    made = yield from moves.made_by(merge)
+    for step in made:
+        yield q.lock_lane(lane=step.lane.key)
+    inside = yield q.everyone_in(person=gone)
+    for (first,) in inside:
+        yield q.move_identities_back(gone=gone, kept=kept, first=first)
+        yield q.move_sessions_back(gone=gone, kept=kept, first=first)
+    yield from _retitle(kept, at)
+    for step in made:
+        [row] = yield q.bound(lane=step.lane.key)
+        if row[0] == step.after and (step.before is None or (yield from _resumable(step.before))):
+            yield from moves.bind(step.lane, step.before, Why.UNDO, by, id, at)
+    # Nobody goes on talking in a session that turned out to be somebody else's.
+    for person, owner in ((kept, gone), (gone, kept)):
+        astray = yield q.lanes_astray(person=person, owner=owner)
+        for (lane,) in astray:
+            yield from moves.bind(Lane.parse(lane), None, Why.UNDO, by, id, at)
+
+
+def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Moment) -> Transaction[None]:
+    """What was the one's share of an address is the other's share of it now."""
+    rows = yield q.lanes_of_person(person=gone)
+    pairs = []
+    for key, address in rows:
+        lane = Lane(Address.parse(address), kept)
+        yield q.see_lane(lane=lane.key, address=address, person=kept, at=at)
+        pairs.append((Lane.parse(key), lane))
+    yield from moves.fold(pairs, by, move, at)
+
+
+def _retitle(owner: PersonId, at: Moment) -> Transaction[None]:
+    """Titles follow their sessions to another owner, with the number that they had there or have, if it is free."""
+    rows = yield q.titles_astray(owner=owner)
+    for session, name, number, to in rows:
+        before = yield q.number_before(session=session, owner=to, name=name)
+        yield from titles.take(session, to, name, at, before[0][0] if before else number)
+
+
+def _resumable(session: SessionId) -> Transaction[bool]:
+    rows = yield q.lock_session(session=session)
+    return rows[0][5] is None
+
+
+def merges(person: PersonId) -> Transaction[list[Merge]]:
+    """The merges that hold into a person, oldest first."""
+    person = yield from actors.now(person)
+    rows = yield q.merges_of(person=person)
+    return [Merge(id, person, gone, since) for id, gone, since, _, _ in rows]
+
+
+def identities(person: PersonId) -> Transaction[list[Identity]]:
+    """Every way in which platforms know a person."""
+    rows = yield q.identities_of(person=(yield from actors.now(person)))
+    return [Identity.parse(key) for (key,) in rows]

@@ -1,0 +1,1 @@
+"""Places: addresses, lanes, homes and windows."""

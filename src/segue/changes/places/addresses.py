@@ -1,0 +1,192 @@
+"""Places: the address that a chat's ids all stand for, the lane that somebody speaks in there, and homes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from segue.changes.people import actors
+from segue.changes.places import lanes
+from segue.changes.sessions import moves
+from segue.core.contracts.database import Row, Transaction
+from segue.core.lanes import Address, Kind, Lane, Place, Rules, account_key, lane_of
+from segue.core.values import Moment, PersonId, Value
+from segue.database.statements import q
+from segue.database.transactions import Moved
+
+_MOST = 64
+"""Chats that somebody is asked to choose from."""
+
+
+class Home(Value, frozen=True):
+    """The place that its owner named for what has nowhere else to go."""
+
+    place: Place
+    by: PersonId
+    since: Moment
+
+
+def lane(
+    place: Place, aliases: Sequence[str], person: PersonId, rules: Rules, merge: str, at: Moment
+) -> Transaction[Lane]:
+    """The lane that a person speaks in at a place, remembered."""
+    yield from expect(place, aliases)
+    person = yield from actors.hold(person)
+    place = yield from settle(place, aliases, person, merge, at)
+    if not place.opened and (yield from opened(place.address)):
+        place = Place(place.address, place.kind, place.name, place.topic, opened=True)
+    return (yield from moves.see(place, lane_of(place, person, rules).person, at))
+
+
+def expect(place: Place, aliases: Sequence[str]) -> Transaction[None]:
+    """If two chats turn out to be one, keep other merges away before anybody is held: no two wait for each other."""
+    if aliases and len((yield from _chats(_keys(place.address, aliases)))) > 1:
+        yield from lanes.hold_merges()
+
+
+def settle(place: Place, aliases: Sequence[str], by: PersonId, merge: str, at: Moment) -> Transaction[Place]:
+    """The place under the id that its chat was first known by; other ids of the chat become aliases of that one."""
+    address, keys = place.address, _keys(place.address, aliases)
+    if not keys:
+        return place
+    known = yield from _known(keys)
+    first = min(known, key=lambda key: (known[key] is None, known[key] or 0.0))
+    if len(known) > 1:
+        yield from _alias(first, [*known, *keys], at)
+        gone = [Address.parse(key) for key, since in known.items() if key != first and since is not None]
+        yield from _fold(gone, Address.parse(first), by, merge, at)
+    chat = Address.parse(first).chat
+    address = Address(address.platform, address.account, address.space, chat, address.thread)
+    return Place(address, place.kind, place.name, place.topic, place.opened)
+
+
+def opened(address: Address) -> Transaction[bool]:
+    """Whether Segue itself opened this thread."""
+    rows = yield q.address(address=address.key)
+    return bool(rows) and rows[0][3] is not None
+
+
+def as_known(place: Place) -> Transaction[Place]:
+    """A place with the topic that is known for it, if one is."""
+    rows = yield q.address(address=place.address.key)
+    topic = rows[0][2] if rows and rows[0][2] else place.topic
+    return Place(place.address, place.kind, place.name, topic, place.opened)
+
+
+def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[None]:
+    """Name the home of an account."""
+    by = yield from actors.hold(by)
+    place = yield from settle(place, (), by, merge, at)
+    yield from moves.see(place, "", at)
+    account = account_key(place.address.platform, place.address.account)
+    yield q.set_home(account=account, address=place.address.key, by=by, at=at)
+
+
+def home(platform: str, account: str) -> Transaction[Home | None]:
+    """The home of an account."""
+    rows = yield q.home(account=account_key(platform, account))
+    if not rows:
+        return None
+    return _home(rows[0])
+
+
+def homes() -> Transaction[list[Home]]:
+    """Every home."""
+    rows = yield q.homes()
+    return [_home(row) for row in rows]
+
+
+def _home(row: Row) -> Home:
+    address, kind, name, topic, by, since = row
+    return Home(Place(Address.parse(address), Kind(kind), name, topic), by, since)
+
+
+def people(address: Address) -> Transaction[dict[PersonId, str]]:
+    """Who ever spoke at an address, with their names."""
+    rows = yield q.people_at(address=address.key)
+    return dict(map(tuple, rows))
+
+
+def _keys(address: Address, aliases: Sequence[str]) -> list[str]:
+    """A chat, by each of its ids."""
+    ids = [id for id in dict.fromkeys((address.chat, *aliases)) if id]
+    return [Address(address.platform, address.account, address.space, id).key for id in ids]
+
+
+def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
+    """What some ids of a chat stand for, and since when that is known; held, so that no lane opens there meanwhile."""
+    chats = yield from _chats(keys)
+    if len(chats) > 1:
+        yield from lanes.hold_merges()
+    for key in sorted({*keys, *chats}):
+        yield q.hold_name(name=key)
+    if (yield from _chats(keys)) != chats:
+        raise Moved
+    known: dict[str, Moment | None] = {}
+    for chat in chats:
+        [(known[chat],)] = yield q.chat_since(chat=chat, after=_after(chat))
+    return known
+
+
+def _chats(keys: Sequence[str]) -> Transaction[list[str]]:
+    """The chats that some ids stand for, each once."""
+    chats: dict[str, None] = {}
+    for key in keys:
+        rows = yield q.alias(alias=key)
+        chats[rows[0][0] if rows else key] = None
+    return list(chats)
+
+
+def _after(chat: str) -> str:
+    """The end of a chat's threads: a key ends in `/` and the thread, and `0` comes right after `/`."""
+    return f"{chat[:-1]}0"
+
+
+def _alias(first: str, keys: Sequence[str], at: Moment) -> Transaction[None]:
+    for key in dict.fromkeys(keys):
+        if key != first:
+            yield q.repoint_aliases(old=key, address=first)
+            yield q.add_alias(alias=key, address=first, at=at)
+
+
+def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: Moment) -> Transaction[None]:
+    """Ids of one chat had lanes of their own: each lane there is the same lane of the chat that stays."""
+    pairs = []
+    for chat in chats:
+        known = yield q.addresses_in(chat=chat.key, after=_after(chat.key))
+        for key, kind, name, topic, was_opened in known:
+            thread = Address.parse(key).thread
+            address = Address(kept.platform, kept.account, kept.space, kept.chat, thread)
+            place = Place(address, Kind(kind), name, topic, was_opened is not None)
+            rows = yield q.lanes_at(address=key)
+            for lane, person in rows:
+                pairs.append((Lane.parse(lane), (yield from moves.see(place, person, at))))
+    if pairs:
+        yield q.add_move(move=move, kind="merge", lane=None, session=None, by=by, at=at)
+        yield from moves.fold(pairs, by, move, at)
+        for gone, stays in pairs:
+            yield q.move_origin(lane=gone.key, to=stays.key)
+
+
+def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
+    """A person's own private chats on an account: the last one bound first, then those in which they only linked."""
+    first, last = _within(platform, account)
+    spoken_in = yield q.private_lanes(person=person, first=first, last=last, count=_MOST)
+    linked_in = yield q.linked_chats(person=person, first=first, last=last)
+    found = {key: Place(Address.parse(key), Kind.DM, name) for key, name in (*spoken_in, *linked_in)}
+    return list(found.values())
+
+
+def chats(platform: str, account: str, chat: str) -> Transaction[list[Place]]:
+    """The places on an account that go by a chat's id, or by its space and its id where that isn't enough."""
+    first, last = _within(platform, account)
+    rows = yield q.chats_named(first=first, last=last)
+    found = [Place(Address.parse(key), Kind(kind), name, topic) for key, kind, name, topic in rows]
+    whole = [place for place in found if not place.address.thread]
+    by_id = [place for place in whole if place.address.chat == chat]
+    return by_id or [place for place in whole if f"{place.address.space}/{place.address.chat}" == chat]
+
+
+def _within(platform: str, account: str) -> tuple[str, str]:
+    """Two strings between which all addresses of an account lie: `0` follows `/`."""
+    key = Address(platform, account).key
+    return f"{key[:-3]}/", f"{key[:-3]}0"

@@ -1,0 +1,1 @@
+"""Sessions: bindings and their moves, titles, transcripts and what is read from them."""

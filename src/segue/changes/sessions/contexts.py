@@ -1,0 +1,131 @@
+"""Contexts: what an agent is told about where and with whom it talks, kept so that it stays the same.
+
+Law: a section holds for the lanes that it was written for and after the summary that it was written after. So it is
+rewritten when a turn comes from another lane, which is what a handoff and a resume elsewhere lead to, and after a
+compaction; never because somebody else speaks, a topic changed or a lane went away. A compaction that is taken back
+brings back what was told before it. Only the host can void a section otherwise, who hides ids or shows them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from segue.changes.exchange import turns
+from segue.changes.places import addresses, lanes
+from segue.core.contracts.database import Row, Transaction
+from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.prompt.envelopes import Voices
+from segue.core.turns import Claim, Turn
+from segue.core.values import Moment, SessionId, Value
+from segue.database.statements import q
+
+
+class Context(Value, frozen=True):
+    """What an agent is told, and what that was written for."""
+
+    lanes: tuple[str, ...]
+    """The lanes that it knows of, by their keys."""
+    summary: str
+    """The summary that stood for what was said before; empty if there was none."""
+    redaction: str
+    """What was hidden in it."""
+    voices: Voices
+    section: str
+
+
+class Surroundings(Value, frozen=True):
+    """Where a session is spoken to, the newest lane first, and the homes there are."""
+
+    lanes: tuple[Lane, ...]
+    places: tuple[Place, ...]
+    homes: tuple[Place, ...]
+
+
+Compose = Callable[[Surroundings], tuple[Voices, str]]
+"""Makes a section of what there is."""
+
+
+def current(session: SessionId) -> Transaction[Context | None]:
+    """What the agent was told last."""
+    rows = yield q.context(session=session)
+    return _context(rows[0]) if rows else None
+
+
+def _context(row: Row) -> Context:
+    known, summary, redaction, voices, section = row
+    return Context(msgspec.json.decode(known, type=tuple[str, ...]), summary, redaction, Voices(voices), section)
+
+
+def holds(context: Context | None, turn: Turn, summary: str, redaction: str) -> bool:
+    """Whether what the agent was told is still to be told, by all that can be seen without looking further."""
+    if context is None or (context.summary, context.redaction) != (summary, redaction):
+        return False
+    if turn.lane is not None:
+        return turn.lane in context.lanes
+    return not turn.route or any(Lane.parse(lane).address.key == turn.route for lane in context.lanes)
+
+
+def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compose, at: Moment) -> Transaction[Context]:
+    """What the agent is told from now on; what it was told before if that still holds."""
+    yield from turns.check(held)
+    context = yield from current(held.session)
+    around = yield from _with(turn, (yield from surroundings(held.session)))
+    rows = yield q.context_after(session=held.session, summary=summary, redaction=redaction)
+    told = _context(rows[0]) if rows else None
+    if told is None or not (yield from _known(told, turn, around)):
+        voices, section = compose(around)
+        told = Context(tuple(lane.key for lane in around.lanes), summary, redaction, voices, section)
+    if told != context:
+        yield q.add_context(
+            session=held.session,
+            lanes=msgspec.json.encode(told.lanes).decode(),
+            summary=summary,
+            redaction=redaction,
+            voices=told.voices,
+            section=told.section,
+            at=at,
+        )
+    return told
+
+
+def surroundings(session: SessionId) -> Transaction[Surroundings]:
+    """Where a session is spoken to, and the homes."""
+    rows = yield q.lanes_staying(session=session)
+    found = tuple(Lane.parse(row[0]) for row in rows)
+    there = tuple(Place(lane.address, Kind(row[1]), row[2], row[3]) for lane, row in zip(found, rows, strict=True))
+    homes = yield from addresses.homes()
+    return Surroundings(found, there, tuple(home.place for home in homes))
+
+
+def nameable(session: SessionId) -> Transaction[list[Identity | Address]]:
+    """All that an agent may name by an id in a session: who spoke there and where, where it is, and the homes."""
+    around = yield from surroundings(session)
+    spots: dict[Identity | Address, None] = {place.address: None for place in (*around.places, *around.homes)}
+    rows = yield q.sources(session=session)
+    for identity, route in rows:
+        spots[Identity.parse(identity)] = None
+        if route:
+            spots[Address.parse(route)] = None
+    return list(spots)
+
+
+def _with(turn: Turn, around: Surroundings) -> Transaction[Surroundings]:
+    """The surroundings with the lane that a turn comes from, which may speak to another session: by a quote."""
+    if turn.lane is None or any(lane.key == turn.lane for lane in around.lanes):
+        return around
+    lane = Lane.parse(turn.lane)
+    [(kind, name, topic)] = yield q.place_of(lane=turn.lane)
+    place = Place(lane.address, Kind(kind), name, topic)
+    return Surroundings((lane, *around.lanes), (place, *around.places), around.homes)
+
+
+def _known(context: Context, turn: Turn, around: Surroundings) -> Transaction[bool]:
+    """Whether a turn comes from a lane that was told of, perhaps under another id of its chat or its person."""
+    told: set[str] = set()
+    for key in context.lanes:
+        told.add((yield from lanes.now(Lane.parse(key))).key)
+    if turn.lane is not None:
+        return (yield from lanes.now(Lane.parse(turn.lane))).key in told
+    return all(lane.key in told or lane.address.key != turn.route for lane in around.lanes)

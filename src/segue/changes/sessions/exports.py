@@ -1,0 +1,163 @@
+"""Exports and imports: a session as a transcript that a file can hold, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from segue.changes.people import actors
+from segue.changes.places import addresses
+from segue.changes.sessions import moves, sessions, titles, transcripts
+from segue.changes.sessions.rows import session_of
+from segue.core.contracts.database import Transaction
+from segue.core.exports.jsonl import Line, Transcript, transcript_of
+from segue.core.lanes import Lane, Place, Rules
+from segue.core.messages import Part, Summary, encode_parts
+from segue.core.moves import Why
+from segue.core.titles import new_title, parse
+from segue.core.transcripts import Entry, Tip
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.statements import q
+from segue.database.transactions import Moved
+
+_CHUNK = 500
+
+
+def transcript(session: SessionId, owner: PersonId) -> Transaction[Transcript]:
+    """All that one of a person's own sessions holds: every branch, and what it goes on from in other sessions."""
+    yield from sessions.own(session, owner)
+    return (yield from whole(session))
+
+
+def whole(session: SessionId) -> Transaction[Transcript]:
+    """The same, for whoever was found to be its owner before."""
+    [row] = yield q.session(session=session)
+    found = session_of(row)
+    own: list[Entry] = []
+    while more := (yield from sessions.entries_since(session, own[-1].tip.n if own else 0, _CHUNK)):
+        own += more
+    inherited: dict[Tip, Entry] = {}
+    for tip in dict.fromkeys([*(entry.parent for entry in own), found.tip]):
+        if tip is not None and tip.session != session and tip not in inherited:
+            path = yield from transcripts.path(tip)
+            inherited |= {entry.tip: entry for entry in path}
+    return transcript_of(found, [*inherited.values(), *own])
+
+
+class Origin(Value, frozen=True):
+    """Where an imported session comes from, if it wasn't an export."""
+
+    key: str = ""
+    """What it is known by there; a session with the same key is brought in once."""
+    parent: SessionId | None = None
+    after: Tip | None = None
+    """The entry that its first entries follow; a summary of entry 0 stands for all up to here."""
+
+
+class Brought(Value, frozen=True):
+    """The session that a transcript became, now or when it was brought in before."""
+
+    session: SessionId
+    new: bool
+
+
+class Furnished(Value, frozen=True):
+    """A lane, and whether it was given its sessions now; if not, it was in use and stays as it is."""
+
+    lane: Lane
+    new: bool
+
+
+class Stay(Value, frozen=True):
+    """A session that a lane spoke to since a time."""
+
+    session: SessionId
+    since: Moment
+    move: str
+    """An id for the move that bound it."""
+
+
+def bring(
+    transcript: Transcript, owner: PersonId, session: SessionId, at: Moment, origin: Origin | None = None
+) -> Transaction[Brought]:
+    """Make a session of a transcript, with its entries as they were, under the title's lineage at its new owner."""
+    origin = origin or Origin()
+    owner = yield from actors.hold(owner)
+    if origin.key:
+        if before := (yield q.imported(key=origin.key)):
+            return Brought(SessionId(before[0][0]), new=False)
+        if not (yield q.add_import(key=origin.key, session=session)):
+            raise Moved
+    yield q.add_session(
+        session=session,
+        owner=owner,
+        origin=None,
+        parent=origin.parent,
+        depth=0,
+        label="",
+        ending="session",
+        tip_session=None,
+        tip=None,
+        at=transcript.began,
+    )
+    yield from _add_entries(transcript.lines, session, origin.after)
+    tip = Tip(session, transcript.tip) if transcript.tip else origin.after
+    yield q.set_tip(
+        session=session,
+        tip_session=tip.session if tip else None,
+        tip=tip.n if tip else None,
+        length=len(transcript.lines),
+        at=transcript.used,
+    )
+    # New turns go on counting after those that the entries name.
+    yield q.skip_turns(session=session, turn=max((line.turn for line in transcript.lines), default=0))
+    if transcript.title:
+        name, number = parse(transcript.title)
+        yield from titles.take(session, owner, new_title(name), at, number or 1)
+    return Brought(session, new=True)
+
+
+def furnish(
+    place: Place, aliases: Sequence[str], person: PersonId, rules: Rules, stays: Sequence[Stay], merge: str, at: Moment
+) -> Transaction[Furnished]:
+    """Let a lane that never spoke to a session have spoken to these, and to the last of them still."""
+    lane = yield from addresses.lane(place, aliases, person, rules, merge, at)
+    yield q.lock_lane(lane=lane.key)
+    if (yield q.lane_history(lane=lane.key, count=1)):
+        return Furnished(lane, new=False)
+    person = yield from actors.now(person)
+    for stay in stays:
+        yield q.add_move(move=stay.move, kind="renew", lane=lane.key, session=stay.session, by=person, at=stay.since)
+        why = Why.FIRST if stay is stays[0] else Why.NEW
+        yield from moves.bind(lane, stay.session, why, person, stay.move, stay.since)
+    return Furnished(lane, new=True)
+
+
+def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -> Transaction[None]:
+    known: dict[str, bool] = {"": False}
+    for line in lines:
+        author = line.author
+        if author.person not in known:
+            known[author.person] = bool((yield q.person(person=author.person)))
+        parent = Tip(session, line.parent) if line.parent else after
+        yield q.add_entry(
+            session=session,
+            n=line.number,
+            parent_session=parent.session if parent else None,
+            parent=parent.n if parent else None,
+            role=author.role,
+            person=author.person if known[author.person] else "",
+            name=author.name,
+            parts=encode_parts(tuple(_named(part, session, after) for part in line.parts)),
+            at=line.at,
+            turn=line.turn,
+            identity="",
+            address="",
+        )
+
+
+def _named(part: Part, session: SessionId, after: Tip | None) -> Part:
+    """A part as this session keeps it: a summary names its last entry by session and number."""
+    if not isinstance(part, Summary):
+        return part
+    last = after if not part.n and after else Tip(session, part.n)
+    return Summary(part.text, last.session, last.n)

@@ -1,0 +1,367 @@
+"""Moves, made: lock what a move names, show it to the plan, write the changes under the move's id.
+
+Locks are taken in one order, lanes by key and then sessions by id, so that two moves never wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import assert_never
+
+from segue.changes.people import actors
+from segue.changes.places import lanes
+from segue.changes.sessions import titles, transcripts
+from segue.changes.sessions.rows import tip_of
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Kind, Lane, Place, clean_place
+from segue.core.moves import (
+    Actor,
+    Begin,
+    Bind,
+    Change,
+    Fork,
+    LaneView,
+    Limits,
+    Made,
+    Move,
+    SessionView,
+    Unbind,
+    View,
+    Why,
+    in_lanes,
+    lanes_of,
+    plan,
+    sessions_of,
+    take_back,
+)
+from segue.core.titles import new_title
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.statements import q
+from segue.database.transactions import Moved
+from segue.errors import Invalid, Refusal, Refused
+
+
+class Moving(Value, frozen=True):
+    """A move that was made: its id, and what it did to each lane."""
+
+    id: str
+    made: tuple[Made, ...]
+    session: SessionId | None
+    """The session that it began or brought."""
+
+
+class Last(Value, frozen=True):
+    """The newest move of a lane that wasn't taken back."""
+
+    id: str
+    kind: str
+    at: Moment
+    why: Why | None
+    """Why the lane speaks to what the move brought it to; None if it let the lane go."""
+    session: SessionId | None
+    """What it brought the lane to."""
+
+
+def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
+    """Remember a place, and the lane that is all of it or one person's share."""
+    place = clean_place(place)
+    address = place.address.key
+    lane = Lane(place.address, person)
+    yield q.see_address(
+        address=address,
+        kind=place.kind,
+        name=place.name,
+        topic=place.topic,
+        opened_for="" if place.opened else None,
+        at=at,
+    )
+    yield q.see_lane(lane=lane.key, address=address, person=person, at=at)
+    return lane
+
+
+class AtWork(Enum):
+    """What becomes of a session's turns when it is closed."""
+
+    REFUSED = "while one runs or waits, the session isn't closed"
+    STOPPED = "the one that runs is stopped, and those that wait are taken back"
+
+
+def check(move: Move, actor: Actor, limits: Limits) -> Transaction[None]:
+    """Raise `Refused` if a move can't be made now; nothing changes either way."""
+    actor = yield from actors.acting(actor)
+    move = yield from _in_lanes_of_now(move)
+    plan(move, (yield from _view(lanes_of(move), sessions_of(move), actor, limits)))
+
+
+def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment, within: str = "") -> Transaction[Moving]:
+    """Make a move, or raise `Refused` and change nothing; `within` is the handoff that it is a step of."""
+    actor = yield from actors.acting(actor)
+    move = yield from _in_lanes_of_now(move)
+    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits, within)
+    changes = plan(move, view)
+    if isinstance(move, Fork) and move.at and not (yield from transcripts.reaches(move.source, move.at)):
+        raise Refused(Refusal.NOT_FOUND)
+    kind = type(move).__struct_config__.tag
+    return (yield from _apply(str(kind), changes, view, id, at))
+
+
+def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
+    """Take a move back, if every lane that it touched still stands where it left it; what it closed opens again."""
+    actor = yield from actors.acting(actor)
+    rows = yield q.move(move=move)
+    kind, session = (rows[0][0], rows[0][2]) if rows else ("", "")
+    # Only `persons.part` can undo a merge: more than lanes came together in it.
+    if kind in {"", "merge", "part"} or not (yield q.undo_move(move=move, at=at)):
+        raise Refused(Refusal.NOTHING_TO_UNDO)
+    made = yield from made_by(move)
+    touched, before = [step.lane for step in made], [step.before for step in made if step.before]
+    view = yield from _view(touched, before, actor, limits)
+    if kind == "close":
+        yield from reopen(SessionId(session), actor, limits)
+        view = yield from _view(touched, before, actor, limits)
+    changes = take_back(made, view) if made or kind != "close" else ()
+    return (yield from _apply("undo", changes, view, id, at))
+
+
+def made_by(move: str) -> Transaction[tuple[Made, ...]]:
+    """What a move did to each lane, by the record; a lane that has become another since is named by that."""
+    started = yield q.move_started(move=move)
+    ended = yield q.move_ended(move=move)
+    before = {lane: SessionId(session) for lane, session in ended}
+    after = {lane: SessionId(session) for lane, session in started}
+    made: list[Made] = []
+    for key in sorted(before.keys() | after.keys()):
+        lane = yield from lanes.now(Lane.parse(key))
+        if all(lane != step.lane for step in made):
+            made.append(Made(lane, before.get(key), after.get(key)))
+    return tuple(made)
+
+
+def last_move(lane: Lane) -> Transaction[Last | None]:
+    """The newest move of a lane that wasn't taken back."""
+    rows = yield q.last_move(lane=(yield from lanes.now(lane)).key)
+    if not rows:
+        return None
+    id, kind, at, why, session = rows[0]
+    return Last(id, kind, at, Why(why) if why is not None else None, session)
+
+
+def close(
+    session: SessionId,
+    actor: Actor,
+    id: str,
+    at: Moment,
+    at_work: AtWork = AtWork.REFUSED,
+    beside: Sequence[SessionId] = (),
+    asked_in: Lane | None = None,
+) -> Transaction[Moving]:
+    """Close a session: it takes no more turns, its lanes let go of it, its transcript stays.
+
+    `beside` are sessions that the same transaction goes on to change: all are locked together. `asked_in` is the lane
+    in which it can be taken back, whichever lanes speak to the session.
+    """
+    actor = yield from actors.acting(actor)
+    rows = yield q.lanes_bound(session=session)
+    bound = [Lane.parse(lane) for (lane,) in rows]
+    view = yield from _view(bound, [session, *beside], actor, Limits())
+    found = view.sessions.get(session)
+    if found is None or found.owner != actor.person:
+        raise Refused(Refusal.NOT_FOUND)
+    if found.closed:
+        raise Refused(Refusal.CLOSED)
+    if found.moving:
+        raise Refused(Refusal.HANDOFF_RUNNING)
+    if found.busy and at_work is AtWork.REFUSED:
+        raise Refused(Refusal.BUSY)
+    if found.busy and not (yield from _stop(session, actor, at)):
+        yield q.nothing_waits(session=session)
+    # The session is locked now: no lane comes to speak to it any more, but one may have come before.
+    if (yield q.lanes_bound(session=session)) != rows:
+        raise Moved
+    yield q.close_session(session=session, at=at)
+    here = (yield from lanes.now(asked_in)) if asked_in else None
+    return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in bound], view, id, at, session, here))
+
+
+def _stop(session: SessionId, actor: Actor, at: Moment) -> Transaction[bool]:
+    """End what runs in a session and take back what waits; returns whether anything runs."""
+    yield q.withdraw(session=session, at=at)
+    rows = yield q.stop_all(session=session, person=actor.person)
+    return bool(rows) or bool((yield q.running(session=session)))
+
+
+def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None]:
+    """Let a closed session go on; nothing speaks to it until it is resumed."""
+    actor = yield from actors.acting(actor)
+    rows = yield q.session(session=session)
+    parent, label = (rows[0][8], rows[0][9]) if rows else (None, "")
+    view = yield from _view([], [session, *([parent] if parent else [])], actor, limits)
+    found = view.sessions.get(session)
+    if found is None or found.owner != actor.person:
+        raise Refused(Refusal.NOT_FOUND)
+    if parent and found.depth and found.closed:
+        if view.sessions[parent].children >= limits.children:
+            raise Refused(Refusal.TOO_MANY_CHILDREN)
+        if label and label in view.sessions[parent].labels:
+            raise Refused(Refusal.LABEL_TAKEN)
+    yield q.reopen_session(session=session)
+
+
+def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) -> Transaction[None]:
+    """Each first lane turned out to be the second: what was last used stays, the other's binding ends as merged."""
+    every = sorted({lane for pair in pairs for lane in pair}, key=lambda lane: lane.key)
+    for lane in every:
+        yield q.lock_lane(lane=lane.key)
+    bound: set[SessionId] = set()
+    for lane in every:
+        bound.update(session for session, *_ in (yield q.last_use(lane=lane.key)))
+    for session in sorted(bound):
+        yield q.lock_session(session=session)
+    # Asked again under the locks: somebody may have spoken meanwhile.
+    used: dict[Lane, tuple[SessionId, Moment]] = {}
+    for lane in every:
+        for session, since, spoke in (yield q.last_use(lane=lane.key)):
+            used[lane] = session, max(since, spoke or since)
+    for gone, kept in pairs:
+        if gone not in used:
+            continue
+        session, last = used[gone]
+        yield from bind(gone, None, Why.MERGED, by, id, at)
+        there, there_last = used.get(kept, (None, last))
+        if there is None or there_last < last:
+            yield from bind(kept, session, Why.MERGED, by, id, at)
+            used[kept] = session, last
+        elif there != session:
+            # It stays among what the lane has spoken to, so that it can be resumed there.
+            yield q.add_past_binding(lane=kept.key, session=session, why=Why.MERGED, by=by, move=id, at=at)
+
+
+def bind(
+    lane: Lane, session: SessionId | None, why: Why, by: PersonId, move: str, at: Moment
+) -> Transaction[SessionId | None]:
+    """Let a lane speak to a session, or to nobody; returns what it spoke to before.
+
+    The clocks of two machines may differ: what comes later in a lane never begins before what came earlier has ended.
+    """
+    ended = yield q.end_binding(lane=lane.key, why=why, move=move, at=at)
+    if session is not None:
+        since = max(at, ended[0][1]) if ended else at
+        yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=since)
+        yield q.sweep_soon(session=session, at=at)
+    if not ended:
+        return None
+    yield q.sweep_soon(session=ended[0][0], at=at)
+    return SessionId(ended[0][0])
+
+
+def _in_lanes_of_now(move: Move) -> Transaction[Move]:
+    go_on: dict[Lane, Lane] = {}
+    for lane in lanes_of(move):
+        go_on[lane] = yield from lanes.now(lane)
+    return in_lanes(move, go_on)
+
+
+def _view(
+    touched: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits, within: str = ""
+) -> Transaction[View]:
+    """Lock the lanes, what they speak to and the sessions named, and tell how they stand."""
+    for lane in sorted(touched, key=lambda lane: lane.key):
+        if not (yield from lanes.hold(lane)):
+            raise Invalid(
+                "lane", f"{lane.key!r} has never been seen", "Open it first with `store.lane(place, person)`."
+            )
+    bound: dict[Lane, tuple[SessionId | None, Kind]] = {}
+    for lane in touched:
+        [row] = yield q.bound(lane=lane.key)
+        bound[lane] = row[0], Kind(row[4])
+    named = list(sessions)
+    wanted = {*named, *(session for session, _ in bound.values() if session is not None)}
+    found: dict[SessionId, SessionView] = {}
+    for id in sorted(wanted):
+        if view := (yield from _session_view(id, limits, within)):
+            found[id] = view
+    seen: dict[Lane, LaneView] = {}
+    for lane, (session, kind) in bound.items():
+        known = set()
+        for candidate in wanted:
+            if (yield q.been_here(lane=lane.key, session=candidate)):
+                known.add(candidate)
+        [(live,)] = yield q.begun_here(lane=lane.key, most=limits.live_per_lane)
+        audience = Place(lane.address, kind).audience
+        seen[lane] = LaneView(session, audience, live, frozenset(known))
+    return View(actor, seen, found, limits)
+
+
+def _session_view(session: SessionId, limits: Limits, within: str) -> Transaction[SessionView | None]:
+    rows = yield q.lock_session(session=session)
+    if not rows:
+        return None
+    id, owner, origin, tip_session, tip, closed, busy, depth = rows[0]
+    running = yield q.handoff_running(session=session)
+    # A handoff keeps everybody else from moving its session, and what waits there waits for it.
+    own = bool(within) and any(handoff == within for (handoff,) in running)
+    children = yield q.children(session=session, most=limits.children)
+    return SessionView(
+        id,
+        owner,
+        Lane.parse(origin) if origin is not None else None,
+        tip_of(tip_session, tip),
+        closed=closed is not None,
+        busy=bool(busy) and not own,
+        moving=bool(running) and not own,
+        depth=depth,
+        children=len(children),
+        labels=frozenset(label for _, label in children if label),
+    )
+
+
+def _apply(
+    kind: str,
+    changes: Sequence[Change],
+    view: View,
+    id: str,
+    at: Moment,
+    session: SessionId | None = None,
+    here: Lane | None = None,
+) -> Transaction[Moving]:
+    actor = view.actor.person
+    made: list[Made] = []
+    for change in changes:
+        if isinstance(change, Begin):
+            yield from _begin(change, at)
+            session = change.session
+    target = session or next((c.session for c in changes if isinstance(c, Bind)), None)
+    here = here or next((c.lane for c in changes if not isinstance(c, Begin)), None)
+    lane = here.key if here else None
+    yield q.add_move(move=id, kind=kind, lane=lane, session=target, by=actor, at=at)
+    for change in changes:
+        match change:
+            case Begin():
+                pass
+            case Bind():
+                before = yield from bind(change.lane, change.session, change.why, actor, id, at)
+                made.append(Made(change.lane, before, change.session))
+            case Unbind():
+                before = yield from bind(change.lane, None, change.why, actor, id, at)
+                made.append(Made(change.lane, before, None))
+            case _:
+                assert_never(change)
+    return Moving(id, tuple(made), target)
+
+
+def _begin(begin: Begin, at: Moment) -> Transaction[None]:
+    yield q.add_session(
+        session=begin.session,
+        owner=begin.owner,
+        origin=begin.origin.key if begin.origin else None,
+        parent=begin.parent,
+        depth=begin.depth,
+        label=begin.label,
+        ending=begin.ending,
+        tip_session=begin.tip.session if begin.tip else None,
+        tip=begin.tip.n if begin.tip else None,
+        at=at,
+    )
+    if begin.title:
+        yield from titles.take(begin.session, begin.owner, new_title(begin.title), at)

@@ -1,0 +1,82 @@
+"""Search: an index that is filled behind the turns, so that it can neither fail nor slow one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from segue.changes.people import actors
+from segue.changes.sessions.rows import entry_of
+from segue.core.contracts.database import Transaction
+from segue.core.messages import decode_parts, plain_text
+from segue.core.text.search_words import words_of
+from segue.core.transcripts import Entry
+from segue.core.values import PersonId, SessionId, Value
+from segue.database.statements import q
+
+_MOST_WORDS = 32
+"""Words of a query that are looked for: more of them find nothing else."""
+
+
+class Batch(Value, frozen=True):
+    """The next entries of a session that can't be found yet, as words."""
+
+    session: SessionId
+    after: int
+    upto: int
+    owner: PersonId
+    words: tuple[tuple[int, str], ...]
+
+
+def unindexed(count: int) -> Transaction[list[Batch]]:
+    """Up to so many entries that can't be found yet; reading them and making words of them holds nobody up."""
+    batches = []
+    sessions = yield q.unindexed(count=count)
+    for session, indexed, _, owner in sessions:
+        rows = yield q.entries_to_index(session=session, n=indexed, count=count)
+        found = [(seq, " ".join(words_of(plain_text(decode_parts(parts))))) for seq, _, parts in rows]
+        batches.append(Batch(session, indexed, rows[-1][1], owner, tuple(entry for entry in found if entry[1])))
+        count -= len(rows)
+        if count <= 0:
+            break
+    return batches
+
+
+def index(batches: Sequence[Batch]) -> Transaction[None]:
+    """Make entries findable; what another process was first with stays as it is."""
+    for batch in batches:
+        for seq, tokens in batch.words if (yield from _still_to_do(batch)) else ():
+            yield q.add_to_index(seq=seq, tokens=tokens, owner=batch.owner)
+    # Last, so that no turn waits for the index.
+    for batch in batches:
+        yield q.indexed_upto(session=batch.session, n=batch.after, upto=batch.upto)
+
+
+def _still_to_do(batch: Batch) -> Transaction[bool]:
+    rows = yield q.indexed(session=batch.session)
+    return bool(rows[0][0] == batch.after)
+
+
+def search(owner: PersonId, text: str, count: int) -> Transaction[list[Entry]]:
+    """The newest entries of an owner's sessions that have all these words, the last as a beginning."""
+    words = words_of(text)[:_MOST_WORDS]
+    if not words:
+        return []
+    owner = yield from actors.now(owner)
+    people = yield q.everyone_in(person=owner)
+    ids = [id for (id,) in people]
+    if not ids:
+        return []
+    rows = yield q.search(match=_match(words, ids), tsquery=_tsquery(words, ids), owner=owner, count=count)
+    return [entry_of(row) for row in rows]
+
+
+def _match(words: list[str], owners: list[str]) -> str:
+    """An FTS5 query; words and ids hold letters and digits only, so that quotes are enough."""
+    wanted = [f'tokens : "{word}"' for word in words[:-1]] + [f'tokens : "{words[-1]}" *']
+    return " AND ".join([*wanted, "(" + " OR ".join(f'owner : "{id}"' for id in owners) + ")"])
+
+
+def _tsquery(words: list[str], owners: list[str]) -> str:
+    """A tsquery; words and ids hold letters and digits only, so that quotes are enough."""
+    wanted = [f"'{word}'" for word in words[:-1]] + [f"'{words[-1]}':*"]
+    return " & ".join([*wanted, "(" + " | ".join(f"'@{id}'" for id in owners) + ")"])

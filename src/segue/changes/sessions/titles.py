@@ -1,0 +1,62 @@
+"""Titles: per owner, exact, numbered by lineage."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from segue.changes.people import actors
+from segue.core.contracts.database import Transaction
+from segue.core.titles import LONGEST, Title, clean, new_title, parse
+from segue.core.values import Moment, PersonId, SessionId
+from segue.database.statements import q
+from segue.database.transactions import Moved
+from segue.errors import Refusal, Refused
+
+_NEAR = 200
+
+
+def entitle(session: SessionId, text: str, by: PersonId, at: Moment) -> Transaction[Title]:
+    """Name one of a person's own sessions; a name that they have used takes the next number."""
+    name = new_title(text)
+    by = yield from actors.hold(by)
+    rows = yield q.lock_session(session=session)
+    if not rows or rows[0][1] != by:
+        raise Refused(Refusal.NOT_FOUND)
+    current = yield q.title(session=session)
+    if current and current[0][0] == name:
+        return Title(name, current[0][1])
+    return (yield from take(session, by, name, at))
+
+
+def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int | None = None) -> Transaction[Title]:
+    """Give a session a name under an owner, with that number if it is free, else the next of the lineage."""
+    if number is not None:
+        yield q.end_title(session=session, at=at)
+        if (yield q.add_title(session=session, owner=owner, name=name, number=number, at=at)):
+            return Title(name, number)
+    [(last,)] = yield q.last_number(owner=owner, name=name)
+    yield q.end_title(session=session, at=at)
+    if not (yield q.add_title(session=session, owner=owner, name=name, number=last + 1, at=at)):
+        raise Moved
+    return Title(name, last + 1)
+
+
+def of(session: SessionId) -> Transaction[Title | None]:
+    """What a session is called."""
+    rows = yield q.title(session=session)
+    return Title(rows[0][0], rows[0][1]) if rows else None
+
+
+def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:
+    """The owner's session that goes by this title: the newest of its lineage, or the one with that number."""
+    name, number = parse(text)
+    rows = yield q.titled(owner=(yield from actors.now(owner)), name=name, number=number)
+    return SessionId(rows[0][0]) if rows else None
+
+
+def nearest(owner: PersonId, text: str) -> Transaction[str | None]:
+    """The owner's own title that looks most like this one."""
+    rows = yield q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR)
+    titles = {str(Title(name, number)).casefold(): str(Title(name, number)) for name, number, _ in rows}
+    close = get_close_matches(clean(text[: 2 * LONGEST])[:LONGEST].casefold(), titles, n=1, cutoff=0.5)
+    return titles[close[0]] if close else None

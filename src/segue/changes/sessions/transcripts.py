@@ -1,0 +1,230 @@
+"""Transcripts: entries are added at the tip, paths are read back from it, tips move and nothing is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from segue.changes.sessions.rows import entry_of, tip_change_of, tip_of
+from segue.core.bindings import TipChange
+from segue.core.contracts.database import Transaction
+from segue.core.messages import Summary, encode_parts
+from segue.core.transcripts import (
+    GATEWAY,
+    Draft,
+    Entry,
+    Role,
+    Tip,
+    TipMove,
+    before_answer,
+    before_exchange,
+    exchanges,
+)
+from segue.core.values import Moment, PersonId, SessionId
+from segue.database.statements import q
+from segue.errors import Invalid, Refusal, Refused
+
+_CHUNK = 64
+_LARGEST_CHUNK = 1024
+
+Enough = Callable[[Sequence[Entry]], bool]
+"""Whether the newest entries of a path, oldest first, will do."""
+
+
+def add(
+    session: SessionId, parent: Tip | None, length: int, drafts: Sequence[Draft], at: Moment, turn: int
+) -> Transaction[Tip | None]:
+    """Write entries after `parent`; the caller holds the session and then sets its tip."""
+    for n, draft in enumerate(drafts, length + 1):
+        yield q.add_entry(
+            session=session,
+            n=n,
+            parent_session=parent.session if parent else None,
+            parent=parent.n if parent else None,
+            role=draft.author.role,
+            person=draft.author.person,
+            name=draft.author.name,
+            parts=encode_parts(draft.parts),
+            at=at,
+            turn=turn,
+            identity=draft.source.identity,
+            address=draft.source.address,
+        )
+        parent = Tip(session, n)
+    return parent
+
+
+def append(session: SessionId, drafts: Sequence[Draft], at: Moment) -> Transaction[Tip | None]:
+    """Add entries at the tip."""
+    tip, length = yield from _hold(session)
+    tip = yield from add(session, tip, length, drafts, at, 0)
+    yield from _set_tip(session, tip, length + len(drafts), at)
+    return tip
+
+
+def path(tip: Tip | None, enough: Enough | None = None) -> Transaction[list[Entry]]:
+    """The entries up to a tip, oldest first; with `enough`, only as far back as that takes."""
+    newest_first: list[Entry] = []
+    chunk = _CHUNK
+    while tip is not None:
+        rows = yield q.entries_upto(session=tip.session, n=tip.n, count=chunk)
+        session = tip.session
+        if not rows or rows[0][1] != tip.n:
+            raise Invalid("entry", f"{tip.session}/{tip.n} doesn't exist", "Take one from a path.")
+        for row in rows:
+            # Entries on other branches lie between: a path goes from an entry to its parent.
+            if row[1] != tip.n:
+                continue
+            found = entry_of(row)
+            newest_first.append(found)
+            tip = found.parent
+            if tip is None or tip.session != session:
+                break
+        if enough is not None and tip is not None and enough(newest_first[::-1]):
+            break
+        chunk = min(chunk * 2, _LARGEST_CHUNK)
+    return newest_first[::-1]
+
+
+def entry(tip: Tip | None) -> Transaction[Entry | None]:
+    """The entry at a tip."""
+    rows = (yield q.entry(session=tip.session, n=tip.n)) if tip else []
+    return entry_of(rows[0]) if rows else None
+
+
+def count_said(session: SessionId) -> Transaction[int]:
+    """How many messages of people and the agent there are to read in a session."""
+    [(count,)] = yield q.count_said(session=session)
+    return int(count)
+
+
+def current_path(session: SessionId) -> Transaction[list[Entry]]:
+    """All that was said in a session, oldest first."""
+    tip = yield from _tip(session)
+    return (yield from path(tip))
+
+
+def recent_path(session: SessionId) -> Transaction[list[Entry]]:
+    """What was said in a session as far back as its newest summary needs."""
+    tip = yield from _tip(session)
+    return (yield from path(tip, covers_summary))
+
+
+def covers_summary(newest: Sequence[Entry]) -> bool:
+    """Whether these entries hold a summary and reach back to what it stands for."""
+    for entry in reversed(newest):
+        if entry.author.role is not Role.GATEWAY:
+            continue
+        for part in entry.parts:
+            if isinstance(part, Summary):
+                return any(e.tip == Tip(SessionId(part.session), part.n) for e in newest)
+    return False
+
+
+def undo(session: SessionId, count: int, by: PersonId, at: Moment) -> Transaction[Tip | None]:
+    """Take the last exchanges back: the tip moves to before them."""
+    tip, length = yield from _hold(session)
+    # One exchange more than asked for tells where the oldest of them begins.
+    entries = yield from path(tip, lambda newest: len(exchanges(newest)) > count)
+    return (yield from _move(session, tip, before_exchange(entries, count), length, TipMove.UNDO, by, at))
+
+
+def retry(session: SessionId, by: PersonId, at: Moment) -> Transaction[list[Entry]]:
+    """Take the last exchange back and return what the person had asked in it."""
+    tip, length = yield from _hold(session)
+    entries = yield from path(tip, lambda newest: len(exchanges(newest)) > 1)
+    to, asked = before_answer(entries)
+    yield from _move(session, tip, to, length, TipMove.RETRY, by, at)
+    return asked
+
+
+def rewind(session: SessionId, to: Tip, by: PersonId, at: Moment) -> Transaction[Tip | None]:
+    """Go back to an entry of the path; what came after it stays, on a branch of its own."""
+    tip, length = yield from _hold(session)
+    if not (yield from _leads_through(tip, to)):
+        raise Refused(Refusal.NOT_FOUND)
+    return (yield from _move(session, tip, to, length, TipMove.REWIND, by, at))
+
+
+def reaches(session: SessionId, entry: Tip) -> Transaction[bool]:
+    """Whether an entry is a session's own, on whichever branch, or lies on the way to where the session ends."""
+    if entry.session == session:
+        return bool((yield q.entry(session=session, n=entry.n)))
+    return (yield from _leads_through((yield from _tip(session)), entry))
+
+
+def compress(session: SessionId, text: str, upto: Tip, by: PersonId, at: Moment) -> Transaction[Tip | None]:
+    """Let a summary stand for all entries up to one; they stay, and an undo or a rewind can still reach them."""
+    before, length = yield from _hold(session)
+    if not (yield from _leads_through(before, upto)):
+        raise Refused(Refusal.NOT_FOUND)
+    draft = Draft(GATEWAY, (Summary(text, upto.session, upto.n),))
+    tip = yield from add(session, before, length, [draft], at, 0)
+    yield from record(session, before, tip, TipMove.COMPRESS, by, at)
+    yield from _set_tip(session, tip, length + 1, at)
+    return tip
+
+
+def back_to(session: SessionId, to: Tip | None, why: TipMove, by: PersonId, at: Moment) -> Transaction[Tip | None]:
+    """Move a tip to where it was before."""
+    tip, length = yield from _hold(session)
+    return (yield from _move(session, tip, to, length, why, by, at))
+
+
+def tip_changes(session: SessionId, count: int) -> Transaction[list[TipChange]]:
+    """How a session's tip has moved other than by new entries, newest first."""
+    rows = yield q.tip_moves(session=session, count=count)
+    return [tip_change_of(row) for row in rows]
+
+
+def back_past(entry: Tip) -> Enough:
+    """Whether these entries reach an entry, or go by where it would be: a session numbers its entries as they come."""
+    return lambda newest: newest[0].tip.session == entry.session and newest[0].tip.n <= entry.n
+
+
+def _leads_through(tip: Tip | None, entry: Tip) -> Transaction[bool]:
+    """Whether an entry lies on the path to a tip."""
+    entries = yield from path(tip, back_past(entry))
+    return any(e.tip == entry for e in entries)
+
+
+def _hold(session: SessionId) -> Transaction[tuple[Tip | None, int]]:
+    rows = yield q.end_of(session=session)
+    if not rows:
+        raise Refused(Refusal.NOT_FOUND)
+    tip_session, tip, length = rows[0]
+    return tip_of(tip_session, tip), length
+
+
+def _tip(session: SessionId) -> Transaction[Tip | None]:
+    rows = yield q.session(session=session)
+    if not rows:
+        raise Refused(Refusal.NOT_FOUND)
+    return tip_of(rows[0][4], rows[0][5])
+
+
+def _move(
+    session: SessionId, tip: Tip | None, to: Tip | None, length: int, why: TipMove, by: PersonId, at: Moment
+) -> Transaction[Tip | None]:
+    yield from record(session, tip, to, why, by, at)
+    yield from _set_tip(session, to, length, at)
+    return to
+
+
+def record(session: SessionId, tip: Tip | None, to: Tip | None, why: TipMove, by: str, at: Moment) -> Transaction[None]:
+    """Remember that a tip moved; the caller sets it."""
+    yield q.add_tip_move(
+        session=session,
+        from_session=tip.session if tip else None,
+        from_n=tip.n if tip else None,
+        to_session=to.session if to else None,
+        to_n=to.n if to else None,
+        why=why,
+        by=by,
+        at=at,
+    )
+
+
+def _set_tip(session: SessionId, tip: Tip | None, length: int, at: Moment) -> Transaction[None]:
+    yield q.set_tip(
+        session=session, tip_session=tip.session if tip else None, tip=tip.n if tip else None, length=length, at=at
+    )

@@ -1,0 +1,64 @@
+"""Trees: a session with all that grew out of it, as far as it is its owner's.
+
+Law: what was said isn't read for it, only how the entries hang together, page by page; and of each branch that a
+session left, how it begins.
+"""
+
+from __future__ import annotations
+
+from segue.changes.sessions import sessions, transcripts
+from segue.changes.sessions.rows import session_of, tip_of
+from segue.core.contracts.database import Transaction
+from segue.core.exports.tree import Abandoned, Branch, Link, off_path, pieces
+from segue.core.transcripts import Session, Tip
+from segue.core.values import SessionId
+from segue.database.statements import q
+
+_PAGE = 1000
+_EVERY = 2**31 - 1
+
+
+def tree(session: Session) -> Transaction[Branch]:
+    """A session with all of its owner's that grew out of it."""
+    at = session.tip.n if session.tip and session.tip.session == session.id else 0
+    origin, off, entries, n = session.tip, list[Link](), 0, _EVERY
+    while rows := (yield q.links(session=session.id, before=n, count=_PAGE)):
+        links = [Link(n, parent if of == session.id else 0) for n, of, parent in rows]
+        left, at = off_path(links, at)
+        off += left
+        entries, n = entries + len(rows), rows[-1][0]
+        origin = tip_of(*rows[-1][1:])
+    after = origin.n if origin and origin.session == session.parent else 0
+    children = yield from sessions.branches(session.id)
+    branches: list[Branch] = []
+    for child in children:
+        if child.owner == session.owner:
+            branches += [(yield from tree(child))]
+    return Branch(
+        session.id,
+        session.title,
+        session.label,
+        after,
+        entries,
+        (yield from _abandoned(session.id, off)),
+        tuple(sorted(branches, key=lambda child: (child.after, child.id))),
+    )
+
+
+def _abandoned(session: SessionId, off: list[Link]) -> Transaction[tuple[Abandoned, ...]]:
+    found: list[Abandoned] = []
+    for piece in pieces(off):
+        entry = yield from transcripts.entry(Tip(session, piece.first.n))
+        found += [Abandoned(piece.first.after, piece.entries, entry.text if entry else "")]
+    return tuple(found)
+
+
+def root(session: Session) -> Transaction[Session]:
+    """The session of the same owner's that all began with."""
+    while session.parent is not None:
+        [row] = yield q.session(session=session.parent)
+        parent = session_of(row)
+        if parent.owner != session.owner:
+            break
+        session = parent
+    return session

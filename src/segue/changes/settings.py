@@ -1,0 +1,13 @@
+"""Segue's own settings: made once, the same for every process that shares the database."""
+
+from __future__ import annotations
+
+from segue.core.contracts.database import Transaction
+from segue.database.statements import q
+
+
+def once(name: str, value: str) -> Transaction[str]:
+    """The value under a name; this one if there is none yet."""
+    yield q.add_setting(name=name, value=value)
+    [(kept,)] = yield q.setting(name=name)
+    return str(kept)

@@ -1,0 +1,152 @@
+"""A gateway as a config describes it: everything is opened, run, and closed again in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import msgspec
+
+from segue.cli.host import open_configured
+from segue.config import Config
+from segue.core.contracts.adapters import Adapter, Closes
+from segue.core.contracts.agents import Agent
+from segue.core.contracts.probes import Probe
+from segue.core.windows import HOSTS, TERMINAL, WEB
+from segue.database.transactions import unheeded
+from segue.runtime.files import Folder
+from segue.runtime.gateway import Gateway
+from segue.runtime.retrying import Patient
+from segue.runtime.server.app import make_app
+from segue.runtime.server.listeners import Listener, LocalListener, serving
+from segue.runtime.telemetry.spans import open_tracing
+from segue.runtime.windows.local import Local
+from segue.runtime.windows.routes import Windows
+from segue.runtime.windows.sign_in import Door
+from segue.runtime.windows.window import meet_host
+
+SOCKET = "gateway.sock"
+"""In the data folder: where this user's terminals find the gateway."""
+
+
+PAGE = "Open the page with this link, which works once:\n"
+
+
+_EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called by
+
+
+class Running:
+    """A gateway that runs, and where it is reached."""
+
+    def __init__(self, door: Door, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
+        self._door = door
+        self.url = url
+        self.tasks = tasks
+
+    def link(self) -> str:
+        """An address that signs one browser in, once."""
+        return self.url + self._door.link()
+
+
+@asynccontextmanager
+async def gateway(
+    config: Config, listener: Listener, probe: Probe = unheeded, brought: Gateway | None = None
+) -> AsyncIterator[Running]:
+    """A gateway as a config describes it, with the agent and adapters of one that was brought, until the block ends."""
+    hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(await open_configured(config))
+        await meet_host(store)
+        agent = brought.agent if brought else config.agent.agent()
+        terminal, web = Local(TERMINAL), Local(WEB)
+        files = Folder(config.data)
+        adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
+        _close_later(agent, stack)
+        for adapter in adapters:
+            _close_later(adapter, stack)
+        settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts), data=str(config.data))
+        if brought:
+            adapters += brought.adapters
+            accounts = {**brought.settings.accounts, **settings.accounts}
+            hosts_too = (*settings.hosts, *brought.settings.hosts)
+            settings = msgspec.structs.replace(settings, accounts=accounts, hosts=hosts_too)
+        runs = await stack.enter_async_context(
+            Gateway(
+                store,
+                agent,
+                [*adapters, terminal, web],
+                settings,
+                tracing=open_tracing(config.server.tracing),
+                files=files,
+                probe=probe,
+            )
+        )
+        door = await Door.open(Patient(store.driver), config.data)
+        windows = Windows(runs, door, (terminal, web), files, getpass.getuser(), listener.url)
+        app = make_app(runs, hosts, windows.routes())
+        local = LocalListener(config.data / SOCKET)
+        stack.callback(local.close)
+        servers = [
+            await stack.enter_async_context(serving(app, socket, config.gateway.grace)) for socket in (local, listener)
+        ]
+        ended = asyncio.create_task(runs.ended(), name="ended")
+        stack.callback(ended.cancel)
+        yield Running(door, listener.url, [*servers, ended])
+
+
+async def serve(
+    config: Config,
+    listener: Listener,
+    stop: Stop,
+    ready: Callable[[Running], None],
+    brought: Gateway | None = None,
+) -> None:
+    """Run a gateway until it is asked to stop; calls `ready` when it takes messages in."""
+    stop.listen()
+    async with gateway(config, listener, brought=brought) as running:
+        ready(running)
+        asked = asyncio.create_task(stop.wait(), name="stop")
+        done, _ = await asyncio.wait([asked, *running.tasks], return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        for task in done:
+            task.result()
+
+
+def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
+    if isinstance(made, Closes):
+        stack.push_async_callback(made.close)
+
+
+log = logging.getLogger(__name__)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """Whether somebody asked this process to stop."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+
+    def listen(self) -> None:
+        """Hear the signals from now on."""
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._heard, number)
+
+    async def wait(self) -> None:
+        """Until somebody asks."""
+        await self._asked.wait()
+
+    def _heard(self, number: int) -> None:
+        if self._asked.is_set():
+            # What is durable stays so; the rest is taken over like that of any process that died.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        log.info("stopping; a second signal stops at once")
+        self._asked.set()

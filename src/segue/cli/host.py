@@ -1,0 +1,73 @@
+"""What a command opens: the config that holds here, and its store, as the host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TextIO
+
+from segue.config import Config, default, find, load
+from segue.core.lanes import Person
+from segue.core.transcripts import Session
+from segue.core.values import SessionId
+from segue.core.windows import HOSTS
+from segue.errors import Invalid, Refused, StoreUnreachable
+from segue.store import Store, open_store
+
+
+def config_here() -> Config:
+    """What segue.toml says, or what holds where there is none."""
+    try:
+        file = find(os.environ, Path.cwd())
+    except Invalid:
+        return default(os.environ)
+    return load(file, os.environ)
+
+
+def open_log(folder: Path) -> TextIO:
+    """The log in a data folder, for a gateway whose terminal is talked in."""
+    _make(folder)
+    log = folder / "log"
+    try:
+        return log.open("a", buffering=1)
+    except OSError as error:
+        raise StoreUnreachable(f"{log} can't be written ({error.strerror}). See to it, or set SEGUE_HOME.") from error
+
+
+async def open_configured(config: Config) -> Store:
+    """The store that a config names, in folders that are made if need be."""
+    _make(config.data)
+    if not isinstance(config.store, Path):
+        return await open_store(config.store.reveal())
+    _make(config.store.parent)
+    return await open_store(config.store)
+
+
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[tuple[Store, Person]]:
+    """The store of a config, and the host in it."""
+    async with await open_configured(config) as store:
+        yield store, await store.person(HOSTS[0])
+
+
+async def named(store: Store, by: Person, name: str) -> Session:
+    """One of a person's own sessions, by its id or its title."""
+    try:
+        return await store.session(SessionId(name), by)
+    except Refused:
+        """Then it is a title."""
+    try:
+        return await store.session(await store.find(name, by), by)
+    except Refused as refused:
+        near = await store.nearest_title(name, by)
+        fix = f'Did you mean "{near}"?' if near else "`segue sessions list` lists them."
+        raise Invalid("session", f'none of yours goes by "{name}"', fix) from refused
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnreachable(f"{folder} can't be made ({error.strerror}). Set SEGUE_HOME to another.") from error

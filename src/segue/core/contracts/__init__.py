@@ -1,0 +1,1 @@
+"""Contracts between the rooms: the fewest verbs, as Protocols."""

@@ -1,0 +1,206 @@
+"""The contract of an adapter, which speaks to one account of one platform.
+
+An ability that only some adapters have is a Protocol of its own, so the type says it and no flag has to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from segue.core.commands import Spec
+from segue.core.lanes import Address
+from segue.core.messages import Arrival, Delivery, File, Sending
+from segue.core.values import Value
+
+
+class Accepted(StrEnum):
+    """What became of an arrival; whichever it is, it is durable and may be acknowledged."""
+
+    NEW = "new"
+    DUPLICATE = "duplicate"
+    DEAD = "dead"
+    """It couldn't be understood and is kept as a dead letter."""
+
+
+class Letter(Value, frozen=True):
+    """Something that came in and couldn't be understood, as it came."""
+
+    platform: str
+    account: str
+    raw: str
+    why: str
+
+
+Accept = Callable[[Arrival | Letter], Awaitable[Accepted]]
+"""Makes an arrival durable; raises `StoreError` if that can't be done now, and then nothing may be acknowledged."""
+
+
+class Connection(StrEnum):
+    """How many replicas may be connected to an account at once."""
+
+    ANY = "any"
+    """As many as there are: the platform calls whichever it reaches."""
+    ONE = "one"
+    """One, by lease; another takes over when its holder dies."""
+
+
+class Measure(StrEnum):
+    """What a platform counts when it limits a text."""
+
+    CHARACTERS = "characters"
+    UTF16 = "utf16"
+    BYTES = "bytes"
+
+
+class Longest(Value, frozen=True):
+    """The longest text that a platform takes in one message."""
+
+    count: int
+    measure: Measure = Measure.CHARACTERS
+
+
+class Adapter(Protocol):
+    """Speaks to one account of one platform.
+
+    `send` raises `SendLater`, `SendNever` or `SendUnsure`; what else it raises is a bug, told loudly and tried again.
+    """
+
+    platform: str
+    account: str
+    sending: Sending
+    connection: Connection
+    longest: Longest
+
+    async def send(self, delivery: Delivery) -> str:
+        """Send one message and return the platform's id of it."""
+        ...
+
+
+class Cursor(Protocol):
+    """How far an account's messages were taken in, as its platform says it (an offset, a sync token).
+
+    It belongs to whoever holds the account's one connection: `keep` raises `Fenced` once somebody else does.
+    """
+
+    async def read(self) -> str:
+        """What was kept last, by whichever process; empty if nothing ever was."""
+        ...
+
+    async def keep(self, value: str) -> None:
+        """Make it durable; only after `accept` returned for all that lies before it."""
+        ...
+
+
+class Files(Protocol):
+    """Keeps the files that come and go with messages; whoever makes an adapter gives it one."""
+
+    async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
+        """Make a file durable; raises `StoreError` if that can't be done now, and whatever `chunks` raises."""
+        ...
+
+    async def read(self, file: File) -> bytes:
+        """What is in a file that was kept."""
+        ...
+
+
+@runtime_checkable
+class Pulls(Protocol):
+    """An adapter that fetches its arrivals.
+
+    A connection that breaks is raised: the gateway tells it, waits, and calls `arrivals` again.
+    """
+
+    async def arrivals(self, accept: Accept, cursor: Cursor, /) -> None:
+        """Take messages in until cancelled; tell the platform that it may forget one only after `accept` returned."""
+        ...
+
+
+@runtime_checkable
+class TakesWebhooks(Protocol):
+    """An adapter that the platform calls; the gateway serves it under /in/PLATFORM/ACCOUNT."""
+
+    def webhook(self, accept: Accept) -> Callable[..., Awaitable[None]]:
+        """An ASGI application that answers 2xx only after `accept` returned."""
+        ...
+
+
+@runtime_checkable
+class OpensThreads(Protocol):
+    """An adapter whose platform can open a thread."""
+
+    async def open_thread(self, parent: Address, title: str, key: str) -> Address:
+        """Open a thread; the same key gives the same thread. A reply in it comes from the address returned."""
+        ...
+
+
+@runtime_checkable
+class EditsMessages(Protocol):
+    """An adapter whose platform can change a message that was sent."""
+
+    async def edit(self, delivery: Delivery) -> None:
+        """Replace the text of `delivery.message`."""
+        ...
+
+
+@runtime_checkable
+class ShowsTyping(Protocol):
+    """An adapter whose platform can show that somebody writes."""
+
+    async def typing(self, address: Address) -> None:
+        """Show it for the few seconds that the platform grants."""
+        ...
+
+
+@runtime_checkable
+class MentionsById(Protocol):
+    """An adapter on whose platform people are mentioned by their ids; an agent must be told these, never pseudonyms."""
+
+    def mention(self, user: str) -> str:
+        """What to write in a text to mention somebody."""
+        ...
+
+
+@runtime_checkable
+class SendsFiles(Protocol):
+    """An adapter that sends the files of a delivery along with its text."""
+
+    largest_file: int
+    """Bytes of the largest file that the platform takes."""
+
+
+@runtime_checkable
+class ShowsCommands(Protocol):
+    """An adapter whose platform has a menu of what can be typed; it pulls, and is asked each time that it connects."""
+
+    async def show_commands(self, commands: Sequence[Spec]) -> None:
+        """Fill the menu."""
+        ...
+
+
+@runtime_checkable
+class HasStartLinks(Protocol):
+    """An adapter whose platform has links that open a chat with the agent: what follows /start comes with them."""
+
+    async def start_link(self, code: str) -> str:
+        """A link that makes whoever follows it send `/start CODE`, which is `/link CODE`; may raise `SendError`."""
+        ...
+
+
+@runtime_checkable
+class ReadsBack(Protocol):
+    """An adapter whose platform tells whether a message with this key is there."""
+
+    async def find(self, delivery: Delivery) -> str | None:
+        """The platform's id of the message that this delivery already made, if it did."""
+        ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """An adapter or agent that holds something open; whoever made it closes it."""
+
+    async def close(self) -> None:
+        """Let go of it."""
+        ...

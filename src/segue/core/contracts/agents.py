@@ -1,0 +1,167 @@
+"""The contract of an agent, which answers a turn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol, runtime_checkable
+
+from segue.core.messages import File, Part, ToolCall, ToolResult
+from segue.core.prompt.envelopes import Voices
+from segue.core.transcripts import Draft, Entry
+from segue.core.values import Live, Plain, SessionId, Value
+from segue.errors import Invalid
+
+
+class Usage(Value, frozen=True):
+    """What one request to a model cost, as far as the agent knows; a turn may have several."""
+
+    model: str
+    input: int = 0
+    """Tokens of the whole prompt, those read from and written to a cache included."""
+    output: int = 0
+    """Tokens of the answer, those of its reasoning included."""
+    reasoning: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    cost: float | None = None
+    """In US dollars."""
+
+
+Event = Part | Usage
+"""What an agent says while it answers: pieces of text, whole thoughts, tool calls and results, what it cost."""
+
+
+class Tool(Value, frozen=True):
+    """Something that an agent may ask the gateway to do."""
+
+    name: str
+    does: str
+    """What it is for, as the model reads it."""
+    parameters: Mapping[str, Plain]
+    """Its arguments, as a JSON schema of an object."""
+
+
+class Tools(Protocol):
+    """What an agent may ask the gateway to do in one turn; each call sees only what the turn's person may see."""
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools there are."""
+        ...
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """Run one; a call that can't be done is a result with `failed`. The same call id gives the same result."""
+        ...
+
+
+class NoTools:
+    """For a turn in which there is nothing to ask the gateway for."""
+
+    offered: tuple[Tool, ...] = ()
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        """There is no such tool."""
+        return ToolResult(call.id, f"There is no tool {call.name}.", failed=True)
+
+
+class ReadsFiles(Protocol):
+    """Where an agent finds what is in the files of a message."""
+
+    async def read(self, file: File) -> bytes:
+        """What is in a file; raises `Invalid` if it isn't kept here."""
+        ...
+
+
+class NoFiles:
+    """For a gateway that keeps no files."""
+
+    async def read(self, file: File) -> bytes:
+        """There is none."""
+        raise Invalid("file", f"{file.name} isn't kept here", "Give the gateway a place for files.")
+
+
+class Background(Protocol):
+    """Work that goes on behind a session's turns: while there is any, the session isn't reset."""
+
+    async def keep(self, why: str, seconds: float) -> None:
+        """Something goes on, known by these words, for at most so long; called again, for so long from now."""
+        ...
+
+    async def done(self, why: str) -> None:
+        """It is done."""
+        ...
+
+
+class NoBackground:
+    """For a turn of a session that is never reset."""
+
+    async def keep(self, why: str, seconds: float) -> None:
+        """Nothing has to be done for it."""
+
+    async def done(self, why: str) -> None:
+        """Nothing has to be done for it."""
+
+
+class Work(Live, frozen=True):
+    """One turn, as an agent gets it."""
+
+    session: SessionId
+    turn: int
+    context: str
+    """The section of the system prompt about where and with whom it talks."""
+    transcript: tuple[Entry, ...]
+    asked: tuple[Draft, ...]
+    """What is to be answered now, each with its author."""
+    journal: tuple[Part, ...] = ()
+    """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
+    voices: Voices = Voices.ONE
+    tools: Tools = NoTools()
+    files: ReadsFiles = NoFiles()
+    background: Background = NoBackground()
+
+
+class Agent(Protocol):
+    """Answers a turn."""
+
+    def answer(self, work: Work) -> AsyncIterator[Event]:
+        """The reply as it comes; pieces of text that follow each other are one text.
+
+        Raises `TooLong` where all that was said doesn't fit; whatever else it raises fails this try of the turn.
+        """
+        ...
+
+
+@runtime_checkable
+class Steers(Protocol):
+    """An agent that takes in more while it answers."""
+
+    async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
+        """Give a running turn what its person said meanwhile; False if it came too late."""
+        ...
+
+
+@runtime_checkable
+class EndsSessions(Protocol):
+    """An agent that gets a last turn when a session of its is reset, to save what it wants to remember."""
+
+    session_ending: str
+    """What it is asked then; its answer is delivered to nobody. Empty: it gets no such turn."""
+
+
+class SummedUp(Value, frozen=True):
+    """What an agent made of what was said, and what that cost."""
+
+    text: str
+    usage: tuple[Usage, ...] = ()
+
+
+@runtime_checkable
+class Compresses(Protocol):
+    """An agent that knows how much it can be sent, and sums a conversation up in a way of its own."""
+
+    window: int
+    """Tokens that a prompt and its answer may have together; 0 if nobody knows."""
+
+    async def summary(self, work: Work, focus: str) -> SummedUp:
+        """What was said in the transcript, in short, for the agent itself to go on from; `focus` is what matters."""
+        ...

@@ -1,0 +1,58 @@
+"""The contract of a database: a transaction yields statements, a driver runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from segue.core.values import Moment, Plain, Value
+
+P = ParamSpec("P")
+
+
+T = TypeVar("T")
+
+
+class Statement(Value, frozen=True):
+    """One named query with its arguments."""
+
+    name: str
+    arguments: Mapping[str, Plain]
+
+
+Row = Sequence[Any]
+
+
+Transaction = Generator[Statement, list[Row], T]
+"""A short piece of work on the database: it yields statements and receives their rows. It can run again, because it is
+a function of its arguments."""
+
+
+Clock = Callable[[], Moment]
+
+
+Ids = Callable[[], str]
+
+
+class Driver(Protocol):
+    """Runs transactions against one database."""
+
+    async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run it once; when this returns, what it did is durable."""
+        ...
+
+    async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run one that only reads, beside the writers."""
+        ...
+
+    async def hint(self, topic: str) -> None:
+        """Wake every process that shares this database; only a hint, it may get lost."""
+        ...
+
+    def listen(self, heard: Callable[[str], None]) -> Callable[[], None]:
+        """Call back, on the event loop, for each hint; returns how to stop."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted and let go of the database."""
+        ...

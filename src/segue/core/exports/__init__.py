@@ -1,0 +1,1 @@
+"""Exports: a transcript as JSON lines, as Markdown, as a tree."""

@@ -1,0 +1,125 @@
+"""What a model is sent of somebody's words: the author is data beside the text, never a prefix that it could forge.
+
+Law: an envelope is one line of JSON, and `read` gives exactly what it was made of. It is a function of its entry and
+of the session's voices, and entries never change, so what an entry reads like doesn't change either.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from segue.core.lanes import Address, Identity, clean_name
+from segue.core.messages import Aside, Notice, Parts, Summary, Text
+from segue.core.prompt.pseudonyms import Veil
+from segue.core.transcripts import Author, Draft, Entry, Role, Source
+from segue.core.values import Value
+
+Words = TypeVar("Words", Draft, Entry)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+class Voices(StrEnum):
+    """How many people an agent hears in a session."""
+
+    ONE = "one"
+    """One person in one place: their words are sent as they are, unless they could be taken for an envelope."""
+    SEVERAL = "several"
+    """Several people in one place: each message is an envelope that names its author."""
+    PLACES = "places"
+    """Several places, one person or more: each envelope names its author and its place."""
+
+
+class Envelope(Value, frozen=True):
+    """Somebody's words with who said them and, where that can differ, where."""
+
+    id: str
+    """The author's id on their platform, or what stands for it: two people of one name have two."""
+    name: str
+    text: str
+    place: Mapping[str, str] = {}
+    """The parts of the address that aren't empty."""
+
+    def write(self) -> str:
+        """The envelope as a model gets it."""
+        place = {"place": self.place} if self.place else {}
+        whole = {"author": {"id": self.id, "name": self.name}, **place, "text": self.text}
+        return _line(whole)
+
+
+def words(said: Draft | Entry, voices: Voices) -> str:
+    """The text of what was said as a model is to get it; only what the gateway said is JSON that says so."""
+    if said.author.role is Role.AGENT:
+        return told(said.parts)
+    if said.author.role is Role.GATEWAY:
+        return _carried(said.parts)
+    if voices is Voices.ONE and not _like_an_envelope(said.text):
+        return told(said.parts)
+    author, source = said.author, said.source
+    id = Identity.parse(source.identity).user if source.identity else author.person
+    place = _place(source.address) if voices is Voices.PLACES else {}
+    return Envelope(id, clean_name(author.name), said.text, place).write()
+
+
+def _carried(parts: Parts) -> str:
+    """What no person said: the gateway's own words say so, what it passes on from other sessions can't."""
+    text = told(parts)
+    if any(isinstance(part, Aside | Summary) for part in parts):
+        return _line({"gateway": text})
+    return Envelope("", "", text).write() if _like_an_envelope(text) else text
+
+
+def _like_an_envelope(text: str) -> bool:
+    """Whether the first of a text that is seen is a brace, or would pass for one."""
+    first = next((c for c in text if unicodedata.category(c)[0] not in "CZM"), "")
+    return unicodedata.normalize("NFKC", first) == "{"
+
+
+def told(parts: Parts) -> str:
+    """The words of a message, with what only the agent is told."""
+    return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Aside | Summary))
+
+
+def read(text: str) -> Envelope:
+    """The envelope that was written so."""
+    whole = json.loads(text)
+    return Envelope(whole["author"]["id"], whole["author"]["name"], whole["text"], whole.get("place", {}))
+
+
+def veiled(said: Words, veil: Veil) -> Words:
+    """The same words by an author, and from a place, as an agent may know them."""
+    if said.author.role is Role.AGENT:
+        return said
+    identity = Identity.parse(said.source.identity) if said.source.identity else None
+    address = Address.parse(said.source.address) if said.source.address else None
+    near = [spot for spot in (identity, address) if spot is not None]
+    # What people said stays as they said it; what the gateway told the agent of them doesn't.
+    parts = tuple(Aside(veil.text(part.text, near)) if isinstance(part, Aside) else part for part in said.parts)
+    return msgspec.structs.replace(
+        said,
+        author=Author(said.author.role, said.author.person, veil.text(said.author.name, near)),
+        parts=parts,
+        source=Source(
+            veil.identity(identity).key if identity else "",
+            veil.address(address).key if address else "",
+        ),
+    )
+
+
+def _line(whole: object) -> str:
+    line = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+    # An id may hold half of a UTF-16 pair, which nothing can send as it is.
+    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", line)
+
+
+def _place(address: str) -> dict[str, str]:
+    if not address:
+        return {}
+    parts = msgspec.structs.asdict(Address.parse(address))
+    return {name: part for name, part in parts.items() if part}

@@ -1,0 +1,148 @@
+"""Settings of a gateway, as values: what the host decided, with a sentence a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from segue.core.handoffs import Patience
+from segue.core.lanes import (
+    Identity,
+    Place,
+    Rules,
+)
+from segue.core.moves import Limits
+from segue.core.resets import Policies
+from segue.core.values import Value
+
+
+class DmThreads(StrEnum):
+    """How a thread in a private chat begins."""
+
+    FORK = "fork"
+    """With all that the private chat's session has said so far; copies nothing."""
+    FRESH = "fresh"
+    """With nothing."""
+
+
+class Settings(Value, frozen=True):
+    """The host's settings that decide where an arrival goes."""
+
+    rules: Rules = Rules()
+    resets: Policies = Policies()
+    limits: Limits = Limits()
+    dm_threads: DmThreads = DmThreads.FORK
+
+
+class Busy(StrEnum):
+    """What becomes of a message that comes while its session's turn runs."""
+
+    QUEUE = "queue"
+    """It waits; what one person has waiting is one turn."""
+    STEER = "steer"
+    """It goes into the speaker's own running turn where the agent can take it, else it waits."""
+    INTERRUPT = "interrupt"
+    """It ends the speaker's own running turn and is answered next."""
+
+
+class Blind(StrEnum):
+    """What becomes of a message when nobody knows whether it was sent and the platform can't tell."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    """It is sent again, marked as perhaps a duplicate."""
+    AT_MOST_ONCE = "at_most_once"
+    """It isn't sent again; it is a dead letter."""
+
+
+class Mentions(StrEnum):
+    """Whether the agent must be named before it answers where several people talk; in private it never must."""
+
+    NEEDED = "needed"
+    """It answers only what mentions it or replies to it."""
+    OPTIONAL = "optional"
+    """It answers everything."""
+
+
+class Quotes(StrEnum):
+    """What a reply to one of the agent's messages does, where that came from another session than the current one."""
+
+    OFF = "off"
+    """Nothing: it is a message like any other."""
+    ONCE = "once"
+    """That message alone goes to the session that wrote the quoted one."""
+    SWITCH = "switch"
+    """The place goes back to that session."""
+
+
+class Streams(StrEnum):
+    """Whether a reply is shown while it is written."""
+
+    WHOLE = "whole"
+    """The final text comes once."""
+    LIVE = "live"
+    """The message grows by edits, where the platform has them."""
+
+
+class Redaction(StrEnum):
+    """What an agent is told of ids and phone numbers."""
+
+    NONE = "none"
+    """The real ones."""
+    PSEUDONYMS = "pseudonyms"
+    """Stable pseudonyms, except on platforms that mention people by their ids."""
+
+
+class AccountSettings(Value, frozen=True):
+    """The host's settings for one account of a platform."""
+
+    public: bool = False
+    """Strangers may talk to the agent and own what they start."""
+    allow: frozenset[str] = frozenset()
+    """User ids that may talk to the agent in private."""
+    allow_groups: frozenset[str] = frozenset()
+    """Chat ids of the groups and channels in which the agent may be talked to."""
+    mentions: Mentions = Mentions.OPTIONAL
+    home: Place | None = None
+    """Where that goes which has nowhere else to go."""
+    streams: Streams = Streams.LIVE
+
+
+class GatewaySettings(Value, frozen=True):
+    """All that a gateway needs to know from its host."""
+
+    routing: Settings = Settings()
+    hosts: tuple[Identity, ...] = ()
+    """Every identity of the one person who runs this gateway."""
+    accounts: Mapping[tuple[str, str], AccountSettings] = {}
+    """By platform and account."""
+    redaction: Redaction = Redaction.NONE
+    quotes: Quotes = Quotes.OFF
+    busy: Busy = Busy.QUEUE
+    handoff: Patience = Patience()
+    blind: Blind = Blind.AT_LEAST_ONCE
+    slots: int = 64
+    """Turns that one replica runs at once."""
+    attempts: int = 3
+    """Tries of a turn before its person gets an honest error."""
+    deaths: int = 20
+    """Lives of the process that a turn may cost before its person gets an honest error; not all are its fault."""
+    turn_silence: float = 300.0
+    """Seconds: an agent that says nothing for so long is hung."""
+    turn_total: float = 3600.0
+    """Seconds that one try of a turn may take."""
+    give_up_after: float = 86400.0
+    """Seconds: a delivery that failed for so long is a dead letter."""
+    lease: float = 5.0
+    """Seconds after which a replica that doesn't beat counts as dead."""
+    poll: float = 1.0
+    """Seconds between looks at the database when no hint comes."""
+    grace: float = 10.0
+    """Seconds that running turns get to finish when the gateway stops."""
+    ending: str = ""
+    """What an agent is asked when a session of its is over, unless it has words of its own; empty: nothing."""
+    zone: str = "UTC"
+    """The time zone in which people mean the times of scheduled work, unless they name another."""
+    data: str = ""
+    """The data folder, where scheduled work leaves its files; empty if there is none."""
+    sweep: float = 30.0
+    """Seconds between looks for sessions that are over."""

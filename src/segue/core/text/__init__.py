@@ -1,0 +1,1 @@
+"""Text: Markdown trees, splitting, graphemes, search words."""

@@ -1,0 +1,1 @@
+"""The database: two drivers that run the changes, the SQL they run, and the migrations."""

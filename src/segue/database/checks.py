@@ -1,0 +1,150 @@
+"""Looks at a database without touching it: is it sound, is it today's, and what lies about in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from segue.core.contracts.database import Row, Statement, Transaction
+from segue.core.values import Moment, Value
+from segue.database.sqlite_file import APPLICATION, File
+from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations, q
+from segue.errors import StoreCorrupt, StoreUnreachable
+
+T = TypeVar("T")
+LATE = 300.0
+"""Seconds after which something that waits has waited long."""
+
+
+class Pile(Value, frozen=True):
+    """How many things lie about, since when (or until when), and what is known about one of them."""
+
+    count: int
+    at: Moment | None = None
+    why: str | None = None
+
+
+class Tally(Value, frozen=True):
+    """What lies about in a database."""
+
+    dead: Pile
+    letters: Pile
+    late: Pile
+    idle: Pile
+    """Sessions with turns that nobody takes."""
+    failed: Pile
+    """Turns that failed since one was last answered."""
+    alive: int
+    gone: int
+    """Replicas that are not alive and were not buried."""
+
+
+class Checked(Value, frozen=True):
+    """What a look at a database found."""
+
+    place: str
+    version: int
+    """0: it is empty."""
+    newest: int
+    """The version that this Segue knows."""
+    damage: str = ""
+    tally: Tally | None = None
+    """None unless the database is today's."""
+
+
+async def check(where: str | Path) -> Checked:
+    """Look at the database at an address; raises `StoreError` if it can't be read."""
+    address = str(where)
+    if address.startswith(("postgresql://", "postgres://")):
+        return await _check_server(address)
+    return await _check_file(Path(where))
+
+
+def tally() -> Transaction[Tally]:
+    """Count what lies about."""
+    [dead] = yield q.count_dead()
+    [letters] = yield q.count_letters()
+    [late] = yield q.count_late(seconds=LATE)
+    [idle] = yield q.count_idle(seconds=LATE)
+    [failed] = yield q.count_failed()
+    [(alive, gone)] = yield q.count_replicas()
+    return Tally(Pile(*dead), Pile(*letters), Pile(*late), Pile(*idle), Pile(*failed), alive, gone)
+
+
+async def _check_file(path: Path) -> Checked:
+    file = File(path, time.time, 5.0, None)
+    try:
+        # Not by `File`, which can only write: a look must change nothing, not even whose turn it is.
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    except apsw.Error as error:
+        raise file.named(error) from error
+    try:
+        return await _look(connection, str(file.path))
+    except apsw.Error as error:
+        raise file.named(error) from error
+    finally:
+        connection.close()
+
+
+async def _look(connection: apsw.Connection, place: str) -> Checked:
+    connection.set_busy_timeout(5000)
+    connection.create_scalar_function("segue_now", lambda *_: time.time(), 0)
+    ((application,), (version,)) = connection.execute("pragma application_id; pragma user_version")
+    newest = max(number for number, _ in migrations(SQLITE))
+    ((objects,),) = connection.execute("select count(*) from sqlite_schema")
+    if objects and application != APPLICATION:
+        raise StoreCorrupt(f"{place} is another program's database. Name another file.")
+    ((sound,), *_) = connection.execute("pragma quick_check(1)").fetchall()
+    damage = "" if sound == "ok" else str(sound)
+    if version != newest or damage:
+        return Checked(place, version, newest, damage)
+    queries = compile_for(SQLITE)
+
+    async def fetch(statement: Statement) -> list[Row]:
+        return list(connection.execute(queries[statement.name].sql, statement.arguments))
+
+    return Checked(place, version, newest, tally=await _run(tally(), fetch))
+
+
+async def _check_server(address: str) -> Checked:
+    try:
+        # As in opening: PostgreSQL's library is an extra.
+        server_module = import_module("segue.database.postgres_server")
+    except ModuleNotFoundError as error:
+        raise StoreUnreachable("PostgreSQL needs its library: install `segue[postgres]`.") from error
+    server = server_module.Server(address, "segue", 5.0)
+    connection = await server.connect()
+    try:
+        version = await server.version(connection)
+        newest = max(number for number, _ in migrations(POSTGRES))
+        if version != newest:
+            return Checked(server.place, version, newest)
+        queries = compile_for(POSTGRES)
+
+        async def fetch(statement: Statement) -> list[Row]:
+            query = queries[statement.name]
+            found = await connection.fetch(query.sql, *(statement.arguments[name] for name in query.order))
+            return [tuple(row) for row in found]
+
+        async with connection.transaction(readonly=True):
+            return Checked(server.place, version, newest, tally=await _run(tally(), fetch))
+    except server_module.TROUBLE as error:
+        raise server.named(error) from error
+    finally:
+        await connection.close()
+
+
+async def _run(steps: Transaction[T], fetch: Callable[[Statement], Awaitable[list[Row]]]) -> T:
+    """Run a transaction that only reads, without a driver."""
+    try:
+        statement = next(steps)
+        while True:
+            statement = steps.send(await fetch(statement))
+    except StopIteration as done:
+        result: T = done.value
+        return result

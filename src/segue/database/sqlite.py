@@ -1,0 +1,243 @@
+"""SQLite: one file, one thread that writes, and in each commit everything that queued during the last one.
+
+Nobody is answered before the commit that holds their change. One that fails harms no neighbour: if it had changed
+something, all are taken back and run again, each in a savepoint. If the whole group is lost (no room, an I/O error),
+each of its changes runs again, alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from enum import Enum
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, ParamSpec, Self, TypeVar, cast
+
+import apsw
+
+from segue.core.contracts.database import Clock, Transaction
+from segue.core.contracts.probes import Point, Probe
+from segue.database.hints import Hints
+from segue.database.sqlite_file import File
+from segue.database.sqlite_hints import Wake
+from segue.database.sqlite_threads import Desk, Inline, Job, Threads
+from segue.database.statements import SQLITE, Compiled, compile_for, migrations
+from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded
+from segue.errors import OutcomeUnknown, StoreUnreachable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_GROUP = 1000
+# What a job does wrong by itself; every other error of SQLite is the database's, and the whole group is in doubt.
+_OWN_FAULT = (apsw.BindingsError, apsw.ConstraintError, apsw.MismatchError, apsw.SQLError, apsw.TooBigError)
+
+
+class Running(Enum):
+    """Where transactions run."""
+
+    THREADS = "threads"
+    """One thread writes and each reader has its own, so that a disk that syncs stops nothing else."""
+    INLINE = "inline"
+    """In the caller: everything happens in one repeatable order, for the simulator."""
+
+
+class Sqlite:
+    """Runs transactions against one SQLite file."""
+
+    def __init__(self, file: File, writer: Desk, readers: Desk, hints: Hints) -> None:
+        self._file = file
+        self._writer = writer
+        self._readers = readers
+        self._hints = hints
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path | str,
+        *,
+        queries: Mapping[str, Compiled] | None = None,
+        steps: Steps | None = None,
+        clock: Clock = time.time,
+        probe: Probe = unheeded,
+        patience: float = 5.0,
+        readers: int = 3,
+        running: Running = Running.THREADS,
+        vfs: str | None = None,
+    ) -> Self:
+        """Open the file, made or brought up to date if need be; for other processes it waits `patience` seconds."""
+        file = File(Path(path), clock, patience, vfs)
+        named = compile_for(SQLITE) if queries is None else queries
+        todo = migrations(SQLITE) if steps is None else steps
+
+        def connect() -> tuple[_Worker, list[_Worker]]:
+            writer = _Worker(file, file.writer(todo, probe), named, "begin immediate", probe)
+            return writer, [_Worker(file, file.reader(), named, "begin", unheeded) for _ in range(readers)]
+
+        match running:
+            case Running.INLINE:
+                writer, reading = connect()
+                return cls(file, Inline(writer), Inline(reading[0]), Hints())
+            case Running.THREADS:
+                writer, reading = await asyncio.to_thread(connect)
+                return cls(
+                    file,
+                    Threads("segue writer", [writer], _GROUP),
+                    Threads("segue reader", reading, 1),
+                    Wake.open(file.path),
+                )
+
+    async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run it once; when this returns, what it did is durable."""
+        return cast(T, await self._submit(self._writer, Job(transaction, args, kwargs)))
+
+    async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run one that only reads, on a snapshot, beside the writers."""
+        return cast(T, await self._submit(self._readers, Job(transaction, args, kwargs)))
+
+    def _submit(self, desk: Desk, job: Job) -> asyncio.Future[Any]:
+        if self._closed:
+            raise StoreUnreachable(f"{self._file.path} was closed. Open it again.")
+        desk.submit(job)
+        return job.future
+
+    async def hint(self, topic: str) -> None:
+        """Wake every process that shares this file."""
+        refuse_unsound({"topic": topic})
+        self._hints.send(topic)
+
+    def listen(self, heard: Callable[[str], None]) -> Callable[[], None]:
+        """Call back, on the event loop, for each hint; returns how to stop."""
+        return self._hints.listen(heard)
+
+    async def close(self) -> None:
+        """Finish what was accepted and let go of the file."""
+        if not self._closed:
+            self._closed = True
+            await self._readers.close()
+            await self._writer.close()
+            await self._hints.close()  # last: who was just answered may want to tell
+
+
+class _Worker:
+    """Runs jobs on one connection."""
+
+    def __init__(
+        self, file: File, connection: apsw.Connection, queries: Mapping[str, Compiled], begin: str, probe: Probe
+    ) -> None:
+        self._file = file
+        self._connection = connection
+        self._execute = connection.cursor().execute
+        self._queries = {name: (query.sql, _in_order(query.order), query.counted) for name, query in queries.items()}
+        self._begin = begin
+        self._probe = probe
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def work(self, jobs: list[Job]) -> None:
+        """Give every job its outcome."""
+        self._commit(jobs)
+        for job in jobs:
+            attempts = 1
+            while isinstance(job.error, Moved):
+                if attempts == ATTEMPTS:
+                    job.error = never_settled(str(self._file.path))
+                else:
+                    attempts += 1
+                    self._commit([job])
+
+    def _commit(self, jobs: list[Job]) -> None:
+        """Run the jobs in one transaction, or each in its own if that one is lost."""
+        at = None
+        try:
+            self._execute(self._begin)
+            self._probe(at := Point.WRITE_BEGUN)
+            if not self._attempt_all(jobs) and len(jobs) > 1:
+                self._execute("rollback")
+                self._execute(self._begin)
+                for job in jobs:
+                    self._attempt_beside_others(job)
+            if any(job.error is None for job in jobs):
+                self._probe(at := Point.WRITE_DONE)
+                self._execute("commit")
+                self._probe(Point.WRITE_COMMITTED)
+        except apsw.Error as error:
+            self._leave()
+            # Who has waited for a lock in vain has waited long enough: alone they would wait one after the other.
+            if len(jobs) > 1 and (at or not isinstance(error, apsw.BusyError)):
+                for job in jobs:
+                    self._commit([job])
+            else:
+                for job in jobs:
+                    job.error = self._lost(error, at)
+        finally:
+            self._leave()
+
+    def _attempt_all(self, jobs: list[Job]) -> bool:
+        """Run the jobs; False once one has failed that had changed something before.
+
+        That is rare, so they run without savepoints: under one SQLite copies every page before it changes it.
+        """
+        changes = self._connection.total_changes
+        for job in jobs:
+            before = changes()
+            self._attempt(job)
+            if job.error is not None and changes() != before:
+                return False
+        return True
+
+    def _attempt(self, job: Job) -> None:
+        job.error = None
+        try:
+            job.result = self._run(job)
+        except BaseException as error:  # it belongs to whoever waits for the job
+            job.error = error
+            if isinstance(error, apsw.Error):
+                if not isinstance(error, _OWN_FAULT) or not self._connection.in_transaction:
+                    raise
+                job.error = self._file.named(error)
+
+    def _attempt_beside_others(self, job: Job) -> None:
+        self._execute("savepoint job")
+        self._attempt(job)
+        if job.error is not None:
+            self._execute("rollback to job")
+        self._execute("release job")
+
+    def _run(self, job: Job) -> Any:
+        steps = job.transaction(*job.args, **job.kwargs)
+        rows: Any = None
+        try:
+            while True:
+                statement = steps.send(rows)
+                refuse_unsound(statement.arguments)
+                sql, in_order, counted = self._queries[statement.name]
+                found = self._execute(sql, in_order(statement.arguments))
+                rows = [(1,)] * self._connection.changes() if counted else found.fetchall()
+        except StopIteration as done:
+            return done.value
+
+    def _leave(self) -> None:
+        if self._connection.in_transaction:
+            self._execute("rollback")
+
+    def _lost(self, error: apsw.Error, at: Point | None) -> Exception:
+        if at is Point.WRITE_DONE and isinstance(error, apsw.IOError):
+            # The log may hold all of it although the disk never said so; after a crash SQLite would believe the log.
+            return OutcomeUnknown(f"{self._file.path}: the disk failed during the commit. Look before you repeat it.")
+        return self._file.named(error)
+
+
+def _in_order(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Takes arguments in the order in which SQLite numbers them, so that it needn't look for each by its name."""
+    match names:
+        case ():
+            return lambda _: ()
+        case (name,):
+            return lambda arguments: (arguments[name],)
+        case _:
+            return itemgetter(*names)

@@ -1,0 +1,204 @@
+"""The SQLite file: how it is made, recognised, brought up to date and opened, and what its errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from pathlib import Path
+
+import apsw
+
+from segue.core.contracts.database import Clock
+from segue.core.contracts.probes import Point, Probe
+from segue.database.transactions import Steps, pending, too_long
+from segue.errors import (
+    StoreConflict,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreUnreachable,
+)
+
+APPLICATION = 0x53656775
+"""`Segu` in the file's header: tells our files from those of other programs."""
+
+_PERMIT = "Give yourself write permission to the file and its folder."
+_Errors = tuple[type[apsw.Error], ...]
+_MEANINGS: tuple[tuple[_Errors, type[StoreError], str], ...] = (
+    ((apsw.ConstraintError,), StoreConflict, "a rule of the schema refused the change."),
+    (
+        (apsw.BusyError, apsw.LockedError, apsw.ProtocolError),
+        StoreLocked,
+        "another process held it too long. Try again.",
+    ),
+    ((apsw.FullError,), StoreFull, "the disk is full; nothing of the change was kept. Make room and try again."),
+    ((apsw.ReadOnlyError,), StoreReadOnly, f"it can't be written to. {_PERMIT}"),
+    ((apsw.NotADBError,), StoreCorrupt, "it isn't a database. Move it aside, or name another file."),
+    ((apsw.CorruptError,), StoreCorrupt, "it is damaged. Stop Segue and restore a backup, or move the file aside."),
+    ((apsw.CantOpenError, apsw.PermissionsError), StoreUnreachable, "it can't be opened. See whether it is yours."),
+    ((apsw.IOError,), StoreUnreachable, "the disk doesn't read or write. See whether it is still there and sound."),
+)
+# Durable when the power goes too: on macOS only fullfsync makes a sync reach the disk. The log is folded into the file
+# every 4000 pages, 16 MB, and cut to that if a long reader let it grow.
+_SETTINGS = """
+    pragma synchronous = full;
+    pragma fullfsync = on;
+    pragma checkpoint_fullfsync = on;
+    pragma cache_size = -16000;
+    pragma wal_autocheckpoint = 4000;
+    pragma journal_size_limit = 16384000;
+    pragma temp_store = memory;
+"""
+
+
+class File:
+    """One database file and how this process reaches it."""
+
+    def __init__(self, path: Path, clock: Clock, patience: float, vfs: str | None) -> None:
+        self.path = path.absolute()
+        self._clock = clock
+        self._patience = patience
+        self._vfs = vfs
+
+    def writer(self, steps: Steps, probe: Probe) -> apsw.Connection:
+        """The connection that writes, to a file that is today's."""
+        self._make()
+        try:
+            connection = self._connect()
+            try:
+                self._recognise(connection)
+                self._log_ahead(connection)
+                _sync_folder(self.path.parent)
+                self._migrate(connection, steps, probe)
+                connection.execute("pragma foreign_keys = on")
+            except BaseException:
+                connection.close()
+                raise
+        except apsw.Error as error:
+            raise self.named(error) from error
+        return connection
+
+    def reader(self) -> apsw.Connection:
+        """A connection that can't write."""
+        try:
+            connection = self._connect()
+            connection.execute("pragma query_only = on")
+        except apsw.Error as error:
+            raise self.named(error) from error
+        return connection
+
+    def named(self, error: apsw.Error) -> Exception:
+        """What an error of SQLite is for us; one that only a mistake in our SQL can cause stays as it is."""
+        for kinds, ours, text in _MEANINGS:
+            if isinstance(error, kinds):
+                return ours(f"{self.path}: {text} (SQLite says: {error})")
+        return too_long() if isinstance(error, apsw.TooBigError) else error
+
+    def _make(self) -> None:
+        """Make an empty file that only we can read, if there is none: conversations are private."""
+        try:
+            # Never opened if it exists: closing it would drop the locks that SQLite holds on it in this process.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError as error:
+            if self.path.is_dir():
+                raise StoreUnreachable(f"{self.path} is a folder. Name a file in it.") from error
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise StoreUnreachable(f"There is no folder {self.path.parent}. Make it, or name another.") from error
+        except OSError as error:
+            if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+                raise StoreReadOnly(f"{self.path.parent} can't be written to. {_PERMIT}") from error
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise StoreFull(f"{self.path} can't be made: the disk is full. Make room and try again.") from error
+            raise StoreUnreachable(f"{self.path} can't be made: {error.strerror}.") from error
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(
+            str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._vfs, statementcachesize=1000
+        )
+        connection.set_busy_handler(self._wait)
+        connection.create_scalar_function("segue_now", lambda *_: self._clock(), 0)
+        # Else a join is planned anew each time its arguments change, which costs more than running it.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        connection.execute(_SETTINGS).fetchall()  # to the end: a statement that has rows waits for them to be taken
+        return connection
+
+    def _wait(self, times: int) -> bool:
+        """Try for a lock every millisecond: SQLite's own pauses grow until a busy neighbour is never caught resting."""
+        time.sleep(0.001)
+        return times < self._patience * 1000
+
+    def _recognise(self, connection: apsw.Connection) -> int:
+        """The version of the file; nothing is written, so that a file that isn't ours stays as it is."""
+        if connection.readonly("main"):
+            raise StoreReadOnly(f"{self.path} can't be written to. {_PERMIT}")
+        connection.execute("begin")
+        version = self._version(connection)
+        connection.execute("commit")
+        return version
+
+    def _version(self, connection: apsw.Connection) -> int:
+        """The version of our schema in it, 0 if it is empty; another program's file is refused."""
+        ((application,), (version,)) = connection.execute("pragma application_id; pragma user_version")
+        if application != APPLICATION:
+            ((objects,),) = connection.execute("select count(*) from sqlite_schema")
+            if application or version or objects:
+                raise StoreCorrupt(f"{self.path} is a database of another program. Name another file for Segue's.")
+        return int(version)
+
+    def _log_ahead(self, connection: apsw.Connection) -> None:
+        """Write-ahead log: readers never wait. The switch takes a lock that SQLite itself doesn't wait for."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                ((mode,),) = connection.execute("pragma journal_mode = wal")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                if mode == "wal":
+                    return
+                if time.monotonic() > deadline:
+                    raise StoreUnreachable(f"{self.path}: its file system can't share memory. Use a local disk.")
+            time.sleep(0.005)
+
+    def _migrate(self, connection: apsw.Connection, steps: Steps, probe: Probe) -> None:
+        while pending(steps, self._recognise(connection), str(self.path)):
+            connection.execute("begin immediate")
+            try:
+                todo = pending(steps, self._version(connection), str(self.path))
+                if todo:
+                    self._step(connection, *todo[0], probe)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("rollback")
+
+    def _step(self, connection: apsw.Connection, number: int, script: str, probe: Probe) -> None:
+        """One migration and the version that it makes, in one transaction; foreign keys are checked at its end."""
+        probe(Point.MIGRATION_BEGUN)
+        connection.execute(script).fetchall()
+        broken = connection.execute("pragma foreign_key_check").fetchall()
+        if broken:
+            raise StoreCorrupt(f"{self.path}: a row of {broken[0][0]} points at none. Restore a backup.")
+        connection.execute(f"pragma application_id = {APPLICATION}; pragma user_version = {number}")
+        probe(Point.MIGRATION_DONE)
+        connection.execute("commit")
+        probe(Point.MIGRATION_COMMITTED)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure of the names in a folder when the power goes.
+
+    SQLite does so for a log that it made itself, not for one that another process made and only looked at: that log's
+    name could go, and all that is in it with it.
+    """
+    # As for SQLite, it is no reason to stop if a file system doesn't let folders be synced.
+    with contextlib.suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

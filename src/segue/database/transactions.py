@@ -1,0 +1,87 @@
+"""What both databases agree on about a transaction, whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from segue.core.contracts.database import Transaction
+from segue.core.contracts.probes import Point
+from segue.database.statements import q
+from segue.errors import Invalid, Refused, StoreError, StoreLocked, StoreTooNew
+
+ATTEMPTS = 100
+"""How often a transaction runs before we say that it can't get through."""
+
+
+_LARGEST = 2**63 - 1
+
+
+Steps = list[tuple[int, str]]
+
+
+class Moved(Exception):
+    """The facts changed between two statements of a transaction: roll back and run it again from its start."""
+
+
+def unheeded(_: Point) -> None:
+    """The probe of a process that no drill watches."""
+
+
+def refuse_unsound(arguments: Mapping[str, Any]) -> None:
+    """Refuse what one of the databases couldn't keep: both say no to the same."""
+    # Almost every statement is sound, and all of its texts together are seen to be so as fast as one of them.
+    text = "".join([argument for argument in arguments.values() if isinstance(argument, str)])
+    if "\0" in text or not text.isascii():
+        _refuse_text(arguments)
+    for name, argument in arguments.items():
+        if isinstance(argument, int) and not -_LARGEST <= argument <= _LARGEST:
+            raise Invalid(name, "no number is that large here", f"Keep it within {_LARGEST:,}.")
+
+
+def _refuse_text(arguments: Mapping[str, Any]) -> None:
+    for name, argument in arguments.items():
+        if not isinstance(argument, str):
+            continue
+        if "\0" in argument:
+            raise Invalid(name, "text can't contain the character NUL", "Remove it.")
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise Invalid(name, "text can't contain half of a surrogate pair", "Decode it anew.") from None
+
+
+def too_long() -> Invalid:
+    """The error for a value that is longer than the database, or an index of it, can hold."""
+    return Invalid("value", "one is longer than the database can keep", "Shorten it.")
+
+
+def never_settled(place: str) -> StoreError:
+    """The error for a transaction that was overtaken each time it ran."""
+    return StoreLocked(f"{place}: others changed the same things {ATTEMPTS} times in a row. Try again.")
+
+
+def pending(steps: Steps, version: int, place: str) -> Steps:
+    """The migrations that a database at this version still needs."""
+    newest = max((number for number, _ in steps), default=0)
+    if version > newest:
+        raise StoreTooNew(
+            f"{place} is at version {version} and this Segue knows versions up to {newest}. Install a newer Segue."
+        )
+    return [step for step in sorted(steps) if step[0] > version]
+
+
+T = TypeVar("T")
+
+
+def attempt(steps: Transaction[T]) -> Transaction[T]:
+    """Run some steps; if they are refused, what they wrote until then is taken back before the refusal goes on."""
+    yield q.mark()
+    try:
+        done = yield from steps
+    except (Refused, Invalid):
+        yield q.back_to_mark()
+        yield q.forget_mark()
+        raise
+    yield q.forget_mark()
+    return done

@@ -1,0 +1,243 @@
+"""Brings a Hermes home into the store.
+
+Each session of Hermes becomes one of Segue, once: a second import of the same home adds nothing. A session that Hermes
+split off another by compacting goes on where that one ended, and its summary stands for all before it. What was undone
+stays as a branch. A lane comes to speak to the session that it was on, and has spoken to those before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from segue.changes.sessions import exports
+from segue.changes.sessions.exports import Origin, Stay
+from segue.core.contracts.database import Clock
+from segue.core.exports.jsonl import Line, Transcript
+from segue.core.lanes import Identity, Person, Rules, Sharing
+from segue.core.messages import Speaker, Summary
+from segue.core.titles import new_title, parse
+from segue.core.transcripts import AGENT, GATEWAY, Author, Role, Tip
+from segue.core.values import SessionId, Value
+from segue.errors import Invalid
+from segue.imports.hermes.home import Found, HermesHome, Route, Skipped
+from segue.imports.hermes.messages import Message, Standing
+from segue.store import Store
+
+_PLATFORMS = frozenset({"discord", "feishu", "matrix", "signal", "slack", "telegram", "whatsapp"})
+_NOBODY = frozenset({"batch", "cron", "kanban", "subagent", "tool", "webhook"})
+"""Sources in which what a user says was said by a program."""
+
+
+class Report(Value, frozen=True):
+    """What an import did."""
+
+    sessions: int = 0
+    entries: int = 0
+    lanes: int = 0
+    known: int = 0
+    """Sessions that an earlier import had brought."""
+    empty: int = 0
+    """Sessions in which nothing was said."""
+    skipped: tuple[Skipped, ...] = ()
+
+
+async def import_hermes(
+    path: Path,
+    store: Store,
+    by: Person,
+    rules: Rules | None = None,
+    accounts: Mapping[str, str] | None = None,
+    clock: Clock = time.time,
+) -> Report:
+    """Bring a Hermes home in for the host; `accounts` names the account of Segue that stands for each platform."""
+    home = await asyncio.to_thread(HermesHome.open, path, accounts or {})
+    try:
+        return await _Import(home, store, by, rules or Rules(), clock).run()
+    finally:
+        home.close()
+
+
+class _Import:
+    """One import, and how far it has come."""
+
+    def __init__(self, home: HermesHome, store: Store, by: Person, rules: Rules, clock: Clock) -> None:
+        self._home = home
+        self._store = store
+        self._by = by
+        self._rules = rules
+        self._clock = clock
+        self._platforms = _PLATFORMS | {route.spot.place.address.platform for route in home.routes.values()}
+        self._by_key = _grouped(home.sessions.values(), lambda found: found.key)
+        self._by_parent = _grouped(home.sessions.values(), lambda found: found.parent)
+        self._met: dict[Speaker, Person] = {}
+        self._brought: dict[str, SessionId] = {}
+        self._tips: dict[str, Tip | None] = {}
+        self._sessions = self._entries = self._lanes = self._known = self._empty = 0
+
+    async def run(self) -> Report:
+        current = {self._newest(route.session) for route in self._home.routes.values()}
+        for found in _parents_first(self._home.sessions):
+            messages = await asyncio.to_thread(self._home.history, found.id)
+            if messages or found.id in current:
+                await self._bring(found, messages)
+            else:
+                self._empty += 1
+        for route in sorted(self._home.routes.values(), key=lambda route: route.used, reverse=True):
+            await self._furnish(route)
+        counts = self._sessions, self._entries, self._lanes, self._known, self._empty
+        return Report(*counts, tuple(self._home.skipped))
+
+    async def _bring(self, found: Found, messages: Sequence[Message]) -> None:
+        owner, speaker = await self._people(found)
+        after = self._tips.get(found.parent) if self._goes_on(found) else None
+        lines, tip, after = _lines(found, messages, speaker, after)
+        used = max([found.used or 0.0, *(line.at for line in lines)])
+        began = found.began or min((line.at for line in lines), default=used)
+        transcript = Transcript(began, max(used, began), tuple(lines), tip, self._title(found))
+        session = self._store.new_session_id()
+        origin = Origin(f"hermes/{found.id}", self._brought.get(found.parent), after)
+        brought = await self._store.driver.write(exports.bring, transcript, owner.id, session, self._clock(), origin)
+        self._brought[found.id] = brought.session
+        if brought.new:
+            self._tips[found.id] = Tip(session, tip) if tip else after
+            self._sessions += 1
+            self._entries += len(lines)
+        else:
+            self._known += 1
+
+    async def _furnish(self, route: Route) -> None:
+        """Let the lane of a route speak to the session that it is on."""
+        current = self._newest(route.session)
+        before = [found.id for found in self._by_key[route.key] if found.id in self._brought and found.id != current]
+        stays: list[Stay] = []
+        for id in [*before, current]:
+            since = max(self._home.sessions[id].began or 0.0, stays[-1].since if stays else 0.0)
+            stays.append(Stay(self._brought[id], since, self._store.new_session_id()))
+        spot = route.spot
+        person = await self._meet(spot.speaker) if spot.speaker else self._by
+        fresh = self._store.new_session_id(), self._clock()
+        furnished = await self._store.driver.write(
+            exports.furnish, spot.place, spot.chat_aliases, person.id, self._rules, stays, *fresh
+        )
+        if furnished.new:
+            self._lanes += 1
+            return
+        bound = await self._store.bound(furnished.lane)
+        if bound is None or bound.id != self._brought[current]:
+            self._home.skipped.append(Skipped(route.key, "this lane is in use here and stays as it is"))
+
+    def _newest(self, id: str) -> str:
+        """The session that one became by compacting, however often."""
+        seen = {id}
+        while self._home.sessions[id].ended == "compression":
+            later = [found.id for found in self._by_parent[id] if self._goes_on(found) and found.id not in seen]
+            if not later:
+                break
+            id = later[-1]
+            seen.add(id)
+        return id
+
+    def _goes_on(self, found: Found) -> bool:
+        """Whether a session is what its parent became by compacting."""
+        parent = self._home.sessions.get(found.parent)
+        return parent is not None and parent.ended == "compression" and not found.sibling
+
+    async def _people(self, found: Found) -> tuple[Person, Author]:
+        """Whose a session is, and who speaks in it; a shared one doesn't say which of them."""
+        spot = self._home.spot(found)
+        if spot is not None and spot.speaker is not None:
+            person = await self._meet(spot.speaker)
+            return person, _speaks(person) if spot.sharing is Sharing.APART else Author(Role.PERSON)
+        if found.user and found.source in self._platforms:
+            identity = Identity(found.source, self._home.account(found.source, found.key), found.user)
+            return await self._meet(Speaker(identity)), Author(Role.PERSON)
+        return self._by, Author(Role.PERSON) if found.source in _NOBODY or spot else _speaks(self._by)
+
+    async def _meet(self, speaker: Speaker) -> Person:
+        if speaker not in self._met:
+            self._met[speaker] = await self._store.person(speaker.identity, speaker.name, speaker.aliases)
+        return self._met[speaker]
+
+    def _title(self, found: Found) -> str:
+        name, number = parse(found.title)
+        if not name:
+            return ""
+        try:
+            new_title(name)
+        except Invalid as error:
+            self._home.skipped.append(Skipped(f"title of {found.id}, {name!r}", error.problem))
+            return ""
+        return name if number is None else f"{name} #{number}"
+
+
+def _speaks(person: Person) -> Author:
+    return Author(Role.PERSON, person.id, person.name)
+
+
+def _age(found: Found) -> tuple[float, str]:
+    return found.began or 0.0, found.id
+
+
+def _grouped(sessions: Iterable[Found], by: Callable[[Found], str]) -> Mapping[str, list[Found]]:
+    """Sessions by something that they have in common, each group from the oldest to the newest."""
+    groups: defaultdict[str, list[Found]] = defaultdict(list)
+    for found in sorted(sessions, key=_age):
+        groups[by(found)].append(found)
+    return groups
+
+
+def _parents_first(sessions: Mapping[str, Found]) -> Iterator[Found]:
+    """Sessions from the oldest to the newest, but none before its parent."""
+    done: set[str] = set()
+    for youngest in sorted(sessions.values(), key=_age):
+        lineage: list[Found] = []
+        found: Found | None = youngest
+        while found is not None and found.id not in done:
+            done.add(found.id)
+            lineage.append(found)
+            found = sessions.get(found.parent)
+        yield from reversed(lineage)
+
+
+def _lines(
+    found: Found, messages: Sequence[Message], speaker: Author, after: Tip | None
+) -> tuple[list[Line], int | None, Tip | None]:
+    """The entries of a session, where it ends, and the entry that it goes on from, if a summary stands for that.
+
+    What was compacted stays on the path under a summary that stands for it. If Hermes left none that can be told, it
+    is a branch of its own, so that a model sees what it saw there.
+    """
+    summed = any(message.summary for message in messages if message.standing is Standing.SAID)
+    after = after if summed else None
+    lines: list[Line] = []
+    tip: int | None = None
+    covered = 0
+    aside: int | None = None
+    at = found.began or 0.0
+    for number, message in enumerate(messages, 1):
+        at = at if message.at is None else message.at
+        author, parts = _author(message, speaker), message.parts
+        if message.summary and (covered or after) and message.standing is not Standing.UNDONE:
+            author, parts = GATEWAY, (*message.parts[:-1], Summary(message.summary, "", covered))
+        if message.standing is Standing.SAID or (message.standing is Standing.COMPACTED and summed):
+            lines.append(Line(number, tip, author, parts, at))
+            tip, aside = number, None
+            covered = number if message.standing is Standing.COMPACTED else covered
+        else:
+            lines.append(Line(number, tip if aside is None else aside, author, parts, at))
+            aside = number
+    return lines, tip, after
+
+
+def _author(message: Message, speaker: Author) -> Author:
+    match message.role:
+        case "user":
+            return speaker
+        case "system":
+            return GATEWAY
+        case _:
+            return AGENT

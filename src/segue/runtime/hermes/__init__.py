@@ -1,5 +1,0 @@
-"""Brings a Hermes home into the store: its sessions, what was said in them, and the lanes that they were on."""
-
-from segue.runtime.hermes.imports import Report, import_hermes
-
-__all__ = ["Report", "import_hermes"]

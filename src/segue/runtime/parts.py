@@ -1,0 +1,32 @@
+"""What every part of one gateway stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from segue.core.contracts.adapters import Adapter
+from segue.core.contracts.database import Clock, Ids
+from segue.core.contracts.probes import Probe
+from segue.core.settings import GatewaySettings
+from segue.runtime.replica import Replica
+from segue.runtime.retrying import Patient
+from segue.runtime.telemetry.metrics import Metrics
+from segue.runtime.telemetry.spans import Tracing
+from segue.runtime.windows.watchers import Watches
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One store, one replica and the host's settings, with what tells the time, makes ids and watches."""
+
+    store: Patient
+    adapters: Mapping[tuple[str, str], Adapter]
+    replica: Replica
+    settings: GatewaySettings
+    clock: Clock
+    ids: Ids
+    metrics: Metrics
+    tracing: Tracing
+    watches: Watches
+    probe: Probe

@@ -1,0 +1,66 @@
+"""A store that can't now is asked again: for work that is fenced, so that it can't come too late."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+from segue.core.contracts.database import Driver, Transaction
+from segue.errors import Fenced, OutcomeUnknown, StoreFull, StoreLocked, StoreReadOnly, StoreUnreachable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+PASSING = (OutcomeUnknown, StoreFull, StoreLocked, StoreReadOnly, StoreUnreachable)
+"""What can get better by itself, or by the host's hand."""
+_SHORTEST, _LONGEST = 0.05, 1.0
+
+
+def _uncounted(_error: Exception) -> None:
+    """Nobody counts what the store couldn't do."""
+
+
+class Patient:
+    """Runs transactions for as long as it takes; what it is waiting for can be seen."""
+
+    def __init__(self, driver: Driver, failed: Callable[[Exception], None] = _uncounted) -> None:
+        self._driver = driver
+        self._failed = failed
+        self.trouble = ""
+        """Why the store can't now; empty while it can."""
+        self.refused = 0
+        """Writes that came too late: what they were about is held by another replica."""
+
+    async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run it until the store takes it."""
+        return await self._insist(lambda: self._driver.write(transaction, *args, **kwargs))
+
+    async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read until the store answers."""
+        return await self._insist(lambda: self._driver.read(transaction, *args, **kwargs))
+
+    async def hint(self, topic: str) -> None:
+        """Wake every process that shares the database."""
+        await self._insist(lambda: self._driver.hint(topic))
+
+    async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
+        wait = _SHORTEST
+        while True:
+            try:
+                answer = await ask()
+            except Fenced:
+                self.refused += 1
+                raise
+            except PASSING as error:
+                self._failed(error)
+                if self.trouble != str(error):
+                    log.warning("the store can't now, and is asked again: %s", error)
+                self.trouble = str(error)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LONGEST)
+            else:
+                self.trouble = ""
+                return answer

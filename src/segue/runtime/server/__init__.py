@@ -1,0 +1,1 @@
+"""The HTTP server: one application, its listeners and what they let in."""

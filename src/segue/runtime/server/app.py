@@ -1,0 +1,80 @@
+"""The one HTTP server: webhooks of the adapters, health and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from segue.runtime.intake import Line
+from segue.runtime.server.host_header import LOCAL, Hosts
+from segue.runtime.telemetry.metrics import Metrics
+
+
+class Served(Protocol):
+    """What the server shows of a gateway."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes messages in."""
+        ...
+
+    @property
+    def metrics(self) -> Metrics:
+        """What it has counted."""
+        ...
+
+    def webhooks(self) -> Sequence[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Each adapter's own application, and the path that it is called at."""
+        ...
+
+    @property
+    def connections(self) -> Sequence[Line]:
+        """How each account stands with its platform."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Why it isn't well; empty if it is."""
+        ...
+
+
+class Mounted:
+    """An ASGI application at exactly one path: a callable object, so that a route passes every method on to it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        await self._app(scope, receive, send)
+
+
+def make_app(gateway: Served, hosts: Iterable[str] = (), windows: Sequence[BaseRoute] = ()) -> Starlette:
+    """Everything that a gateway serves, under the local names and those given."""
+
+    async def healthz(_request: Request) -> Response:
+        problems = gateway.problems()
+        accounts = {f"{line.platform}.{line.account}": line.says for line in gateway.connections}
+        told = {"healthy": not problems, "problems": problems, "accounts": accounts}
+        return JSONResponse(told, 503 if problems else 200)
+
+    async def readyz(_request: Request) -> Response:
+        return JSONResponse({"ready": gateway.ready}, 200 if gateway.ready else 503)
+
+    async def metrics(_request: Request) -> Response:
+        return Response(gateway.metrics.text(), media_type=Metrics.MEDIA_TYPE)
+
+    routes: list[BaseRoute] = [
+        *windows,
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/metrics", metrics),
+    ]
+    routes += [Route(path, Mounted(app)) for path, app in gateway.webhooks()]
+    return Starlette(routes=routes, middleware=[Middleware(Hosts, allowed=[*LOCAL, *hosts])])

@@ -1,0 +1,135 @@
+"""Sending: an agent writes to another session, and may wait for the answer.
+
+Law: an answer is the tool's result or a delivery, never both. Which of them is decided in the transaction that finishes
+the answering turn, by the database's clock; what was kept for a turn that ended without taking it is delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from segue.changes.exchange import children
+from segue.changes.exchange.children import Answer, Unreceived, Waiting
+from segue.core.lanes import Address
+from segue.core.text.splitting import split
+from segue.core.topics import DELIVERIES, TURNS
+from segue.core.turns import Outcome, Reply
+from segue.core.values import SessionId, Value
+from segue.runtime.parts import Ground
+from segue.runtime.tools.arguments import SESSION, named
+from segue.runtime.tools.children import Label
+from segue.runtime.tools.table import Calling, Offer
+from segue.runtime.windows.watchers import Changed, Sight
+
+LONGEST_WAIT = 300
+_BATCH = 50
+_NOTES = {
+    Outcome.ANSWERED: "",
+    Outcome.FAILED: "It failed at this.",
+    Outcome.STOPPED: "It was stopped before it was done.",
+    Outcome.WITHDRAWN: "It was closed before it came to this.",
+}
+
+
+class SendArguments(Value, frozen=True):
+    """What sessions_send takes."""
+
+    message: Annotated[str, Meta(min_length=1, description="what to say to it.")]
+    label: Label = ""
+    session: Annotated[str, Meta(description=SESSION)] = ""
+    wait: Annotated[
+        float,
+        Meta(ge=0, le=LONGEST_WAIT, description="seconds to wait for its answer, at most 300; 0 to go on at once."),
+    ] = 0
+
+
+class Messages:
+    """Carries what one session's agent writes to another session."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._store = ground.store
+        self._adapters = ground.adapters
+        self._watches = ground.watches
+        self._limits = ground.settings.routing.limits
+        self._poll = ground.settings.poll
+        self._clock = ground.clock
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """The tools about it."""
+        does = (
+            "Write to a child session, or to another session of the same person. Without wait its answer is shown to "
+            "people; with wait it is the result of this call instead, if it comes in time."
+        )
+        return (Offer("sessions_send", does, SendArguments, self.send),)
+
+    async def send(self, calling: Calling, asked: SendArguments) -> dict[str, Any]:
+        """Write to a session."""
+        named(asked.label, asked.session)
+        asker, wait = calling.asker, asked.wait or None
+        known = await self._store.read(children.known, calling.key)
+        if known is None:
+            # A label may go to another child once its first is closed: a call that was made stays with its session.
+            session = await self._store.read(children.find, asker, asked.label, asked.session)
+            known = await self._store.write(
+                children.send, asker, calling.key, session, asked.message, wait, self._limits, self._clock()
+            )
+            await self._store.hint(TURNS)
+        told: dict[str, Any] = {"session": known.session, "label": asked.label}
+        if wait is None:
+            return told | {"state": "sent", "note": "Its answer will be shown to people."}
+        async with calling.waiting():
+            answer = await self._answer(known.session, known.turn, wait)
+        if answer is None:
+            return told | {"state": "sent", "note": "It hasn't answered in time. Its answer is shown to people."}
+        note = {"note": _NOTES[answer.outcome]} if _NOTES[answer.outcome] else {}
+        return told | {"state": answer.outcome.value, "reply": answer.text} | note
+
+    async def _answer(self, session: SessionId, turn: int, seconds: float) -> Answer | None:
+        """What a session answers, or None once the time is over."""
+        news = asyncio.Event()
+
+        def see(sight: Sight) -> None:
+            if isinstance(sight, Changed):
+                news.set()
+
+        until = time.monotonic() + seconds
+        look_away = self._watches.watch(session, see)
+        try:
+            while True:
+                news.clear()
+                if await self._store.read(children.waited, session, turn) is None:
+                    found = await self._store.write(children.receive, session, turn, self._clock())
+                    if not isinstance(found, Waiting):
+                        return found
+                    if found is Waiting.OVER:
+                        return None
+                with contextlib.suppress(TimeoutError):
+                    # The database's clock decides when the time is over; ours says when to look.
+                    async with asyncio.timeout(min(self._poll, max(until - time.monotonic(), 0.01))):
+                        await news.wait()
+        finally:
+            look_away()
+
+    async def sweep(self) -> None:
+        """Deliver the answers that nobody takes any more, until cancelled."""
+        while True:
+            found = await self._store.read(children.unreceived, _BATCH)
+            for left in found:
+                await self._store.write(children.deliver, left.session, left.turn, self._replies(left), self._clock())
+            if found:
+                await self._store.hint(DELIVERIES)
+            await asyncio.sleep(5 * self._poll)
+
+    def _replies(self, left: Unreceived) -> list[Reply]:
+        if not left.route or not left.answer.text:
+            return []
+        address = Address.parse(left.route)
+        adapter = self._adapters.get((address.platform, address.account))
+        pieces = split(left.answer.text, adapter.longest) if adapter else [left.answer.text]
+        return [Reply(address, piece, left.answer.entry) for piece in pieces]

@@ -1,0 +1,1 @@
+"""Turns: sessions are claimed, agents answer, and what they said is written."""

@@ -1,0 +1,171 @@
+"""The prompt of a turn: what an agent is told about where it talks, and the words as it is to hear them."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+
+from segue.changes import settings as kept
+from segue.changes.sessions import contexts
+from segue.changes.sessions.contexts import Context, Surroundings
+from segue.core.contracts.adapters import Adapter, EditsMessages, MentionsById, OpensThreads, ShowsTyping
+from segue.core.contracts.agents import NoFiles, ReadsFiles, Work
+from segue.core.contracts.database import Clock
+from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.messages import Summary
+from segue.core.prompt.envelopes import Voices, veiled
+from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
+from segue.core.prompt.section import Abilities, Facts, section
+from segue.core.settings import GatewaySettings, Redaction
+from segue.core.transcripts import Draft, Entry, Role, visible
+from segue.core.turns import Claim, Run
+from segue.core.values import SessionId
+from segue.runtime.resets import Kept
+from segue.runtime.retrying import Patient
+
+_KEY = "pseudonyms"
+_KEPT = 1024
+
+
+class Prompt:
+    """Makes the work of a turn; a session's section stays the same whoever speaks."""
+
+    def __init__(
+        self, store: Patient, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings, clock: Clock
+    ) -> None:
+        self._store = store
+        self._adapters = adapters
+        self._settings = settings
+        self._clock = clock
+        self._veil: Veil | None = None
+        self._told: OrderedDict[SessionId, tuple[int, Context]] = OrderedDict()
+        self.files: ReadsFiles = NoFiles()
+        """Where an agent reads what came with a message."""
+
+    async def work(self, run: Run, path: Sequence[Entry], asked: tuple[Draft, ...]) -> Work:
+        """The turn as its agent gets it."""
+        veil = await self.veil()
+        seen = visible(path)
+        context = await self._context(run, seen, asked, veil)
+        if not isinstance(veil, NoVeil):
+            seen, asked = [veiled(entry, veil) for entry in seen], tuple(veiled(draft, veil) for draft in asked)
+        return Work(
+            run.held.session,
+            run.name,
+            context.section,
+            tuple(seen),
+            asked,
+            run.journal,
+            voices=context.voices,
+            files=self.files,
+            background=Kept(self._store, run.held.session, self._clock),
+        )
+
+    async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
+        """What is said while a turn runs, as its agent gets it."""
+        veil = await self.veil()
+        return more if isinstance(veil, NoVeil) else tuple(veiled(draft, veil) for draft in more)
+
+    async def real(self, said: str, session: SessionId) -> str:
+        """What an agent said, with the ids that its pseudonyms stand for: those of whom and where it may name."""
+        veil = await self.veil()
+        return veil.real(said, await self._nameable(session)) if isinstance(veil, Pseudonyms) else said
+
+    async def hidden(self, said: str, session: SessionId) -> str:
+        """The same the other way round: what the gateway has to say to an agent, without real ids."""
+        veil = await self.veil()
+        return veil.text(said, await self._nameable(session)) if isinstance(veil, Pseudonyms) else said
+
+    async def veil(self) -> Veil:
+        """What lies between the gateway and its agents."""
+        if self._veil is None:
+            self._veil = await self._make_veil()
+        return self._veil
+
+    async def _nameable(self, session: SessionId) -> list[Identity | Address]:
+        """All that an agent was told of and may name: the host's settings tell of accounts and homes too."""
+        homes = [its.home.address for its in self._settings.accounts.values() if its.home]
+        accounts = [Address(platform, account) for platform, account in self._adapters]
+        return [*await self._store.read(contexts.nameable, session), *homes, *accounts]
+
+    async def _make_veil(self) -> Veil:
+        if self._settings.redaction is Redaction.NONE:
+            return NoVeil()
+        secret = await self._store.write(kept.once, _KEY, secrets.token_hex(32))
+        return Pseudonyms(secret, {a for a, adapter in self._adapters.items() if isinstance(adapter, MentionsById)})
+
+    async def _context(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
+        turn, summary = run.turns[-1], _summary(seen)
+        context = self._known(run.held) or await self._store.read(contexts.current, run.held.session)
+        if context is None or not contexts.holds(context, turn, summary, self._settings.redaction):
+            context = await self._renew(run, seen, asked, veil)
+        self._told[run.held.session] = run.held.epoch, context
+        if len(self._told) > _KEPT:
+            self._told.popitem(last=False)
+        return context
+
+    def _known(self, held: Claim) -> Context | None:
+        """What the session's agent was told when this replica last held it, if no other has held it since."""
+        epoch, context = self._told.pop(held.session, (0, None))
+        return context if context and held.epoch - epoch in {0, 1} else None
+
+    async def _renew(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
+        turn, summary = run.turns[-1], _summary(seen)
+
+        def compose(around: Surroundings) -> tuple[Voices, str]:
+            voices = _voices(around, (*seen, *asked))
+            facts = self._facts(run, around, voices)
+            return voices, section(facts, veil)
+
+        redaction = self._settings.redaction.value
+        return await self._store.write(contexts.renew, run.held, turn, summary, redaction, compose, self._clock())
+
+    def _facts(self, run: Run, around: Surroundings, voices: Voices) -> Facts:
+        turn, accounts = run.turns[-1], self._settings.accounts
+        spoken = dict.fromkeys((place.address.platform, place.address.account) for place in around.places)
+        named = {(home.address.platform, home.address.account): home for home in around.homes}
+        named |= {account: its.home for account, its in accounts.items() if its.home and account not in named}
+        return Facts(
+            places=around.places,
+            voices=voices,
+            name=turn.name,
+            identity=Identity.parse(turn.identity) if turn.identity else None,
+            abilities=tuple(_abilities(self._adapters[account]) for account in spoken if account in self._adapters),
+            accounts=tuple(sorted(self._adapters)),
+            homes=tuple(named.values()),
+        )
+
+
+def _voices(around: Surroundings, said: Iterable[Draft | Entry]) -> Voices:
+    """How many there are to tell apart, from now on."""
+    if len(around.lanes) > 1:
+        return Voices.PLACES
+    people = {item.author.person for item in said if item.author.role is Role.PERSON}
+    shared = any(_shared(lane, place) for lane, place in zip(around.lanes, around.places, strict=True))
+    return Voices.SEVERAL if shared or len(people) > 1 else Voices.ONE
+
+
+def _shared(lane: Lane, place: Place) -> bool:
+    """Whether several people may speak in a lane."""
+    return place.kind is not Kind.DM and not lane.person
+
+
+def _abilities(adapter: Adapter) -> Abilities:
+    return Abilities(
+        adapter.platform,
+        adapter.account,
+        adapter.longest,
+        threads=isinstance(adapter, OpensThreads),
+        edits=isinstance(adapter, EditsMessages),
+        typing=isinstance(adapter, ShowsTyping),
+        mention=adapter.mention("ID") if isinstance(adapter, MentionsById) else "",
+    )
+
+
+def _summary(seen: Sequence[Entry]) -> str:
+    """The summary that stands for what was said before, by its entry."""
+    first = seen[0] if seen else None
+    if first is None or first.author.role is not Role.GATEWAY or not any(isinstance(p, Summary) for p in first.parts):
+        return ""
+    return f"{first.tip.session}/{first.tip.n}"

@@ -1,0 +1,171 @@
+"""A turn that runs here: what is known of it meanwhile, and how it is ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from segue.changes.exchange.beginnings import Beginning, draft_of
+from segue.core.contracts.adapters import Longest
+from segue.core.contracts.agents import Usage, Work
+from segue.core.lanes import Address
+from segue.core.messages import Notice, Part, Reasoning, Text, ToolCall
+from segue.core.text.splitting import split
+from segue.core.transcripts import AGENT, GATEWAY, Draft
+from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
+from segue.core.values import Moment
+from segue.runtime.cancelling import surely
+
+
+class Hung(Exception):
+    """The agent said nothing for too long."""
+
+
+class Quit(Exception):
+    """The agent tried to end the process that it runs in."""
+
+
+class Running:
+    """A turn that runs here."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.begun = Beginning((), tuple(draft_of(turn) for turn in run.turns))
+        self.answering: asyncio.Task[None] | None = None
+        self.stopping = any(turn.stopped_by for turn in run.turns)
+        self.dropped = False
+        """Whether nobody wants its answer any more."""
+        self.silence: asyncio.Timeout | None = None
+        """When the agent counts as hung, while it is waited for."""
+        self.calls = 0
+        """What the gateway does for the agent now."""
+        self.work: Work | None = None
+        self.told: Moment | None = None
+        """When its handoff was last told that it makes progress."""
+        self.telling: asyncio.Task[None] | None = None
+        self.spent: list[Usage] = []
+        """What this try has cost."""
+        self.taken_in: list[Turn] = []
+        """What its person said meanwhile and the agent took in."""
+
+    @contextmanager
+    def calling(self, patience: float) -> Iterator[None]:
+        """While the gateway does what the agent asked for, its silence is no sign of trouble."""
+        self.calls += 1
+        self._listen(None)
+        try:
+            yield
+        finally:
+            self.calls -= 1
+            if not self.calls:
+                self._listen(asyncio.get_running_loop().time() + patience)
+
+    def _listen(self, until: float | None) -> None:
+        if self.silence is not None and not self.silence.expired():
+            self.silence.reschedule(until)
+
+    def stop(self) -> None:
+        """End it; what was said so far is kept."""
+        self.stopping = True
+        if self.answering is not None:
+            self.answering.cancel()
+
+
+async def until_stopped(live: Running, answer: Callable[[], Awaitable[None]]) -> None:
+    """Do it to its end, or until its person ends it."""
+    live.answering = asyncio.create_task(surely(partial(_contained, answer)))
+    if live.stopping:
+        live.answering.cancel()
+    try:
+        await live.answering
+    except asyncio.CancelledError:
+        if not live.stopping or cancelled():
+            raise
+
+
+async def _contained(answer: Callable[[], Awaitable[None]]) -> None:
+    """Do it, and let nothing of it end the process: a task that is told to exit takes the event loop along."""
+    try:
+        await answer()
+    except SystemExit as error:
+        raise Quit("the agent tried to end the process") from error
+
+
+def cancelled() -> bool:
+    """Whether somebody wants the task that runs this to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class Said:
+    """What an agent has said so far in a turn."""
+
+    def __init__(self, journal: tuple[Part, ...]) -> None:
+        self.parts: list[Part] = list(journal)
+        self._open = False
+        self._thought = len(journal)
+
+    def add(self, part: Part) -> None:
+        """One thing more; pieces of text that follow each other are one text."""
+        last = self.parts[-1] if self.parts else None
+        if isinstance(part, Text) and isinstance(last, Text) and self._open:
+            self.parts[-1] = Text(last.text + part.text)
+        else:
+            self.parts.append(part)
+        self._open = isinstance(part, Text)
+
+    @property
+    def text(self) -> str:
+        """The words a person reads."""
+        return "\n\n".join(p.text.strip() for p in self.parts if isinstance(p, Text | Notice) and p.text.strip())
+
+    def call(self, id: str) -> ToolCall | None:
+        """The call that a result answers."""
+        return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
+
+    def thoughts(self, call: ToolCall) -> list[Reasoning]:
+        """What was thought before a call and isn't journaled yet: providers refuse a call without its thoughts."""
+        at = next(n for n in reversed(range(len(self.parts))) if self.parts[n] is call)
+        found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
+        self._thought = max(self._thought, at)
+        return found
+
+
+STOPPED = "(Stopped.)"
+
+
+def answered(live: Running, said: Said, streamed: Streamed, longest: Longest | None) -> Finish:
+    """All that a turn leaves behind."""
+    run = live.run
+    turns = (*run.turns, *live.taken_in)
+    drafts = [*live.begun.asked, *(draft_of(turn) for turn in live.taken_in)]
+    text, shown, outcome = said.text, 0, Outcome.ANSWERED
+    if said.parts:
+        drafts.append(Draft(AGENT, tuple(said.parts)))
+        shown = len(drafts)
+    if live.stopping:
+        text, outcome = f"{text}\n\n{STOPPED}".strip(), Outcome.STOPPED
+        drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
+    replies = replies_to(run, tuple(live.taken_in), text, shown, longest)
+    seqs = tuple(turn.seq for turn in turns)
+    return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
+
+
+def notice(run: Run, begun: Beginning) -> Finish:
+    """What the gateway did by itself, and says."""
+    seqs = tuple(turn.seq for turn in run.turns)
+    return Finish(seqs, (), replies_to(run, (), begun.notice, 0, None), onto=begun.onto)
+
+
+def replies_to(
+    run: Run, taken_in: tuple[Turn, ...], text: str, shown: int, longest: Longest | None
+) -> tuple[Reply, ...]:
+    """The messages that carry a text to where it was asked."""
+    route = run.turns[-1].route
+    if not text or not route:
+        return ()
+    answers = tuple(turn.message for turn in (*run.turns, *taken_in) if turn.message)
+    pieces = split(text, longest) if longest else [text]
+    return tuple(Reply(Address.parse(route), piece, shown, answers) for piece in pieces)

@@ -1,0 +1,1 @@
+"""Windows: terminals and pages that show a session live."""

@@ -1,1 +1,0 @@
-"""What Segue remembers: SQL, the transactions that use it, and the two databases that run them."""

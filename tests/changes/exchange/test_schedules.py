@@ -1,0 +1,163 @@
+"""Scheduled work: made once, run once for each time that it is due, by whichever replica."""
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from segue.changes.exchange import schedules, turns
+from segue.changes.exchange.schedules import MOST, Order, Schedule, Time
+from segue.core.schedules import ONCE, Plan, following
+from segue.core.turns import TurnKind
+from segue.errors import Invalid, Refused
+from tests.changes.invariants import violations
+from tests.changes.world import World, private
+
+HOURLY = "0 * * * *"
+
+
+async def order(world: World, line: str = HOURLY, task: str = "look", user: str = "ann") -> Order:
+    """Work that somebody wants in their private chat."""
+    ann = await world.person(user)
+    lane = await world.store.lane(private(user), ann)
+    bound = await world.store.bound(lane)
+    session = bound.id if bound else await world.renew(lane, ann, "hello")
+    due = following(HOURLY, "UTC", world.clock())
+    assert due is not None
+    return Order(session, lane.key, ann.id, task, Plan(due, line, "UTC"), "origin", lane.address.key)
+
+
+async def make(world: World, wanted: Order, call: str = "call") -> Schedule:
+    return await world.store.driver.write(schedules.make, wanted, world.ids(), call, world.clock())
+
+
+async def run(world: World, schedule: Schedule) -> bool:
+    """Notice that work is due."""
+    assert schedule.due is not None
+    following_time = following(schedule.line, schedule.zone, schedule.due)
+    time = Time(schedule.due, schedule.due, 0, following_time)
+    arguments = schedule, time, schedule.route, "do it", "", world.clock()
+    return await world.store.driver.write(schedules.run, *arguments)
+
+
+async def due(world: World) -> list[Schedule]:
+    return await world.store.driver.read(schedules.due, world.clock(), 100)
+
+
+async def scheduled(world: World) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in await world.raw("select session, call from turns where kind = 'scheduled'")]
+
+
+async def test_the_same_call_makes_the_same_work(world: World) -> None:
+    wanted = await order(world)
+    first, second = await make(world, wanted), await make(world, wanted)
+    assert first == second
+    assert await make(world, wanted, "another call") != first
+    assert await world.count("schedules") == 2
+
+
+async def test_a_time_that_is_due_is_one_turn_however_many_notice(world: World) -> None:
+    wanted = await order(world)
+    made = await make(world, wanted)
+    assert await due(world) == []
+    world.clock.passes(3600)
+    [found] = await due(world)
+    other = await world.beside()
+    noticed = await asyncio.gather(*(run(w, found) for w in (world, other, world, other)))
+    assert sorted(noticed) == [False, False, False, True]
+    assert made.due is not None
+    assert await scheduled(world) == [(made.session, f"schedule/{made.id}/{made.due:.0f}")]
+    assert await due(world) == []
+    world.clock.passes(3600)
+    [again] = await due(world)
+    assert (again.id, again.due) == (made.id, made.due + 3600)
+    assert await violations(world.raw) == []
+
+
+async def test_work_for_once_ends_when_it_is_done(world: World) -> None:
+    made = await make(world, await order(world, ONCE))
+    world.clock.passes(3600)
+    assert await run(world, made)
+    assert await world.store.driver.read(schedules.owned, made.owner) == []
+    assert not await run(world, made)
+
+
+async def test_work_that_was_cancelled_is_not_done(world: World) -> None:
+    made = await make(world, await order(world))
+    await world.store.driver.write(schedules.cancel, made.id, made.owner, world.clock())
+    world.clock.passes(3600)
+    assert not await run(world, made)
+    assert await scheduled(world) == []
+    with pytest.raises(Refused):
+        await world.store.driver.write(schedules.cancel, made.id, made.owner, world.clock())
+
+
+async def test_nobody_sees_or_cancels_anothers(world: World) -> None:
+    made = await make(world, await order(world))
+    bob = await world.person("bob")
+    assert await world.store.driver.read(schedules.owned, bob.id) == []
+    await make(world, await order(world, user="bob"), "bob's own")
+    with pytest.raises(Refused) as others:
+        await world.store.driver.write(schedules.cancel, made.id, bob.id, world.clock())
+    with pytest.raises(Refused) as nothing:
+        await world.store.driver.write(schedules.cancel, "nothing", bob.id, world.clock())
+    assert str(others.value) == str(nothing.value)
+
+
+async def test_whoever_two_persons_turned_out_to_be_has_the_work_of_both(world: World) -> None:
+    made = await make(world, await order(world))
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await make(world, await order(world, user="bob"), "bob's call")
+    merge = await world.store.link(ann, bob)
+    found = await world.store.driver.read(schedules.owned, merge.kept)
+    assert len(found) == 2
+    world.clock.passes(3600)
+    assert await run(world, made)
+    [(person,)] = await world.raw("select person from turns where kind = 'scheduled'")
+    assert person == merge.kept
+
+
+async def test_work_whose_session_was_closed_ends_and_says_so(world: World) -> None:
+    wanted = await order(world)
+    made = await make(world, wanted)
+    ann = await world.person("ann")
+    await world.store.close_session(wanted.session, ann)
+    world.clock.passes(3600)
+    assert await run(world, made)
+    assert await scheduled(world) == []
+    assert await world.store.driver.read(schedules.owned, ann.id) == []
+    [(text, address)] = await world.raw("select text, address from deliveries")
+    assert (text, address) == ("Scheduled work has ended, because its session was closed: look", wanted.route)
+
+
+async def test_there_is_an_end_to_what_one_person_may_schedule(world: World) -> None:
+    wanted = await order(world)
+    for n in range(MOST):
+        await make(world, wanted, f"call {n}")
+    with pytest.raises(Invalid, match="Cancel one first"):
+        await make(world, wanted, "one more")
+    assert (await make(world, wanted, "call 0")).task == "look", "what was made before is still found"
+
+
+async def test_a_run_comes_from_its_lane_as_long_as_that_speaks_to_the_session(world: World) -> None:
+    wanted = await order(world)
+    made = await make(world, wanted)
+    world.clock.passes(3600)
+    assert await run(world, made)
+    [claimed] = await world.store.driver.write(turns.claim, "r", 10)
+    [turn] = claimed.turns
+    assert (turn.kind, turn.lane, turn.route) == (TurnKind.SCHEDULED, wanted.lane, wanted.route)
+
+
+async def test_work_is_not_asked_of_the_session_that_somebody_else_began_in_its_place(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    lane = await world.thread(ann)
+    session = await world.renew(lane, ann, "hello")
+    wanted = replace(await order(world), session=session, lane=lane.key, route=lane.address.key)
+    made = await make(world, wanted)
+    await world.renew(lane, bob, "mine now")
+    world.clock.passes(3600)
+    assert await run(world, made)
+    [claimed] = await world.store.driver.write(turns.claim, "r", 10)
+    [turn] = claimed.turns
+    assert (turn.session, turn.lane, turn.route) == (session, None, wanted.route)

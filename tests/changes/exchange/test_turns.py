@@ -1,0 +1,312 @@
+"""Turns: one at a time per session, in order, fenced, finished all or nothing."""
+
+import pytest
+
+from segue.changes.accept import Queued
+from segue.changes.exchange import replicas, turns
+from segue.core.contracts.agents import Usage
+from segue.core.lanes import Address
+from segue.core.messages import Text, ToolCall, ToolResult
+from segue.core.transcripts import AGENT, Draft
+from segue.core.turns import Claim, Finish, Finished, Outcome, Reply, Run
+from segue.errors import Fenced, StoreConflict
+from tests.changes.world import World, answer, private, public
+
+
+async def finish(world: World, run: Run, *texts: str) -> Finished:
+    return await world.store.driver.write(turns.finish, run.held, answer(run, *texts), world.clock())
+
+
+async def claim(world: World, me: str = "r", count: int = 10) -> list[Run]:
+    return await world.store.driver.write(turns.claim, me, count)
+
+
+def run_of(queued: Queued) -> Run:
+    assert queued.run is not None
+    return queued.run
+
+
+def texts(run: Run | None) -> list[str]:
+    return [part.text for turn in (run.turns if run else ()) for part in turn.parts if isinstance(part, Text)]
+
+
+async def test_an_idle_session_is_held_by_whoever_accepts_for_it(world: World) -> None:
+    run = run_of(await world.hear("ann", "hello", me="r"))
+    assert texts(run) == ["hello"]
+    assert run.held.epoch == 1
+    assert await claim(world) == []
+    done = await finish(world, run, "hi")
+    assert done.next is None
+    assert await world.said(run.held.session) == ["hi"]
+    assert run_of(await world.hear("ann", "again", me="r2")).held.epoch == 2
+
+
+async def test_what_nobody_holds_is_claimed_once_oldest_first(world: World) -> None:
+    first, second = await world.hear("ann", "one"), await world.hear("bob", "two")
+    [run] = await claim(world, count=1)
+    assert run.held.session == first.session
+    [other] = await claim(world, "r2")
+    assert other.held.session == second.session
+    assert await claim(world, "r3") == []
+
+
+async def test_what_one_person_has_waiting_is_one_turn_and_others_stay_apart(world: World) -> None:
+    thread = public("g", "t")
+    run = run_of(await world.hear("ann", "1", thread, me="r"))
+    for user, text in (("ann", "2"), ("ann", "3"), ("bob", "4"), ("ann", "5")):
+        await world.hear(user, text, thread)
+    done = await finish(world, run, "one")
+    assert texts(done.next) == ["2", "3"]
+    assert done.next is not None
+    done = await finish(world, done.next, "two and three")
+    assert texts(done.next) == ["4"]
+    assert done.next is not None
+    done = await finish(world, done.next, "four")
+    assert texts(done.next) == ["5"]
+    rows = await world.raw("select seq, outcome, within from turns order by seq")
+    assert rows == [
+        (1, "answered", None),
+        (2, "answered", None),
+        (3, "answered", 2),
+        (4, "answered", None),
+        (5, None, None),
+    ]
+
+
+async def test_one_persons_words_from_two_places_stay_apart(world: World) -> None:
+    ann = await world.person("ann")
+    lanes = [await world.dm(ann, "a"), await world.dm(ann, "b")]
+    session = await world.renew(lanes[0], ann)
+    await world.resume(lanes[1], session, ann)
+    run = run_of(await world.hear("ann", "1", private("a"), me="r"))
+    await world.hear("ann", "2", private("a"))
+    await world.hear("ann", "3", private("b"))
+    done = await finish(world, run, "x")
+    assert texts(done.next) == ["2"]
+    assert done.next is not None
+    done = await finish(world, done.next, "y")
+    assert done.next is not None
+    assert [turn.route for turn in done.next.turns] == [lanes[1].address.key]
+
+
+async def test_the_reply_goes_where_it_was_asked_whatever_moved_since(world: World) -> None:
+    queued = await world.hear("ann", "hello", me="r")
+    await world.renew(queued.lane, queued.met.person, "elsewhere now")
+    [turn] = run_of(queued).turns
+    assert turn.route == queued.lane.address.key
+    await finish(world, run_of(queued), "late")
+    assert await world.raw("select address, session, text from deliveries") == [
+        (queued.lane.address.key, queued.session, "late\n\n(This is from the session before.)")
+    ]
+    assert await world.said(queued.session) == ["late"]
+
+
+async def test_a_long_reply_of_a_session_that_was_left_is_followed_by_a_line_that_says_so(world: World) -> None:
+    queued = await world.hear("ann", "hello", me="r")
+    await world.store.set_title(queued.session, "Cats", queued.met.person)
+    await world.renew(queued.lane, queued.met.person, "elsewhere now")
+    await finish(world, run_of(queued), "long " * 400)
+    texts = await world.raw("select text from deliveries order by id")
+    assert texts == [("long " * 400,), ("(This is from “Cats”.)",)]
+
+
+async def test_a_finish_that_names_a_later_turn_passes_over_none(world: World) -> None:
+    thread = public("g", "t")
+    run = run_of(await world.hear("ann", "1", thread, me="r"))
+    await world.hear("bob", "2", thread)
+    await world.hear("ann", "3 steered into the first", thread)
+    done = await world.store.driver.write(
+        turns.finish, run.held, Finish((1, 3), (Draft(AGENT, (Text("both"),)),)), world.clock()
+    )
+    assert texts(done.next) == ["2"]
+    assert done.next is not None
+    done = await finish(world, done.next, "two")
+    assert done.next is None
+    assert await world.raw("select head, tail, holder from sessions") == [(3, 3, None)]
+
+
+async def everything(world: World) -> list[object]:
+    tables = ("sessions", "turns", "entries", "deliveries", "usage", "journal")
+    return [sorted(map(repr, await world.raw(f"select * from {table}"))) for table in tables]
+
+
+async def test_who_lost_the_epoch_can_neither_journal_nor_finish_nor_let_go(world: World) -> None:
+    await world.store.driver.write(replicas.join, "dead", -1.0)
+    await world.store.driver.write(replicas.join, "alive", 60.0)
+    run = run_of(await world.hear("ann", "hello", me="dead"))
+    await world.store.driver.write(replicas.beat, "alive", 60.0)
+
+    async def refused(held: Claim) -> None:
+        before = await everything(world)
+        parts = (ToolResult("c", "x"),)
+        for write in (
+            lambda: world.store.driver.write(turns.journal, held, 1, "c", parts, world.clock()),
+            lambda: world.store.driver.write(turns.finish, held, answer(run, "zombie"), world.clock()),
+            lambda: world.store.driver.write(turns.let_go, held, 1, 0.0),
+        ):
+            with pytest.raises(Fenced, match="held by another replica"):
+                await write()
+        assert await everything(world) == before
+
+    await refused(run.held)  # nobody holds it yet
+    [taken] = await claim(world, "alive")
+    assert taken.held.epoch == run.held.epoch + 1
+    assert taken.deaths == 1
+    await refused(run.held)
+    await refused(Claim(run.held.session, "alive", run.held.epoch))
+    await refused(Claim(run.held.session, "dead", taken.held.epoch))
+    await finish(world, taken, "the only answer")
+    await refused(taken.held)
+    assert await world.said(run.held.session) == ["the only answer"]
+
+
+async def test_a_turn_is_finished_once_also_when_its_first_commit_was_in_doubt(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    await world.hear("ann", "2")
+    await finish(world, run, "one")
+    before = await everything(world)
+    with pytest.raises(Fenced, match="turn 1"):
+        await finish(world, run, "one")
+    assert await everything(world) == before
+
+
+async def test_a_finish_that_fails_half_way_leaves_nothing(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    route = Address.parse(run.turns[0].route)
+    drafts = (Draft(AGENT, (Text("said"),)),)
+    before = await everything(world)
+    broken = [
+        Finish((1,), (*drafts, Draft(AGENT, (Text("\0"),))), (Reply(route, "said", 1),)),
+        Finish((1,), drafts, (Reply(route, "said", 1), Reply(route, "\ud800", 0))),
+        Finish((1,), drafts, (Reply(route, "said", 1),), (Usage("m", 1), Usage("\0", 1))),
+    ]
+    for done in broken:
+        with pytest.raises(Exception, match=r"NUL|surrogate"):
+            await world.store.driver.write(turns.finish, run.held, done, world.clock())
+        assert await everything(world) == before
+    await finish(world, run, "said")
+    assert await world.count("deliveries") == 1
+
+
+async def test_entries_deliveries_and_usage_come_with_the_turn(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    route = Address.parse(run.turns[0].route)
+    call, result = ToolCall("c1", "find", {}), ToolResult("c1", "found")
+    drafts = (Draft(AGENT, (call,)), Draft(AGENT, (result,)), Draft(AGENT, (Text("done"),)))
+    replies = (Reply(route, "done", 3, ("m1",)), Reply(route, "a notice", 0))
+    usage = (Usage("small", 10, 5, 1, 2, 3, 0.5), Usage("large", 100))
+    done = Finish((1,), drafts, replies, usage)
+    finished = await world.store.driver.write(turns.finish, run.held, done, world.clock())
+    told, *path = await world.store.path(run.held.session)
+    assert [entry.parts for entry in path] == [draft.parts for draft in drafts]
+    assert {entry.turn for entry in path} == {1}
+    assert (finished.before, finished.tip) == (told.tip, path[-1].tip)
+    assert await world.raw("select key, entry, text, answers, turn from deliveries order by id") == [
+        (f"{run.held.session}/1/0", 4, "done", '["m1"]', 1),
+        (f"{run.held.session}/1/1", 0, "a notice", "[]", 1),
+    ]
+    spent = await world.store.usage(run.held.session)
+    assert [(one.usage, one.turns) for one in spent] == [(usage[1], 1), (usage[0], 1)]
+
+
+async def test_usage_adds_up_over_turns(world: World) -> None:
+    for n in range(3):
+        run = run_of(await world.hear("ann", str(n), me="r"))
+        done = answer(run, "x", usage=(Usage("m", 10, 1, cost=0.25), Usage("m", 1)))
+        await world.store.driver.write(turns.finish, run.held, done, world.clock())
+    [session] = await world.store.sessions(await world.person("ann"))
+    [spent] = await world.store.usage(session.id)
+    assert (spent.usage, spent.turns) == (Usage("m", 33, 3, cost=0.75), 3)
+
+
+async def test_finished_tool_calls_are_seen_by_the_next_attempt_once_and_in_order(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    for n in range(12):
+        parts = (ToolCall(f"c{n}", "f", {}), ToolResult(f"c{n}", n))
+        for _ in range(2):
+            await world.store.driver.write(turns.journal, run.held, run.name, f"c{n}", parts, world.clock())
+    await world.store.driver.write(turns.let_go, run.held, 1, 0.0)
+    [again] = await claim(world, "r2")
+    assert [part.content for part in again.journal if isinstance(part, ToolResult)] == list(range(12))
+    assert (again.name, again.fails) == (run.name, 1)
+    with pytest.raises(StoreConflict):
+        await world.store.driver.write(turns.journal, again.held, 99, "c", (), world.clock())
+
+
+async def test_a_session_that_is_let_go_waits_out_its_delay(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    assert await world.store.driver.write(turns.let_go, run.held, 1, 1000.0) == 1
+    assert await claim(world) == []
+    queued = await world.hear("ann", "2", me="r")
+    assert queued.run is None
+    await world.raw("update sessions set due = 0")
+    [run] = await claim(world)
+    assert texts(run) == ["1", "2"]
+    assert await world.store.driver.write(turns.let_go, run.held, 1, 0.0) == 2
+    [run] = await claim(world)
+    await finish(world, run, "at last")
+    run = run_of(await world.hear("ann", "3", me="r"))
+    assert await world.store.driver.write(turns.let_go, run.held, 0, 0.0) == 0
+
+
+async def test_a_session_of_which_all_waiting_turns_were_withdrawn_is_idle(world: World) -> None:
+    gone = await world.hear("ann", "1")
+    other = await world.hear("bob", "2")
+    await world.raw("update turns set outcome = 'withdrawn', finished = 0 where session = $1", gone.session)
+    [run] = await claim(world)
+    assert run.held.session == other.session
+    assert await world.raw("select head, tail, holder from sessions where id = $1", gone.session) == [(1, 1, None)]
+    assert texts(run_of(await world.hear("ann", "3", me="r"))) == ["3"]
+
+
+async def test_a_withdrawn_turn_in_between_is_passed_over(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    await world.hear("ann", "2")
+    await world.hear("ann", "3")
+    await world.raw("update turns set outcome = 'withdrawn', finished = 0 where seq = 2")
+    done = await finish(world, run, "one")
+    assert texts(done.next) == ["3"]
+    assert done.next is not None
+    assert (await finish(world, done.next, "three")).next is None
+
+
+async def test_people_stop_their_own_running_turn_and_no_other(world: World) -> None:
+    thread = public("g", "t")
+    run = run_of(await world.hear("ann", "1", thread, me="r"))
+    bob = await world.hear("bob", "2", thread)
+    driver = world.store.driver
+    ann = await world.person("ann")
+    assert not await driver.write(turns.stop, bob.session, bob.met.person.id)
+    assert not await driver.read(turns.stopped, bob.session)
+    assert await driver.write(turns.stop, bob.session, ann.id)
+    assert await driver.read(turns.stopped, bob.session)
+    done = answer(run, "cut", outcome=Outcome.STOPPED)
+    finished = await driver.write(turns.finish, run.held, done, world.clock())
+    assert texts(finished.next) == ["2"]
+    assert not await driver.read(turns.stopped, bob.session)
+    assert await world.raw("select outcome from turns order by seq") == [("stopped",), (None,)]
+
+
+async def test_what_runs_in_a_session_that_was_left_is_found_where_it_was_asked_for_and_by_its_person(
+    world: World,
+) -> None:
+    queued = await world.hear("ann", "1", private("a"), me="r")
+    ann, bob, driver = queued.met.person, await world.person("bob"), world.store.driver
+    other = await world.dm(ann, "b")
+    await world.resume(other, queued.session, ann)
+    for lane in (queued.lane, other):
+        await world.renew(lane, ann, "elsewhere now")
+    assert await driver.read(turns.left_running, queued.lane, ann.id) == queued.session
+    assert await driver.read(turns.left_running, other, ann.id) is None
+    assert await driver.read(turns.left_running, queued.lane, bob.id) is None
+    await finish(world, run_of(queued), "done")
+    assert await driver.read(turns.left_running, queued.lane, ann.id) is None
+
+
+async def test_a_failed_turn_is_told_and_the_session_goes_on(world: World) -> None:
+    run = run_of(await world.hear("ann", "1", me="r"))
+    await world.hear("ann", "2")
+    done = answer(run, "sorry", outcome=Outcome.FAILED, error="boom")
+    finished = await world.store.driver.write(turns.finish, run.held, done, world.clock())
+    assert texts(finished.next) == ["2"]
+    assert await world.raw("select outcome, error from turns where seq = 1") == [("failed", "boom")]

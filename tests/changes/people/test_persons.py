@@ -1,0 +1,272 @@
+"""Persons: who an identity is, and merges with all that follows from them."""
+
+import pytest
+
+from segue.core.lanes import Identity, Person
+from segue.core.moves import Consent, Resume, Why
+from segue.core.values import PersonId
+from segue.errors import Invalid, Refusal, Refused
+from tests.changes.world import World, private, public
+
+
+async def test_an_identity_is_one_person_for_ever(world: World) -> None:
+    ann = await world.person("ann")
+    assert await world.person("ann") == ann
+    assert (await world.person("Ann")).id != ann.id
+    assert await world.store.identities(ann) == [Identity("telegram", "bot", "ann")]
+
+
+async def test_the_same_user_id_on_another_platform_or_account_is_somebody_else(world: World) -> None:
+    ann = await world.person("ann")
+    assert (await world.person("ann", platform="slack")).id != ann.id
+    assert (await world.store.person(Identity("telegram", "other", "ann"))).id != ann.id
+
+
+async def test_a_name_is_kept_clean_and_is_the_newest_shown(world: World) -> None:
+    await world.person("ann", name="Ann")
+    assert (await world.person("ann", name="Ann\N{ZERO WIDTH SPACE}a\nB")).name == "Anna B"
+    assert (await world.store.person(Identity("telegram", "bot", "ann"))).name == "Anna B"  # none shown: the last one
+
+
+async def test_an_alias_that_appears_later_is_the_same_person(world: World) -> None:
+    ann = await world.person("uuid")
+    assert await world.person("uuid", "+100", name="uuid") == ann
+    assert await world.person("+100", name="uuid") == ann
+    assert [identity.user for identity in await world.store.identities(ann)] == ["uuid", "+100"]
+
+
+async def test_when_both_aliases_were_persons_the_older_one_stays(world: World) -> None:
+    older = await world.person("phone")
+    younger = await world.person("uuid")
+    assert (await world.person("uuid", "phone")).id == older.id
+    assert (await world.person("uuid")).id == older.id
+    [merge] = await world.store.merges(older)
+    assert (merge.kept, merge.gone) == (older.id, younger.id)
+    assert [i.user for i in await world.store.identities(older)] == ["phone", "uuid"]
+
+
+async def test_a_blank_alias_is_nobody(world: World) -> None:
+    ann, bob = await world.person("ann", "", " "), await world.person("bob", "", " ")
+    assert ann.id != bob.id
+    assert await world.store.identities(ann) == [Identity("telegram", "bot", "ann")]
+
+
+async def test_three_aliases_that_were_three_persons_are_one(world: World) -> None:
+    one, two, three = [await world.person(user) for user in ("lid", "jid", "id")]
+    assert (await world.person("id", "jid", "lid")).id == one.id
+    assert {merge.gone for merge in await world.store.merges(one)} == {two.id, three.id}
+
+
+async def shares(world: World, *people: Person) -> None:
+    """Everybody has a session of their own in one group, called plan; later people used theirs later."""
+    for person in people:
+        session = await world.renew(await world.group(person), person, f"hello from {person.name}")
+        await world.store.set_title(session, "plan", person)
+
+
+async def test_of_two_lanes_the_one_last_used_stays_and_the_other_binding_ends_as_merged(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, ann, bob)
+    here, theirs = await world.group(ann), await world.group(bob)
+    mine, used_last = await world.store.bound(here), await world.store.bound(theirs)
+    assert mine is not None
+    assert used_last is not None
+    merge = await world.store.link(ann, bob)
+
+    assert merge.kept == ann.id
+    now = await world.store.bound(here)
+    assert now is not None
+    assert (now.id, now.owner) == (used_last.id, ann.id)
+    [ended] = [binding for binding in await world.store.history(here) if binding.session == mine.id]
+    assert (ended.ended_why, ended.until) == (Why.MERGED, merge.since)
+    # Nothing speaks from the other lane any more; who still holds on to it is in the one that stayed.
+    assert await world.raw("select ended_why from bindings where lane = $1", theirs.key) == [("merged",)]
+    assert await world.store.bound(theirs) == now
+    assert await world.store.history(theirs) == await world.store.history(here)
+
+
+async def test_the_older_persons_lane_keeps_its_session_if_that_was_used_last(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, bob, ann)
+    mine, theirs = await world.store.bound(await world.group(ann)), await world.store.bound(await world.group(bob))
+    await world.store.link(bob, ann)
+    assert mine is not None
+    assert theirs is not None
+    here = await world.group(ann)
+    now = await world.store.bound(here)
+    assert now is not None
+    assert now.id == mine.id
+    # What the other lane spoke to is resumable, and listed where it went on.
+    assert {session.id for session in await world.store.sessions_here(here)} == {mine.id, theirs.id}
+    await world.resume(here, theirs.id, ann)
+
+
+async def test_what_counts_as_last_used_is_when_somebody_spoke_there(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, ann, bob)
+    spoke = await world.hear("ann", "me last", public())
+    await world.store.link(ann, bob)
+    now = await world.store.bound(await world.group(ann))
+    assert now is not None
+    assert now.id == spoke.session
+
+
+async def test_equal_titles_take_the_next_number(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, ann, bob)
+    again = await world.renew(await world.group(bob), bob, "again")
+    assert str(await world.store.set_title(again, "plan", bob)) == "plan #2"
+    await world.store.link(ann, bob)
+    titles = {session.title for session in await world.store.sessions(ann)}
+    assert titles == {"plan", "plan #2", "plan #3"}
+    assert await world.store.find("plan #3", ann) == again
+
+
+async def test_a_lane_that_only_the_younger_person_had_goes_on_under_the_older(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    session = await world.renew(await world.group(bob, "only-bob"), bob, "hello")
+    await world.store.link(ann, bob)
+    now = await world.store.bound(await world.group(ann, "only-bob"))
+    assert now is not None
+    assert now.id == session
+
+
+async def test_who_holds_on_to_a_person_from_before_a_merge_speaks_for_the_one_who_stayed(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    lane = await world.dm(bob)
+    session = await world.renew(lane, bob, "hello")
+    await world.store.link(ann, bob)
+    assert [s.id for s in await world.store.sessions(bob)] == [session]
+    assert (await world.store.session(session, bob)).owner == ann.id
+    again = await world.renew(lane, bob, "from an old window")
+    assert (await world.store.session(again, ann)).owner == ann.id
+    assert await world.group(bob) == await world.group(ann)
+    await world.store.set_title(again, "plan", bob)
+    assert await world.store.find("plan", bob) == again
+    assert [m.gone for m in await world.store.merges(bob)] == [bob.id]
+    await world.store.close_session(again, bob)
+
+
+async def test_an_undone_merge_gives_each_what_they_began(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, ann, bob)
+    before = {person.id: await world.store.bound(await world.group(person)) for person in (ann, bob)}
+    merge = await world.store.link(ann, bob)
+    await world.store.unlink(merge)
+
+    assert (await world.person("bob")).id == bob.id
+    assert await world.store.merges(ann) == []
+    for person in (ann, bob):
+        now, was = await world.store.bound(await world.group(person)), before[person.id]
+        assert now is not None
+        assert was is not None
+        assert (now.id, now.owner, now.title) == (was.id, person.id, "plan")
+        assert [s.id for s in await world.store.sessions(person)] == [was.id]
+        assert (await world.store.history(await world.group(person)))[0].why is Why.UNDO
+
+
+async def test_what_was_begun_after_the_merge_stays_with_the_older_person(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    merge = await world.store.link(ann, bob)
+    session = await world.renew(await world.dm(ann), bob, "as one")
+    await world.store.unlink(merge)
+    assert [s.id for s in await world.store.sessions(ann)] == [session]
+    assert await world.store.sessions(bob) == []
+
+
+async def test_nobody_goes_on_in_a_session_that_turned_out_to_be_somebody_elses(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, ann, bob)
+    theirs = await world.store.bound(await world.group(bob))
+    assert theirs is not None
+    merge = await world.store.link(ann, bob)
+    elsewhere = await world.group(ann, "elsewhere")
+    await world.store.move(Resume(elsewhere, theirs.id, consent=Consent.GIVEN), ann)
+    await world.store.unlink(merge)
+    assert await world.store.bound(elsewhere) is None
+    with pytest.raises(Refused, match=r"No session of yours"):
+        await world.resume(elsewhere, theirs.id, ann)
+
+
+async def test_a_lane_does_not_go_back_to_a_session_that_was_closed_since(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, bob, ann)
+    theirs = await world.store.bound(await world.group(bob))
+    assert theirs is not None
+    merge = await world.store.link(ann, bob)
+    await world.store.close_session(theirs.id, ann)
+    await world.store.unlink(merge)
+    assert await world.store.bound(await world.group(bob)) is None
+
+
+async def test_of_two_merges_in_a_row_the_first_can_be_undone_alone(world: World) -> None:
+    one, two, three = [await world.person(user) for user in ("one", "two", "three")]
+    await shares(world, one, two, three)
+    third = await world.store.bound(await world.group(three))
+    assert third is not None
+    inner = await world.store.link(two, three)
+    await world.store.link(one, two)
+    assert {s.title for s in await world.store.sessions(one)} == {"plan", "plan #2", "plan #3"}
+    await world.store.unlink(inner)
+    assert (await world.person("three")).id == three.id
+    assert (await world.person("two")).id == one.id
+    assert [(s.id, s.title) for s in await world.store.sessions(three)] == [(third.id, "plan")]
+    assert len(await world.store.sessions(one)) == 2
+
+
+async def test_a_merge_can_be_undone_and_made_again(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, ann, bob)
+    for _ in range(2):
+        merge = await world.store.link(bob, ann)
+        assert {s.title for s in await world.store.sessions(ann)} == {"plan", "plan #2"}
+        await world.store.unlink(merge)
+        assert [s.title for s in await world.store.sessions(bob)] == ["plan"]
+
+
+async def test_a_merge_that_does_not_hold_cannot_be_undone(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    merge = await world.store.link(ann, bob)
+    await world.store.unlink(merge)
+    with pytest.raises(Invalid, match=r"merge: .* doesn't hold"):
+        await world.store.unlink(merge)
+    with pytest.raises(Refused) as refused:  # nor is it a move of a lane
+        await world.store.undo_move(merge.id, ann)
+    assert refused.value.why is Refusal.NOTHING_TO_UNDO
+
+
+async def test_a_person_cannot_be_merged_with_themselves_or_with_nobody(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    with pytest.raises(Invalid, match="person: both are the same person"):
+        await world.store.link(ann, ann)
+    with pytest.raises(Invalid, match="person: nobody is known as 'ghost'"):
+        await world.store.link(ann, Person(PersonId("ghost"), "", 0.0))
+    await world.store.link(ann, bob)
+    with pytest.raises(Invalid, match="person: both are the same person"):
+        await world.store.link(bob, ann)
+    assert await world.count("merges") == 1
+
+
+async def test_merged_sessions_resume_across_platforms(world: World) -> None:
+    ann, there = await world.person("ann"), await world.person("ann", platform="slack")
+    session = await world.renew(await world.dm(ann), ann, "hello")
+    lane = await world.dm(there)
+    with pytest.raises(Refused) as refused:
+        await world.store.move(Resume(lane, session), there)
+    assert refused.value.why is Refusal.NOT_FOUND
+    await world.store.link(ann, there)
+    await world.store.move(Resume(lane, session), there)
+
+
+@pytest.mark.parametrize("first", ["ann", "bob"])
+async def test_no_private_chat_goes_on_in_a_session_that_turned_out_to_be_another_persons(
+    world: World, first: str
+) -> None:
+    second = {"ann": "bob", "bob": "ann"}[first]
+    one, two = [await world.hear(user, "hello", private(user)) for user in (first, second)]
+    merge = await world.store.link(one.met.person, two.met.person)
+    ann, bob = (one, two) if first == "ann" else (two, one)
+    await world.resume(bob.lane, ann.session, one.met.person)
+    await world.store.unlink(merge)
+    assert await world.store.bound(bob.lane) is None
+    assert await world.store.lanes_of(ann.session) == [ann.lane]

@@ -1,0 +1,198 @@
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+
+from segue.errors import Invalid
+from segue.runtime.intake import Line, Reach
+from segue.runtime.server.app import Mounted, make_app
+from segue.runtime.server.listeners import Listener, serving
+from segue.runtime.telemetry.metrics import Metrics
+
+
+class House:
+    """As much of a gateway as the server shows."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.trouble: list[str] = []
+        self.connections: list[Line] = []
+        self.metrics = Metrics()
+
+    def problems(self) -> list[str]:
+        return self.trouble
+
+    def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
+        return [("/in/http/alpha", echo)]
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """An adapter's application: a plain function, as ASGI allows."""
+    request = Request(scope, receive)
+    answer = PlainTextResponse(f"{request.method} {(await request.body()).decode()}")
+    await answer(scope, receive, send)
+
+
+@asynccontextmanager
+async def client(house: House, *hosts: str) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(make_app(house, hosts))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8800") as made:
+        yield made
+
+
+async def test_health_is_red_with_the_reasons() -> None:
+    house = House()
+    async with client(house) as ask:
+        well = await ask.get("/healthz")
+        assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": [], "accounts": {}})
+        house.trouble = ["The disk is full. Make room."]
+        house.connections = [
+            Line("matrix", "main", Reach.BROKEN, "nobody answers"),
+            Line("telegram", "main", Reach.CONNECTED),
+        ]
+        ill = await ask.get("/healthz")
+    assert (ill.status_code, ill.json()["problems"]) == (503, ["The disk is full. Make room."])
+    stand = {"matrix.main": "isn't connected: nobody answers", "telegram.main": "is connected"}
+    assert ill.json()["accounts"] == stand
+
+
+async def test_readiness_is_told() -> None:
+    house = House()
+    async with client(house) as ask:
+        assert (await ask.get("/readyz")).status_code == 200
+        house.ready = False
+        assert (await ask.get("/readyz")).status_code == 503
+
+
+async def test_metrics_are_those_of_this_gateway() -> None:
+    house = House()
+    house.metrics.ended("done", 1.0)
+    async with client(house) as ask:
+        response = await ask.get("/metrics")
+    assert 'segue_turns_total{outcome="done"} 1.0' in response.text
+    assert response.headers["content-type"].startswith("text/plain; version=")
+
+
+async def test_a_webhook_is_served_at_exactly_its_path_with_every_method() -> None:
+    async with client(House()) as ask:
+        assert (await ask.post("/in/http/alpha", content=b"hello")).text == "POST hello"
+        assert (await ask.put("/in/http/alpha", content=b"hello")).text == "PUT hello"
+        assert (await ask.post("/in/http/beta")).status_code == 404
+        assert (await ask.post("/in/http/alpha/more")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.0.0.1:8800", 200),
+        ("localhost:1", 200),
+        ("LocalHost", 200),
+        ("[::1]", 200),
+        ("[::1]:8800", 200),
+        ("segue.example.org", 200),
+        ("segue.example.org:443", 200),
+        ("evil.example.org", 421),
+        ("evil.example.org:8800", 421),
+        ("localhost.evil.example.org", 421),
+        ("127.0.0.1.evil.example.org", 421),
+        ("127.0.0.1:8800:80", 421),
+        ("localhost:evil", 421),
+        ("", 421),
+    ],
+)
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/in/http/alpha"])
+async def test_only_known_names_are_answered_to(host: str, status: int, path: str) -> None:
+    async with client(House(), "segue.example.org") as ask:
+        response = await ask.get(path, headers={"Host": host})
+    assert response.status_code == status
+    if status == 421:
+        assert "[server]" in response.text
+
+
+@pytest.mark.parametrize("names", [[], [b"127.0.0.1", b"127.0.0.1"]], ids=["none", "two"])
+async def test_one_host_header_is_needed(names: list[bytes]) -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    headers = [(b"host", name) for name in names]
+    scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": headers, "query_string": b""}
+    await make_app(House())(scope, receive, send)
+    assert sent[0]["status"] == 400
+
+
+async def test_it_listens_on_a_free_port_and_stops() -> None:
+    listener = Listener("127.0.0.1", 0)
+    assert listener.port > 0
+    async with httpx2.AsyncClient() as ask:
+        async with serving(make_app(House()), listener) as task:
+            assert (await ask.get(f"{listener.url}/readyz")).status_code == 200
+            assert not task.done()
+        assert task.done()
+        with pytest.raises(httpx2.ConnectError):
+            await ask.get(f"{listener.url}/readyz")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_what_is_written_to_a_caller_is_sent_at_once(host: str) -> None:
+    accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def connected(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        accepted.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    listener = Listener(host, 0)
+    async with await asyncio.start_server(connected, sock=listener.socket):
+        with socket.create_connection((host, listener.port)):
+            assert await accepted
+
+
+async def test_a_call_under_way_is_answered_before_it_stops() -> None:
+    begun, end = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        begun.set()
+        await end.wait()
+        await PlainTextResponse("done")(scope, receive, send)
+
+    listener = Listener("127.0.0.1", 0)
+    async with httpx2.AsyncClient() as ask:
+        async with serving(Mounted(slow), listener):
+            call = asyncio.create_task(ask.get(listener.url))
+            await begun.wait()
+            asyncio.get_running_loop().call_later(0.5, end.set)
+        assert end.is_set()
+        assert (await call).text == "done"
+
+
+async def test_signals_stay_with_whoever_runs_it() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    listener = Listener("127.0.0.1", 0)
+    async with httpx2.AsyncClient() as ask, serving(make_app(House()), listener):
+        await ask.get(f"{listener.url}/readyz")
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_taken_port_is_named() -> None:
+    listener = Listener("127.0.0.1", 0)
+    with pytest.raises(Invalid, match=f"port: {listener.port} is taken. .*--port"):
+        Listener("127.0.0.1", listener.port)
+    listener.close()
+
+
+def test_an_address_of_another_machine_is_named() -> None:
+    with pytest.raises(Invalid, match=r"host: '192.0.2.1' is not an address of this machine"):
+        Listener("192.0.2.1", 0)

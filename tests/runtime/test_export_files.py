@@ -1,0 +1,73 @@
+"""Exports: made when they are sent, for adapters that send files; for the others, where they are."""
+
+from pathlib import Path
+
+import pytest
+
+from segue import Identity, Kind, Place, Renew, open_store
+from segue.core.contracts.adapters import Adapter
+from segue.core.exports.jsonl import Form, export_of, from_jsonl
+from segue.core.lanes import Address
+from segue.core.messages import Delivery, File
+from segue.runtime.files import Exporting
+from segue.runtime.retrying import Patient
+from segue.store import Store
+from segue.testing import Shelf, WhatsApp
+from segue.testing.personas import WhatsAppAdapter
+
+HERE = Address("whatsapp", "main", chat="c")
+
+
+class Attaching(WhatsAppAdapter):
+    """An adapter that sends files, though no large ones."""
+
+    largest_file = 10_000
+
+
+async def delivery(store: Store, form: Form) -> Delivery:
+    """A delivery with a session in which something was said."""
+    ann = await store.person(Identity("whatsapp", "main", "u"), "Ann")
+    lane = await store.lane(Place(HERE, Kind.DM), ann)
+    session = store.new_session_id()
+    await store.move(Renew(lane, session), ann)
+    await store.say(session, ann, "about cats")
+    return Delivery("1", HERE, "", 0, "Here it is.", "k", files=(export_of(session, form, "Cats"),))
+
+
+@pytest.mark.parametrize("form", Form)
+async def test_what_is_sent_is_the_session_as_it_stands(tmp_path: Path, form: Form) -> None:
+    shelf = Shelf()
+    async with await open_store(tmp_path / "segue.db") as store:
+        asked = await delivery(store, form)
+        exporting = Exporting(Patient(store.driver), shelf)
+        ready = await exporting.ready(asked, Attaching(WhatsApp()))
+        again = await exporting.ready(asked, Attaching(WhatsApp()))
+    [file] = ready.files
+    assert ready.text == "Here it is."
+    assert again == ready
+    content = (await shelf.read(file)).decode()
+    assert "about cats" in content
+    if form is Form.JSONL:
+        assert [line.parts for line in from_jsonl(content).lines]
+    assert file.name == ("Cats.md" if form is Form.MARKDOWN else "Cats.jsonl")
+
+
+@pytest.mark.parametrize("adapter", [WhatsAppAdapter, Attaching])
+async def test_what_cant_be_sent_there_is_found_in_the_data_folder(
+    tmp_path: Path, adapter: type[WhatsAppAdapter]
+) -> None:
+    large = File("large.bin", "application/octet-stream", "files/ab/cd", 10_001)
+    there: Adapter = adapter(WhatsApp())
+    async with await open_store(tmp_path / "segue.db") as store:
+        exporting = Exporting(Patient(store.driver), Shelf())
+        ready = await exporting.ready(Delivery("1", HERE, "", 0, "Here it is.", "k", files=(large,)), there)
+    assert ready.files == ()
+    assert ready.text == "Here it is.\nlarge.bin can't be sent here: it is files/ab/cd in the data folder."
+
+
+async def test_a_gateway_that_keeps_no_files_says_so(tmp_path: Path) -> None:
+    async with await open_store(tmp_path / "segue.db") as store:
+        asked = await delivery(store, Form.MARKDOWN)
+        ready = await Exporting(Patient(store.driver), None).ready(asked, Attaching(WhatsApp()))
+    assert ready.files == ()
+    assert ready.text.endswith("Files aren't kept here. `segue sessions export` writes one.")

@@ -1,0 +1,155 @@
+"""Connections that an adapter makes: held by one replica, made again when they break, told once each way."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from segue import open_store
+from segue.core.contracts.adapters import Accept, Adapter, Cursor
+from segue.core.lanes import Identity
+from segue.core.settings import AccountSettings, GatewaySettings
+from segue.errors import Disconnected, Invalid
+from segue.runtime.gateway import Gateway
+from segue.runtime.intake import Line, Reach, wait_after
+from segue.testing.adapters import FakeAdapter
+from segue.testing.agents import EchoAgent
+from segue.testing.personas import Matrix, Signal, SignalAdapter, Slack, SlackAdapter, WhatsApp
+
+
+class Wavering(SignalAdapter):
+    """An adapter that is connected when the test says so, and keeps how far it came."""
+
+    def __init__(self, platform: Signal) -> None:
+        super().__init__(platform)
+        self.tries = 0
+        self.tried = asyncio.Condition()
+        self.reachable = asyncio.Event()
+        self.error: Exception = Disconnected("nobody answers")
+        self.places: list[str] = []
+
+    async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+        self.tries += 1
+        async with self.tried:
+            self.tried.notify_all()
+        if not self.reachable.is_set():
+            raise self.error
+        self.places.append(await cursor.read())
+        await cursor.keep(f"place {self.tries}")
+        await super().arrivals(accept, cursor)
+
+    async def fails(self, times: int) -> None:
+        """Wait until it was tried so many times."""
+        async with self.tried:
+            await self.tried.wait_for(lambda: self.tries >= times)
+
+
+@asynccontextmanager
+async def running(path: Path, *adapters: FakeAdapter, host: Identity | None = None) -> AsyncIterator[Gateway]:
+    accounts = {(adapter.platform, adapter.account): AccountSettings(public=True) for adapter in adapters}
+    hosts = (host,) if host else ()
+    settings = GatewaySettings(accounts=accounts, hosts=hosts, poll=0.05, lease=1.0, grace=0.1)
+    async with await open_store(path / "segue.db") as store, Gateway(store, EchoAgent(), adapters, settings) as gateway:
+        yield gateway
+
+
+async def test_a_connection_that_breaks_heals_and_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    signal = Signal()
+    ann, adapter = signal.person("Ann"), Wavering(signal)
+    async with running(tmp_path, adapter) as gateway:
+        await adapter.fails(3)
+        assert gateway.connections == [Line("signal", "main", Reach.BROKEN, "nobody answers")]
+        assert gateway.problems() == ["signal.main isn't connected: nobody answers"]
+        adapter.reachable.set()
+        ann.says("hello", signal.dm(ann))
+        await signal.dm(ann).reads("hello")
+        assert gateway.problems() == []
+        assert gateway.connections == [Line("signal", "main", Reach.CONNECTED)]
+    told = [record.getMessage() for record in caplog.records if "signal.main" in record.getMessage()]
+    assert told == [
+        "signal.main lost its connection and is tried again: nobody answers",
+        "signal.main is connected again",
+    ]
+
+
+async def test_the_place_is_kept_for_the_next_connection_whoever_makes_it(tmp_path: Path) -> None:
+    signal = Signal()
+    ann = signal.person("Ann")
+    first, second = Wavering(signal), Wavering(signal)
+    for adapter in (first, second):
+        adapter.reachable.set()
+        async with running(tmp_path, adapter):
+            ann.says("hello", signal.dm(ann))
+            await signal.settles()
+    assert (first.places, second.places) == ([""], ["place 1"])
+
+
+async def test_an_error_that_nobody_foresaw_shows_no_secret(tmp_path: Path) -> None:
+    adapter = Wavering(Signal())
+    adapter.error = ConnectionResetError("at https://example.org/bot-secret/")
+    async with running(tmp_path, adapter) as gateway:
+        await adapter.fails(2)
+        assert gateway.problems() == ["signal.main isn't connected: ConnectionResetError, the log says more"]
+
+
+async def test_only_the_host_is_told_of_trouble_by_status(tmp_path: Path) -> None:
+    matrix, broken = Matrix(), Wavering(Signal())
+    ann, ben = matrix.person("Ann"), matrix.person("Ben")
+    host = Identity("matrix", "main", ann.shown[0])
+    async with running(tmp_path, matrix.adapter(), broken, host=host):
+        await broken.fails(2)
+        for person in (ann, ben):
+            person.says("hello", matrix.dm(person))
+            await matrix.dm(person).reads("hello")
+            person.says("/status", matrix.dm(person))
+            await matrix.dm(person).reads_some(2)
+    assert matrix.dm(ann).replies[-1].endswith("\n\nsignal.main isn't connected: nobody answers")
+    assert "signal" not in matrix.dm(ben).replies[-1]
+
+
+async def test_what_is_called_by_its_platform_waits_and_another_replica_says_so(tmp_path: Path) -> None:
+    async with running(tmp_path, WhatsApp().adapter()) as gateway:
+        assert [line.reach for line in gateway.connections] == [Reach.CALLED]
+    signal = Signal()
+    first, second = Wavering(signal), Wavering(signal)
+    first.reachable.set()
+    ann = signal.person("Ann")
+    async with running(tmp_path, first):
+        ann.says("hello", signal.dm(ann))
+        await signal.dm(ann).reads("hello")
+        async with running(tmp_path, second) as other:
+            ann.says("again", signal.dm(ann))
+            await signal.dm(ann).reads("again")
+            assert [line.reach for line in other.connections] == [Reach.ELSEWHERE]
+            assert other.problems() == []
+
+
+async def test_a_connection_that_any_replica_may_have_keeps_no_place(tmp_path: Path) -> None:
+    kept: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+
+    class Keeping(SlackAdapter):
+        async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+            try:
+                await cursor.keep(await cursor.read() + "7")
+            except Invalid as error:
+                kept.set_result(error)
+            await super().arrivals(accept, cursor)
+
+    adapter: Adapter = Keeping(Slack())
+    assert isinstance(adapter, Keeping)
+    async with running(tmp_path, adapter):
+        assert "can't be kept" in str(await kept)
+
+
+def test_it_waits_longer_each_time_until_a_connection_was_worth_the_wait() -> None:
+    waits = [0.1]
+    for lasted in (0.0, 0.0, 0.0, 4.0, 6.0, 0.0):
+        waits.append(wait_after(waits[-1], lasted))
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 0.1, 0.2]
+    # One that breaks off again and again isn't called more often than it holds.
+    assert wait_after(20.0, 15.0) == 30.0
+    assert wait_after(30.0, 31.0) == 0.1

@@ -1,0 +1,163 @@
+"""Agents that misbehave, whoever brought them: the others go on, the person is told, and the next message runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent as Pydantic
+from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from segue.agents.given import Given
+from segue.core.settings import AccountSettings, GatewaySettings, Streams
+from segue.database.sqlite import Sqlite
+from segue.runtime.gateway import Gateway
+from segue.runtime.telemetry.logs import Lines
+from segue.runtime.turns.turns import FAILED
+from segue.store import Store
+from segue.testing.personas import Telegram
+
+GIVEN_UP = FAILED.format(times=2)
+
+
+@asynccontextmanager
+async def running(path: Path, platform: Telegram, agent: Given, **more: Any) -> AsyncIterator[None]:
+    """A gateway with little patience."""
+    account = AccountSettings(public=True, streams=Streams.LIVE)
+    plain: dict[str, Any] = {"turn_silence": 1.0, "attempts": 2, "poll": 0.05, "grace": 0.0}
+    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, **(plain | more))
+    async with (
+        Store(await Sqlite.open(path / "segue.db")) as store,
+        Gateway(store, agent, [platform.adapter()], settings) as gateway,
+        platform.reaching(gateway.webhooks()),
+    ):
+        yield
+
+
+class Panic(BaseException):
+    """How libraries that are written in Rust tell that they broke."""
+
+
+async def misbehave(text: str) -> AsyncIterator[Any]:
+    """What each of these people has coming."""
+    if "hang" in text:
+        await asyncio.Event().wait()
+    if "stall" in text:
+        yield "I was about to"
+        await asyncio.Event().wait()
+    if "crash" in text:
+        raise OSError("the disk is gone")
+    if "cancel itself" in text:
+        raise asyncio.CancelledError
+    if "panic" in text:
+        raise Panic
+    if "garbage" in text:
+        yield {"role": "assistant", "content": os.urandom(8)}
+    if "slow" in text:
+        for word in ["one", " two", " three"]:
+            await asyncio.sleep(0.1)
+            yield word
+        return
+    yield f"you said {text}"
+
+
+async def take_long(text: str) -> AsyncIterator[Any]:
+    """The same by one who may also give up by itself, or never come to an end."""
+    if "wait in vain" in text:
+        async with asyncio.timeout(0.01):
+            await asyncio.Event().wait()
+    while "go on" in text:
+        await asyncio.sleep(0.1)
+        yield "and"
+    async for piece in misbehave(text):
+        yield piece
+
+
+async def by_model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+    """The same by a model that pydantic-ai runs."""
+    last = [part for m in messages if isinstance(m, ModelRequest) for part in m.parts][-1]
+    assert isinstance(last, UserPromptPart)
+    async for piece in misbehave(str(last.content)):
+        yield piece
+
+
+@pytest.fixture(params=["function", "pydantic-ai"])
+def agent(request: pytest.FixtureRequest) -> Given:
+    return misbehave if request.param == "function" else Pydantic(FunctionModel(stream_function=by_model))
+
+
+@pytest.mark.parametrize("trouble", ["hang", "stall", "crash", "garbage", "cancel itself", "panic"])
+async def test_it_fails_alone_its_person_is_told_and_the_next_message_runs(
+    tmp_path: Path, agent: Given, trouble: str
+) -> None:
+    platform = Telegram()
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    hers, his = platform.dm(ann), platform.dm(bob)
+    async with running(tmp_path, platform, agent):
+        ann.says(f"please {trouble}", hers)
+        bob.says("hello", his)
+        await his.reads("you said hello")
+        await hers.reads(GIVEN_UP)
+        ann.says("and now?", hers)
+        await hers.reads("you said and now?")
+        await platform.settles()
+    assert his.replies == ["you said hello"]
+    assert len(hers.replies) == 2
+    assert not any("about to" in reply for reply in hers.replies)
+
+
+async def test_one_that_would_end_the_process_fails_alone(tmp_path: Path) -> None:
+    async def leaves(text: str) -> str:
+        if "leave" in text:
+            sys.exit(3)
+        return f"you said {text}"
+
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, leaves):
+        ann.says("leave", dm)
+        await dm.reads(GIVEN_UP)
+        ann.says("and now?", dm)
+        await dm.reads("you said and now?")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "failure"),
+    [("crash", "OSError"), ("wait in vain", "TimeoutError"), ("hang", "Hung"), ("go on", "Hung")],
+)
+async def test_the_log_says_when_and_how_it_failed_and_nothing_that_was_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, trouble: str, failure: str
+) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, take_long, attempts=1, turn_total=1.0):
+        ann.says(f"please {trouble}", dm)
+        await dm.reads(FAILED.format(times=1))
+    [record] = [record for record in caplog.records if "failed" in record.getMessage()]
+    line = json.loads(Lines().format(record))
+    assert datetime.fromisoformat(line["at"]).tzinfo is UTC
+    assert line["failure"] == failure
+    assert re.fullmatch(r"/.*\.py:\d+", line["where"])
+    assert "disk" not in str(line)
+
+
+async def test_a_slow_one_is_waited_for(tmp_path: Path, agent: Given) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, agent):
+        ann.says("be slow", dm)
+        await dm.reads("one two three")
+    assert dm.replies == ["one two three"]

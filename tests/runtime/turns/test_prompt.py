@@ -1,0 +1,152 @@
+"""The prompt of a turn: what an agent gets on platforms of every shape, with and without redaction."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from segue import Kind, Place, open_store
+from segue.core.contracts.agents import Agent
+from segue.core.lanes import Address
+from segue.core.prompt.envelopes import Voices, read, words
+from segue.core.settings import AccountSettings, Busy, GatewaySettings, Redaction
+from segue.runtime.gateway import Gateway
+from segue.runtime.retrying import Patient
+from segue.runtime.turns.prompt import Prompt
+from segue.testing.agents import Pause, ScriptedAgent, SteeredAgent
+from segue.testing.personas import Persona, Slack, Telegram, WhatsApp
+
+HIDDEN = Redaction.PSEUDONYMS
+
+
+@asynccontextmanager
+async def running(
+    path: Path, platform: Persona, agent: Agent, redaction: Redaction = Redaction.NONE, busy: Busy = Busy.QUEUE
+) -> AsyncIterator[Gateway]:
+    """A gateway with a home on its platform and one on a platform that isn't connected."""
+    home = Place(Address(platform.name, platform.account, "", "4915122222222"), Kind.GROUP, "Home")
+    account = AccountSettings(public=True, home=home)
+    settings = GatewaySettings(
+        accounts={(platform.name, platform.account): account}, redaction=redaction, busy=busy, poll=0.05, grace=0.1
+    )
+    async with (
+        await open_store(path / "segue.db") as store,
+        Gateway(store, agent, [platform.adapter()], settings) as gateway,
+        platform.reaching(gateway.webhooks()),
+    ):
+        yield gateway
+
+
+async def test_the_section_names_the_person_what_can_be_done_and_the_homes(tmp_path: Path) -> None:
+    platform, agent = Telegram(), ScriptedAgent("hi")
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, agent):
+        ann.says("hello", platform.dm(ann))
+        work = await agent.asked()
+    account = f'"{platform.name}.{platform.account}"'
+    assert f'- Person: "Ann", id "{ann.identity.user}"' in work.context
+    assert f"- {account} can: open threads, show an answer while it is written, show that you write" in work.context
+    assert f"- {account} can't: mention people by their ids" in work.context
+    assert f'- Home of {account}: a group "Home", on {account}, chat "4915122222222"' in work.context
+    assert f"{account} (its home)" in work.context
+    assert work.voices is Voices.ONE
+
+
+async def test_ids_that_mentions_need_are_told_whatever_is_redacted(tmp_path: Path) -> None:
+    platform, agent = Slack(), ScriptedAgent("hi")
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, agent, HIDDEN):
+        ann.says("hello", platform.dm(ann))
+        work = await agent.asked()
+    assert f'- Person: "Ann", id "{ann.identity.user}"' in work.context
+    assert 'write "<@ID>"' in work.context
+
+
+async def test_ids_that_nobody_needs_are_hidden_and_known_again(tmp_path: Path) -> None:
+    platform, agent = WhatsApp(), ScriptedAgent("hi")
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, agent, HIDDEN) as gateway:
+        ann.says("hello", platform.dm(ann))
+        work = await agent.asked()
+        assert not any(id in repr(work) for id in (*ann.ids, "4915122222222"))
+        prompt = Prompt(Patient(gateway.store.driver), {}, gateway.settings, lambda: 0.0)
+        hidden = work.context.partition("- Person: ")[2].split('"')[3]
+        assert hidden.startswith("hidden-")
+        assert await prompt.real(f"whatsapp:{hidden}", work.session) == f"whatsapp:{ann.identity.user}"
+        assert await prompt.real(hidden, work.session) == await prompt.real(ann.identity.user, work.session)
+        home = work.context.partition("- Home of ")[2].partition("chat ")[2].split('"')[1]
+        assert home.startswith("hidden-")
+        assert await prompt.real(f"whatsapp:{home}", work.session) == "whatsapp:4915122222222"
+
+
+async def test_what_is_said_meanwhile_is_hidden_too(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    agent = SteeredAgent([pause, "hi"])
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, agent, HIDDEN, Busy.STEER):
+        dm = platform.dm(ann)
+        ann.says("hello", dm)
+        await pause.reached()
+        ann.says("and more", dm)
+        [more] = await agent.told()
+        pause.over()
+        await dm.reads("hi")
+    assert more.text == "and more"
+    assert more.source == agent.works[0].asked[0].source
+    assert not any(id in repr(more) for id in ann.ids)
+
+
+async def test_a_compaction_rewrites_the_section_and_a_turn_does_not(tmp_path: Path) -> None:
+    platform, agent = Telegram(), ScriptedAgent("one", "two", "three", "four")
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, agent) as gateway:
+        dm = platform.dm(ann)
+        for n, answer in enumerate(("one", "two", "three", "four")):
+            if n == 2:
+                person = await gateway.store.person(ann.identity)
+                [session] = await gateway.store.sessions(person)
+                assert session.tip is not None
+                await gateway.store.set_home(Place(Address("signal", "main", "", "there"), Kind.GROUP), person)
+                await gateway.store.compress(session.id, "all of it", session.tip, person)
+            ann.says(f"message {n}", dm)
+            await dm.reads(answer)
+    before, same, after, still = (work.context for work in agent.works)
+    assert before == same
+    assert after == still != before
+    assert '"signal.main" (its home)' in after
+
+
+async def test_people_apart_in_a_group_are_heard_as_they_speak(tmp_path: Path) -> None:
+    platform, agent = Telegram(), ScriptedAgent("one", "two")
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    async with running(tmp_path, platform, agent):
+        group = platform.group("The Club")
+        ann.says("I am ann", group)
+        await group.reads("one")
+        bob.says("I am bob", group)
+        await group.reads("two")
+    assert [words(work.asked[0], work.voices) for work in agent.works] == ["I am ann", "I am bob"]
+    assert len({work.session for work in agent.works}) == 2
+
+
+async def test_two_people_who_were_in_one_session_stay_apart_wherever_it_goes_on(tmp_path: Path) -> None:
+    platform, agent = Telegram(), ScriptedAgent("one", "two", "three")
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    async with running(tmp_path, platform, agent):
+        group = platform.group("The Club")
+        topic = ann.opens_thread("Plans", group)
+        ann.says("I am ann", topic)
+        await topic.reads("one")
+        bob.says("I am bob", topic)
+        await topic.reads("two")
+        dm = platform.dm(ann)
+        ann.says("/title Plans", topic)
+        await topic.reads_some(3)
+        ann.says("/new", topic)
+        await topic.reads_some(4)
+        ann.says("/resume Plans", dm)
+        await dm.reads_some(1)
+        ann.says("hello again", dm)
+        work = await agent.asked(3)
+    heard = [read(words(entry, work.voices)) for entry in work.transcript if entry.author.person]
+    assert [(e.name, e.text) for e in heard] == [("Ann", "I am ann"), ("Bob", "I am bob")]
+    assert work.voices is Voices.SEVERAL

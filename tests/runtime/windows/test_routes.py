@@ -1,0 +1,177 @@
+"""Who is let in to a window, what they may send, and that nothing is lost when the gateway dies."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from websockets.asyncio.client import connect, unix_connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from segue.cli.gateway import SOCKET
+from segue.runtime.windows.sign_in import token_in
+from segue.testing.agents import EchoAgent
+from tests.runtime.house import Guest, House, house
+from tests.served import Served, served
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path, EchoAgent()) as made:
+        yield made
+
+
+async def closed(guest: Guest) -> int:
+    """The code that a window is closed with, before it is shown anything."""
+    with pytest.raises(ConnectionClosed) as told:
+        await guest.socket.recv()
+    assert told.value.rcvd is not None
+    return told.value.rcvd.code
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Cookie": "segue=nonsense"},
+        {"Cookie": "segue=0123456789abcdef.0123"},
+        {"Authorization": "Bearer nonsense"},
+        {"Authorization": "Bearer "},
+    ],
+)
+async def test_who_is_not_signed_in_sees_nothing(here: House, headers: dict[str, str]) -> None:
+    async with here.window({"Origin": here.url, **headers}) as guest:
+        assert await closed(guest) == 4401
+
+
+async def test_a_wrong_token_is_not_made_good_by_a_cookie(here: House) -> None:
+    async with here.page(Authorization="Bearer nonsense") as guest:
+        assert await closed(guest) == 4401
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example.org", "null", "", "http://127.0.0.1:1", "http://localhost"])
+async def test_another_sites_page_is_refused(here: House, origin: str) -> None:
+    async with here.window({"Cookie": here.cookie(), "Origin": origin}) as guest:
+        assert await closed(guest) == 4403
+    async with here.window({"Cookie": here.cookie()}) as guest:
+        assert await closed(guest) == 4403
+
+
+async def test_another_name_is_refused(here: House) -> None:
+    port = int(here.url.rpartition(":")[2])
+    with pytest.raises(InvalidStatus) as told:
+        await connect(f"ws://evil.example.org:{port}/live", host="127.0.0.1", port=port, proxy=None)
+    assert told.value.response.status_code == 421
+
+
+async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House) -> None:
+    async with httpx2.AsyncClient(base_url=here.url, trust_env=False) as browser:
+        stranger = await browser.get("/")
+        assert (stranger.status_code, "isn't signed in" in stranger.text) == (401, True)
+        link = here.door.link()
+        answer = await browser.get(link)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        given = answer.headers["set-cookie"].lower()
+        assert "httponly" in given
+        assert "samesite=lax" in given
+        page = await browser.get("/")
+        assert page.status_code == 200
+        assert page.headers["content-security-policy"].startswith("default-src 'self'")
+        assert page.headers["cache-control"] == "no-store"
+    async with httpx2.AsyncClient(base_url=here.url, trust_env=False) as other:
+        assert "set-cookie" not in (await other.get(link)).headers
+        assert (await other.get("/")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("page.js", 200),
+        ("markdown.js", 200),
+        ("style.css", 200),
+        ("nope.js", 404),
+        ("..%2Fcli%2Fmain.py", 404),
+        ("%2e%2e", 404),
+    ],
+)
+async def test_only_the_pages_own_files_are_served(here: House, name: str, status: int) -> None:
+    async with httpx2.AsyncClient(base_url=here.url, trust_env=False) as browser:
+        assert (await browser.get(f"/page/{name}")).status_code == status
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "{}",
+        '{"say": 1, "id": "x"}',
+        '{"say": "no id"}',
+        '{"say": "\\ud800", "id": "m1"}',
+        '{"say": "a\\u0000b", "id": "m2"}',
+        '{"resume": "\\u0000"}',
+        '{"list": false}',
+        "[" * 100_000,
+        b"\xff\xfe",
+        b"",
+    ],
+    ids=lambda garbage: str(garbage)[:30],
+)
+async def test_garbage_gets_a_notice_and_the_window_stays_open(here: House, garbage: str | bytes) -> None:
+    async with here.page() as page:
+        await page.opened()
+        await page.socket.send(garbage)
+        told = await page.until(lambda frame: "notice" in frame)
+        assert told["notice"]
+        await page.says("tea")
+        await page.shows("tea", "tea")
+
+
+@pytest.mark.parametrize("words", ["", "\"'*", "\x00", "a" * 10_000, "AND OR NOT"])
+async def test_any_words_can_be_searched_for(here: House, words: str) -> None:
+    async with here.page() as page:
+        await page.opened()
+        await page.sends(search=words)
+        told = await page.until(lambda frame: "found" in frame or "notice" in frame)
+        assert told.get("found", []) == []
+        await page.says("tea")
+        await page.shows("tea", "tea")
+
+
+async def test_a_client_that_vanishes_disturbs_nobody(here: House) -> None:
+    async with here.terminal() as terminal:
+        await terminal.says("tea")
+        await terminal.shows("tea", "tea")
+        async with here.page() as page:
+            await page.opened()
+            page.socket.transport.abort()
+        await terminal.says("milk")
+        await terminal.shows("tea", "tea", "milk", "milk")
+
+
+async def terminal_of(gateway: Served) -> Guest:
+    headers = {"Authorization": f"Bearer {token_in(gateway.home)}", "X-Segue-User": "ann"}
+    path = str(gateway.home / SOCKET)
+    return Guest(await unix_connect(path, "ws://localhost/live", additional_headers=headers))
+
+
+async def test_a_gateway_that_is_killed_and_started_again_has_everything(tmp_path: Path) -> None:
+    async with served(tmp_path) as gateway:
+        before = await terminal_of(gateway)
+        await before.says("say tea", "m1")
+        await before.shows("say tea", "tea")
+        # Accepted is durable: whatever happens from here on, it is answered once.
+        await before.says("say milk", "m2")
+        await before.until(lambda frame: frame == {"accepted": "m2"})
+        await gateway.end()
+        await before.socket.wait_closed()
+        await gateway.start()
+        after = await terminal_of(gateway)
+        await after.socket.send(json.dumps({"say": "say milk", "id": "m2"}))
+        await after.shows("say tea", "tea", "say milk", "milk")
+        await after.says("say sugar")
+        await after.shows("say tea", "tea", "say milk", "milk", "say sugar", "sugar")
+        await asyncio.gather(before.socket.close(), after.socket.close())

@@ -1,0 +1,274 @@
+"""Windows show the whole transcript of their session, live, whoever speaks where."""
+
+from pathlib import Path
+
+from segue.agents.builtin.agent import Builtin
+from segue.core.lanes import Address
+from segue.core.messages import Delivery
+from segue.core.values import SessionId
+from segue.runtime.windows.watchers import Growing
+from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent
+from segue.testing.personas import Telegram
+from tests.runtime.house import house, said
+
+
+async def test_what_is_said_is_accepted_then_answered(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.page() as page:
+        await page.opened()
+        assert page.seen == [{"session": None, "transcript": []}, {"waiting": []}]
+        id = await page.says("tea")
+        await page.shows("tea", "tea")
+        shown = next(i for i, frame in enumerate(page.seen) if said(frame))
+        assert page.seen.index({"accepted": id}) < shown
+        assert [frame for frame in page.seen if "notice" in frame] == []
+
+
+async def test_a_message_is_acknowledged_before_it_is_shown(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.page() as page:
+        await page.opened()
+        for n in range(20):
+            id = await page.says(f"tea {n}")
+            shown = await page.until(lambda frame: frame.get("accepted") or said(frame))
+            assert shown == {"accepted": id}
+            await page.until(said)
+
+
+async def test_a_second_window_on_the_lane_sees_the_same(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        cookie = here.cookie()
+        async with here.page(cookie) as one, here.page(cookie) as two:
+            await one.opened()
+            await two.opened()
+            await one.says("tea")
+            await two.shows("tea", "tea")
+            await two.says("milk")
+            await one.shows("tea", "tea", "milk", "milk")
+            await two.shows("tea", "tea", "milk", "milk")
+            assert one.session == two.session
+
+
+async def test_a_window_elsewhere_on_the_session_sees_what_is_said_and_waits(tmp_path: Path) -> None:
+    pause = Pause()
+    async with house(tmp_path, ScriptedAgent("one", ["tw", pause, "o"])) as here, here.terminal() as terminal:
+        await terminal.opened()
+        await terminal.says("tea")
+        await terminal.shows("tea", "one")
+        async with here.page() as page:
+            await page.shows("tea", "one")
+            assert page.session == terminal.session
+            await terminal.says("milk")
+            await pause.reached()
+            grown = await page.until(lambda frame: "growing" in frame)
+            assert grown == {"growing": "tw"}
+            assert page.waiting == ["milk"]
+            pause.over()
+            await page.shows("tea", "one", "milk", "two")
+            assert [frame for frame in page.seen if "notice" in frame] == []
+
+
+async def test_what_waits_is_shown_before_anything_is_answered(tmp_path: Path) -> None:
+    async with house(tmp_path, ScriptedAgent("one", Doom.HANGS)) as here, here.terminal() as terminal:
+        await terminal.opened()
+        await terminal.says("tea")
+        await terminal.shows("tea", "one")
+        async with here.page() as page:
+            await page.shows("tea", "one")
+            await terminal.says("milk")
+            await page.until(lambda frame: page.waiting == ["milk"])
+
+
+async def test_growing_text_comes_before_its_entries_and_never_after(tmp_path: Path) -> None:
+    pauses = [Pause() for _ in range(5)]
+    agent = ScriptedAgent(*(script for pause in pauses for script in (["1", pause, *" 2" * 300], ["over"])))
+    async with house(tmp_path, agent) as here, here.page() as page:
+        await page.opened()
+        for pause in pauses:
+            page.seen.clear()
+            await page.says("count")
+            await page.until(lambda frame: frame == {"growing": "1"})
+            pause.over()
+            await page.until(said)
+            assert page.session is not None
+            here.gateway.watches.tell(SessionId(page.session["id"]), Growing(1, "late"))
+            await page.says("more")
+            await page.until(said)
+            first, last = (i for i, frame in enumerate(page.seen) if said(frame))
+            assert [f for f in page.seen[first:last] if f.get("growing", "over") != "over"] == []
+
+
+async def test_a_window_that_comes_back_is_shown_everything_again(tmp_path: Path) -> None:
+    pause = Pause()
+    async with house(tmp_path, ScriptedAgent("one", ["tw", pause, "o"])) as here:
+        cookie = here.cookie()
+        async with here.page(cookie) as page:
+            await page.says("tea")
+            await page.shows("tea", "one")
+            await page.says("milk", "m2")
+            await pause.reached()
+        pause.over()
+        async with here.page(cookie) as page:
+            # It can't know whether this arrived, so it says it again under the same id.
+            await page.says("milk", "m2")
+            await page.until(lambda frame: frame == {"accepted": "m2"})
+            await page.shows("tea", "one", "milk", "two")
+
+
+async def test_new_shows_an_empty_transcript_in_every_window_on_the_lane(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        cookie = here.cookie()
+        async with here.page(cookie) as one, here.page(cookie) as two:
+            await one.says("tea")
+            await one.shows("tea", "tea")
+            await two.shows("tea", "tea")
+            await one.says("/new")
+            await one.shows()
+            await two.shows()
+            told = await one.until(lambda frame: "notice" in frame)
+            assert "new session" in told["notice"]
+
+
+async def test_a_notice_stays_when_nothing_is_open(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.page() as page:
+        await page.opened()
+        await page.says("/help")
+        await page.until(lambda frame: "notice" in frame)
+        await page.says("tea")
+        await page.shows("tea", "tea")
+        assert page.seen.count({"session": None, "transcript": []}) == 1
+
+
+async def test_a_new_title_is_told_to_every_window(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.terminal() as terminal:
+        await terminal.says("tea")
+        await terminal.shows("tea", "tea")
+        async with here.page() as page:
+            await page.opened()
+            await terminal.says("/title Tea")
+            await page.until(lambda frame: (page.session or {}).get("title") == "Tea")
+            assert page.transcript == ["tea", "tea"]
+
+
+async def test_what_is_taken_back_goes_from_every_window(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.terminal() as terminal:
+        await terminal.says("tea")
+        await terminal.shows("tea", "tea")
+        await terminal.says("milk")
+        async with here.page() as page:
+            await page.shows("tea", "tea", "milk", "milk")
+            await terminal.says("/undo")
+            await terminal.shows("tea", "tea")
+            await page.shows("tea", "tea")
+
+
+async def test_an_answer_in_a_session_that_was_left_is_shown_where_it_was_asked(tmp_path: Path) -> None:
+    pause = Pause()
+    async with house(tmp_path, ScriptedAgent("one", ["tw", pause, "o"])) as here, here.page() as page:
+        await page.says("tea")
+        await page.shows("tea", "one")
+        await page.says("milk")
+        await pause.reached()
+        await page.says("/new")
+        await page.until(lambda frame: frame.get("transcript") == [])
+        page.seen.clear()
+        pause.over()
+        told = await page.until(lambda frame: "notice" in frame and "two" in frame["notice"])
+        assert told["notice"] == "two\n\n(This is from the session before.)"
+        assert page.transcript == []
+
+
+async def test_an_answer_that_was_shown_is_not_shown_again_after_a_move(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.terminal("ann") as terminal:
+        await terminal.says("tea")
+        await terminal.shows("tea", "tea")
+        await terminal.says("/new")
+        await terminal.until(lambda frame: "notice" in frame)
+        address = Address(here.terminals.platform, here.terminals.account, chat="ann")
+        left = next(frame["session"]["id"] for frame in terminal.seen if said(frame))
+        await here.terminals.send(Delivery("d1", address, left, 2, "tea", "k1"))
+        await terminal.says("milk")
+        await terminal.shows("milk", "milk")
+        assert [frame for frame in terminal.seen if frame.get("notice") == "tea"] == []
+
+
+async def test_a_turn_that_is_stopped_waits_no_longer(tmp_path: Path) -> None:
+    async with house(tmp_path, ScriptedAgent(["begun", Doom.HANGS])) as here, here.page() as page:
+        await page.says("tea")
+        await page.until(lambda frame: "growing" in frame)
+        await page.says("/stop")
+        await page.until(lambda frame: frame.get("waiting") == [])
+
+
+async def test_only_the_persons_own_sessions_are_listed_found_and_resumed(tmp_path: Path) -> None:
+    platform = Telegram()
+    bob = platform.person("Bob")
+    chat = platform.dm(bob)
+    async with house(tmp_path, EchoAgent(), platform.adapter()) as here, platform.reaching(here.gateway.webhooks()):
+        bob.says("bobs secret tea", chat)
+        await chat.reads("bobs secret tea")
+        [theirs] = [standing.session for standing in await here.gateway.store.lanes()]
+        async with here.page() as page:
+            await page.opened()
+            assert page.transcript == []
+            await page.says("my own tea")
+            await page.shows("my own tea", "my own tea")
+            await here.gateway.store.index()
+            await page.sends(list=True)
+            listed = await page.until(lambda frame: "sessions" in frame)
+            await page.sends(search="tea")
+            found = await page.until(lambda frame: "found" in frame)
+            await page.sends(resume=theirs)
+            refused = await page.until(lambda frame: "notice" in frame)
+            await page.sends(resume="nonsense")
+            unknown = await page.until(lambda frame: "notice" in frame)
+            await page.says("more")
+            await page.shows("my own tea", "my own tea", "more", "more")
+    assert [session["text"] for session in listed["sessions"]] == ["my own tea"]
+    assert [session["text"] for session in found["found"]] == ["my own tea"]
+    assert theirs
+    assert refused == unknown
+
+
+async def test_resuming_turns_every_window_on_the_lane(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        cookie = here.cookie()
+        async with here.page(cookie) as one, here.page(cookie) as two:
+            await one.says("tea")
+            await one.shows("tea", "tea")
+            assert one.session is not None
+            tea = one.session["id"]
+            await one.says("/new milk")
+            await one.shows("milk", "milk")
+            await two.shows("milk", "milk")
+            await one.sends(resume=tea)
+            await one.shows("tea", "tea")
+            await two.shows("tea", "tea")
+            await two.says("sugar")
+            await one.shows("tea", "tea", "sugar", "sugar")
+
+
+async def test_a_window_that_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
+    async with house(tmp_path, Builtin()) as here, here.terminal() as terminal:
+        await terminal.says("say tea")
+        await terminal.shows("say tea", "tea")
+        async with here.page() as page:
+            await page.opened()
+            await terminal.says("write 2000 words")
+            await terminal.until(said)
+            await page.until(said)
+        assert page.transcript == terminal.transcript
+
+
+async def test_a_new_window_begins_on_the_last_session_that_wasnt_closed(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        async with here.terminal() as terminal:
+            await terminal.opened()
+            await terminal.says("tea")
+            await terminal.shows("tea", "tea")
+            await terminal.says("/new milk")
+            await terminal.shows("milk", "milk")
+            for typed in ("/sessions", "/sessions close 2"):
+                await terminal.says(typed)
+                await terminal.until(lambda frame: "notice" in frame)
+        async with here.page() as page:
+            await page.shows("tea", "tea")
+            assert [frame for frame in page.seen if "notice" in frame] == []
