@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from tests.browser.seen import box
 from tests.served import Served, served
 
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
@@ -19,6 +20,7 @@ QUIET = [
     "--disable-sync",
     "--no-first-run",
 ]
+expect.set_options(timeout=20_000)
 FAILED = pytest.StashKey[bool]()
 
 
@@ -60,3 +62,14 @@ async def signed_in(
         for number, shown in enumerate(browser.pages):
             await shown.screenshot(path=tmp_path / f"page-{number}.png")
     await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(signed_in: BrowserContext) -> AsyncIterator[Page]:
+    """The signed-in browser's tab; a mistake in its script fails the test."""
+    wrong: list[str] = []
+    [tab] = signed_in.pages
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    await expect(box(tab)).to_be_focused()
+    yield tab
+    assert wrong == []

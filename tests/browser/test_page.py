@@ -7,17 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from segue import AGENT, open_store
 from segue.core.messages import File, Text
 from segue.core.windows import HOSTS
 from segue.runtime.files import Folder
+from tests.browser.seen import box, said, say
 from tests.served import PATIENCE, Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-expect.set_options(timeout=20_000)
 AA = 4.5
 """The contrast that everybody can read."""
 READ = (
@@ -28,31 +27,6 @@ DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 """A picture of one dot."""
-MARKDOWN = """# Tea
-**bold** *soft* `x < 1` [here](https://example.org/a) [no](javascript:alert(1))
-<img src=x onerror=alert(1)>
-
-- one
-- two
-
-3. three
-   - and a half
-
-   later
-4. four
-
-| leaf | minutes |
-| :-- | --: |
-| green \\| white | **2** |
-| black |
-
-* * *
-
-```
-if a:
-    **b**
-```"""
-
 CONTRAST = """
 (element) => {
   const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
@@ -69,30 +43,6 @@ CONTRAST = """
 """
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(signed_in: BrowserContext) -> AsyncIterator[Page]:
-    """The signed-in browser's tab; a mistake in its script fails the test."""
-    wrong: list[str] = []
-    [tab] = signed_in.pages
-    tab.on("pageerror", lambda error: wrong.append(str(error)))
-    await expect(box(tab)).to_be_focused()
-    yield tab
-    assert wrong == []
-
-
-def box(page: Page) -> Locator:
-    return page.get_by_role("textbox", name="Message")
-
-
-def said(page: Page, role: str) -> Locator:
-    return page.locator(f".said.{role}:not(.thinks)")
-
-
-async def say(page: Page, text: str) -> None:
-    await box(page).fill(text)
-    await box(page).press("Enter")
-
-
 async def test_what_is_said_is_answered_and_the_answer_grows(page: Page) -> None:
     await say(page, "count to 6 slowly")
     growing = page.locator(".said.agent[aria-busy=true]")
@@ -102,6 +52,20 @@ async def test_what_is_said_is_answered_and_the_answer_grows(page: Page) -> None
     await expect(growing).to_have_count(0)
     await expect(said(page, "person")).to_have_text(["count to 6 slowly"])
     await expect(page.get_by_role("status")).to_have_text("")
+
+
+async def test_the_end_of_a_long_answer_stays_in_sight(page: Page) -> None:
+    await say(page, "say " + "tea-and-milk, " * 300 + "\n\nend")
+    end = said(page, "agent").get_by_text("end", exact=True)
+    await expect(end).to_be_in_viewport()
+    # A phone that is turned, or shows its keyboard, may scroll before anything else is told of the new size.
+    shrink = "(talk) => { talk.style.marginBottom = '300px'; talk.dispatchEvent(new Event('scroll')); }"
+    await page.locator(".talk").evaluate(shrink)
+    await expect(end).to_be_in_viewport()
+    await page.locator(".talk").evaluate("(talk) => { talk.scrollTop = 0; }")
+    await expect(said(page, "person").first).to_be_in_viewport()
+    await say(page, "say more")
+    await expect(said(page, "agent").get_by_text("more")).to_be_in_viewport()
 
 
 async def test_a_second_tab_shows_the_same_and_what_waits(
@@ -214,28 +178,6 @@ async def test_everything_can_be_read(page: Page, scheme: str) -> None:
     for what in READ.split(", "):
         seen[what] = await page.locator(what).first.evaluate(CONTRAST)
     assert {what: ratio for what, ratio in seen.items() if ratio < AA} == {}
-
-
-async def test_markdown_is_shown_and_html_is_not(page: Page) -> None:
-    await say(page, f"say {MARKDOWN}")
-    answer = said(page, "agent")
-    await expect(answer.locator("h2")).to_have_text("Tea")
-    await expect(answer.locator("strong")).to_have_text(["bold", "2"])
-    await expect(answer.locator("em")).to_have_text(["soft"])
-    await expect(answer.locator("p code")).to_have_text(["x < 1"])
-    await expect(answer.locator("a")).to_have_attribute("href", "https://example.org/a")
-    await expect(answer.locator("a")).to_have_attribute("rel", "noopener noreferrer")
-    await expect(answer.locator("img")).to_have_count(0)
-    await expect(answer).to_contain_text("[no](javascript:alert(1))\n<img src=x onerror=alert(1)>")
-    await expect(answer.locator("ul").first.locator("li")).to_have_text(["one", "two"])
-    await expect(answer.locator("ol")).to_have_attribute("start", "3")
-    await expect(answer.locator("ol > li")).to_have_text([re.compile("^three.*and a half.*later$", re.DOTALL), "four"])
-    await expect(answer.locator("ol ul li")).to_have_text(["and a half"])
-    await expect(answer.locator("th")).to_have_text(["leaf", "minutes"])
-    await expect(answer.locator("td")).to_have_text(["green | white", "2", "black", ""])
-    await expect(answer.locator("td").nth(1)).to_have_css("text-align", "right")
-    await expect(answer.locator("hr")).to_have_count(1)
-    await expect(answer.locator("pre")).to_have_text("if a:\n    **b**")
 
 
 async def test_a_turn_can_be_stopped(page: Page) -> None:

@@ -1,100 +1,109 @@
-// The agent's markdown as elements: paragraphs, headings, lists, tables, quotes, rules, code, bold, italics and links.
-// Nothing is ever read as HTML, and a link leads only where http, https and mailto lead. What is none of these stays as
-// it was written.
-import { html } from "/page/preact-htm.js";
+// The agent's Markdown as elements, read by markdown-it. What somebody wrote is never taken for HTML: tokens become
+// elements one by one, and a link leads only where http, https and mailto lead. A picture from elsewhere is a link to it:
+// loading it would tell its server who reads this, and when.
+import { Code } from "/page/code.js";
+import MarkdownIt from "/page/markdown-it.js";
+import { h, html } from "/page/preact-htm.js";
 
-const INLINE = new RegExp([
-  "(`+)([^\\n]*?[^`\\n])\\1(?!`)",
-  "\\*\\*(?=\\S)([^\\n]*?\\S)\\*\\*(?!\\*)",
-  "(?<![\\w*])\\*(?=[^\\s*])([^*\\n]*?[^\\s*])\\*(?![\\w*])",
-  "\\[([^\\]\\n]+)\\]\\(([^\\s()]+)\\)",
-  "(\\bhttps?:\\/\\/[^\\s<>\"'`]*[^\\s<>\"'`.,;:!?)\\]*])",
-].join("|"), "g");
-const FENCE = /^ {0,3}(`{3,}|~{3,})/, ITEM = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(.*)/, RULE = /^ {0,3}([-*_])(?: *\1){2,} *$/, HEADING = /^#{1,6}\s+(.*)/, QUOTE = /^>\s?/;
-const DEEPEST = 8;
+const LONGEST = 100_000; // Characters; a longer text is shown as it was written.
+const DEEPEST = 40;
+const ELEMENTS = new Set(["p", "ul", "ol", "li", "blockquote", "thead", "tbody", "tr", "th", "td", "strong", "em", "s"]);
+const LEADS = /^(https?:|mailto:)/i, PICTURE = /^data:image\/(png|jpeg|gif|webp);base64,/i, TASK = /^\[([ x])\]\s+/i, HOST = /^https?:\/\/(?:[^/?#]*@)?([^/?#]+)/i;
+const SIDES = { "text-align:right": "right", "text-align:center": "middle" };
+const CLOSES = { "$$": "$$", $: "$", "\\(": "\\)", "\\[": "\\]" };
 
-const link = (to, text) => html`<a href=${to} target="_blank" rel="noopener noreferrer">${text}</a>`;
+const reader = new MarkdownIt({ linkify: true });
+reader.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+reader.validateLink = (to) => LEADS.test(to) || PICTURE.test(to);
+reader.inline.ruler.before("escape", "maths", maths);
+reader.block.ruler.before("fence", "maths", mathsBlock, { alt: ["paragraph", "reference", "blockquote", "list"] });
 
-function inline(text) {
-  const parts = [];
-  let at = 0;
-  for (const found of text.matchAll(INLINE)) {
-    const [all, , code, bold, italic, label, to, address] = found;
-    parts.push(text.slice(at, found.index));
-    at = found.index + all.length;
-    if (code) parts.push(html`<code>${code}</code>`);
-    else if (bold) parts.push(html`<strong>${inline(bold)}</strong>`);
-    else if (italic) parts.push(html`<em>${inline(italic)}</em>`);
-    else if (address) parts.push(link(address, address));
-    else parts.push(/^(https?:|mailto:)/i.test(to) ? link(to, label) : all);
-  }
-  return [...parts, text.slice(at)];
+// Maths within a line: what stands between its marks isn't Markdown.
+function maths(state, silent) {
+  const { src, pos } = state, open = Object.keys(CLOSES).find((mark) => src.startsWith(mark, pos));
+  if (!open || state.unclosed?.has(open)) return false;
+  const begin = pos + open.length;
+  let end = src.indexOf(CLOSES[open], begin);
+  while (open === "$" && end > 0 && src[end - 1] === "\\") end = src.indexOf("$", end + 1);
+  if (end < 0) (state.unclosed ??= new Set()).add(open); // Looked for once, however often it is opened.
+  const after = end + open.length;
+  if (end <= begin || after > state.posMax || (open === "$" && isMoney(src, pos, end))) return false;
+  if (!silent) state.push("maths", "", 0).content = src.slice(pos, after);
+  state.pos = after;
+  return true;
 }
 
-const begins = (line) => !line.trim() || [FENCE, ITEM, RULE, HEADING, QUOTE].some((kind) => kind.test(line));
-const indent = (line) => line.search(/\S|$/);
-const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
-const divides = (cell) => /^:?-+:?$/.test(cell);
+// Dollars are money, or a shell's, unless they stand around something as brackets do.
+function isMoney(src, open, close) {
+  return /\s/.test(src[open + 1] + src[close - 1]) || /\w/.test((src[open - 1] ?? " ") + (src[close + 1] ?? " "));
+}
 
-export function markdown(text, depth = 0) {
-  const blocks = [], lines = text.split("\n");
-  let i = 0;
-  // A table is a row, a line of dashes with as many cells, and whatever rows follow.
-  const table = () => lines[i].includes("|") && lines[i + 1]?.includes("|") && cells(lines[i + 1]).every(divides)
-    && cells(lines[i]).length === cells(lines[i + 1]).length;
-  // An item has the lines that are indented below it; a blank line ends the list unless it goes on after that.
-  const list = ([, { length: base }, number]) => {
-    const items = [], another = (line) => { const [all, before, n] = line.match(ITEM) ?? []; return all && before.length < base + 2 && !n === !number; };
-    for (; i < lines.length; i++) {
-      const line = lines[i], last = items.at(-1);
-      if (!line.trim()) {
-        while (i + 1 < lines.length && !lines[i + 1].trim()) i++;
-        const next = lines[i + 1] ?? "";
-        if (!another(next) && indent(next) < base + 2) break;
-        last.inside.push("");
-      } else if (another(line) && !RULE.test(line)) items.push({ words: [line.match(ITEM)[3]], inside: [] });
-      else if (!begins(line) && !last.inside.length) last.words.push(line.trim());
-      else if (indent(line) > base + 1) last.inside.push(line);
-      else break;
+// Maths on lines of its own, which goes on like fenced code until it is closed.
+function mathsBlock(state, first, end, silent) {
+  const start = state.bMarks[first] + state.tShift[first], open = state.src.slice(start, start + 2), close = CLOSES[open];
+  if (!["$$", "\\["].includes(open) || state.sCount[first] - state.blkIndent > 3) return false;
+  const line = (n) => state.getLines(n, n + 1, 0, false).trim();
+  const begun = line(first);
+  let closed = begun.length > 4 && begun.indexOf(close, 2) === begun.length - 2, after = first + 1;
+  if (!closed && begun !== open) return false;
+  if (silent) return true;
+  const holds = (n) => n < end && (state.isEmpty(n) || state.sCount[n] >= state.blkIndent);
+  while (!closed && holds(after)) closed = line(after++) === close;
+  state.line = after;
+  state.push("maths_block", "", 0).content = state.getLines(first, after, state.blkIndent, false).trim();
+  return true;
+}
+
+// Tokens as elements; an opening token waits on the stack until all that it holds is there. What is nested deeper than
+// anybody reads stays, without its marks.
+function elements(tokens, growing) {
+  const stack = [{ inside: [] }];
+  tokens.forEach((token, n) => {
+    const { inside } = stack.at(-1);
+    if (token.nesting > 0) stack.push(stack.length > DEEPEST ? { inside } : { token, inside: [] });
+    else if (token.nesting === 0) inside.push(leaf(token, growing, tokens[n - 2]?.type === "list_item_open"));
+    else {
+      const closed = stack.pop();
+      if (closed.token) stack.at(-1).inside.push(whole(closed));
     }
-    return items;
-  };
-  const inside = (own) => {
-    const least = Math.min(...own.filter((line) => line.trim()).map(indent));
-    return own.some((line) => line.trim()) && (depth < DEEPEST ? markdown(own.map((line) => line.slice(least)).join("\n"), depth + 1) : inline(own.join("\n")));
-  };
-  const take = (goes) => {
-    const taken = [];
-    while (i < lines.length && goes(lines[i], taken)) taken.push(lines[i++]);
-    return taken;
-  };
-  while (i < lines.length) {
-    const line = lines[i], fence = line.match(FENCE), item = line.match(ITEM), heading = line.match(HEADING);
-    if (!line.trim()) i++;
-    else if (fence) {
-      i++;
-      const code = take((next) => !next.trim().startsWith(fence[1]));
-      i++;
-      blocks.push(html`<pre tabindex="0"><code>${code.join("\n")}</code></pre>`);
-    } else if (heading) {
-      i++;
-      blocks.push(html`<h2>${inline(heading[1])}</h2>`);
-    } else if (QUOTE.test(line) && depth < DEEPEST) {
-      const quoted = take((next) => QUOTE.test(next)).map((next) => next.replace(QUOTE, ""));
-      blocks.push(html`<blockquote>${markdown(quoted.join("\n"), depth + 1)}</blockquote>`);
-    } else if (RULE.test(line)) {
-      i++;
-      blocks.push(html`<hr />`);
-    } else if (item) {
-      const shown = list(item).map((one) => html`<li>${inline(one.words.join("\n"))}${inside(one.inside)}</li>`);
-      blocks.push(item[2] ? html`<ol start=${item[2]}>${shown}</ol>` : html`<ul>${shown}</ul>`);
-    } else if (table()) {
-      const [head, sides, ...rows] = take((next, taken) => taken.length < 2 || (next.includes("|") && !begins(next))).map(cells);
-      const side = (n) => (sides[n]?.endsWith(":") ? (sides[n].startsWith(":") ? "middle" : "right") : "left");
-      blocks.push(html`<div class="table" tabindex="0"><table>
-        <thead><tr>${head.map((cell, n) => html`<th class=${side(n)}>${inline(cell)}</th>`)}</tr></thead>
-        <tbody>${rows.map((row) => html`<tr>${head.map((_, n) => html`<td class=${side(n)}>${inline(row[n] ?? "")}</td>`)}</tr>`)}</tbody></table></div>`);
-    } else blocks.push(html`<p>${inline(take((next, taken) => !taken.length || !(begins(next) || table())).join("\n"))}</p>`);
-  }
-  return blocks;
+  });
+  return stack[0].inside;
 }
+
+const link = (to, inside) => html`<a href=${to} target="_blank" rel="noopener noreferrer">${inside}</a>`;
+
+function whole({ token, inside }) {
+  const { tag, hidden } = token;
+  if (hidden) return inside;
+  if (tag === "a") return LEADS.test(token.attrGet("href")) ? link(token.attrGet("href"), inside) : inside;
+  if (tag === "table") return html`<div class="table" tabindex="0"><table>${inside}</table></div>`;
+  if (token.type === "heading_open") return h(`h${Math.min(6, Number(tag[1]) + 1)}`, null, inside);
+  return ELEMENTS.has(tag) ? h(tag, { start: token.attrGet("start"), class: SIDES[token.attrGet("style")] }, inside) : inside;
+}
+
+function leaf(token, growing, isItem) {
+  const { type, content } = token;
+  if (type === "inline") {
+    const [first] = token.children, task = isItem && first?.type === "text" && TASK.exec(first.content);
+    if (!task) return elements(token.children, growing);
+    first.content = first.content.slice(task[0].length);
+    const done = task[1] !== " ";
+    return [html`<input type="checkbox" disabled checked=${done} aria-label=${done ? "Done" : "To do"} />`, elements(token.children, growing)];
+  }
+  if (type === "fence" || type === "code_block")
+    return html`<${Code} text=${content.replace(/\n$/, "")} language=${/^[\w#+.-]*/.exec(token.info)[0]} growing=${growing} />`;
+  if (type === "code_inline") return html`<code>${content}</code>`;
+  if (type === "maths") return html`<span class="maths">${content}</span>`;
+  if (type === "maths_block") return html`<pre class="maths" tabindex="0">${content}</pre>`;
+  if (type === "image") return picture(token.attrGet("src"), content);
+  if (type === "hr") return html`<hr />`;
+  return type === "softbreak" || type === "hardbreak" ? "\n" : content;
+}
+
+function picture(from, words) {
+  if (PICTURE.test(from)) return html`<img src=${from} alt=${words} />`;
+  return link(from, html`${words || "Picture"} <small>(${HOST.exec(from)?.[1] ?? from})</small>`);
+}
+
+export const markdown = (text, growing = false) =>
+  text.length > LONGEST ? html`<p>${text}</p>` : elements(reader.parse(text, {}), growing);

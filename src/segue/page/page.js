@@ -130,13 +130,13 @@ function Files({ files = [] }) {
 }
 
 function Said({ entry, named, state = "" }) {
-  const shown = useMemo(() => (entry.role === "agent" ? markdown(entry.text) : entry.text), [entry.role, entry.text]);
+  const shown = useMemo(() => (entry.role === "agent" ? markdown(entry.text, state === "grows") : entry.text), [entry.role, entry.text, state]);
   const name = entry.role === "agent" ? html`<b class="hidden">Agent</b>` : named && html`<b>${entry.name}</b>`;
   return html`<div class=${`said ${entry.role} ${state}`} aria-busy=${state === "grows"}>${entry.role !== "gateway" && name}${shown}<${Files} files=${entry.files} /></div>`;
 }
 
 function Talk({ now }) {
-  const box = useRef(null), stays = useRef(true);
+  const box = useRef(null), stays = useRef(true), last = useRef({});
   const waiting = [...now.waiting.map((entry) => ({ ...entry, role: "person" })), ...now.unsent.map((m) => ({ role: "person", text: m.text, unsent: !m.accepted }))];
   // Whoever scrolled up to read isn't pulled down by what comes; what one says oneself is always shown.
   const stick = () => { if (stays.current) box.current.scrollTop = box.current.scrollHeight; };
@@ -147,7 +147,13 @@ function Talk({ now }) {
     return () => sizes.disconnect();
   }, []);
   useEffect(() => { stays.current = true; stick(); }, [now.unsent.length, now.session?.id]);
-  const scrolled = ({ target }) => { stays.current = target.scrollHeight - target.scrollTop - target.clientHeight < 40; };
+  // What grows, and a window that changes its size, scroll too; only who moves up in what stands still wants to read there.
+  const scrolled = ({ target: { scrollTop: top, scrollHeight: all, clientHeight: high, clientWidth: wide } }) => {
+    const before = last.current, still = before.all === all && before.high === high && before.wide === wide;
+    last.current = { top, all, high, wide };
+    if (all - top - high < 40) stays.current = true;
+    else if (still && top < before.top) stays.current = false;
+  };
   const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<${Notice} ...${x} />`);
   const names = new Set([...now.transcript, ...now.waiting].filter((e) => e.role === "person").map((e) => e.name));
   const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff;
