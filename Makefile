@@ -11,6 +11,9 @@ SOURCES := $(wildcard src tests examples bench)
 # What is heavy and shared by all clones (Node, provider servers, a browser) belongs here, not in .venv.
 export SEGUE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/segue
 
+# Tests start hundreds of processes: each finds Segue compiled, though the environment may say that nothing be written.
+unexport PYTHONDONTWRITEBYTECODE
+
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 PINNED := $(PIP) install --require-hashes --only-binary :all:
 COMPILE := .venv/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
