@@ -19,6 +19,7 @@ from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
 from segue.runtime.files import Folder
 from segue.testing.harness import Bookmark, Seen, pulling
+from tests.clients import http_client
 from tests.servers.homeserver import NAME, Synapse
 
 Json = dict[str, Any]
@@ -37,7 +38,7 @@ class User:
     @classmethod
     async def register(cls, server: Synapse, name: str) -> Self:
         """A new account, shown by this name."""
-        client = httpx2.AsyncClient(base_url=f"{server.url}/_matrix/client/v3", timeout=30.0)
+        client = http_client(base_url=f"{server.url}/_matrix/client/v3", timeout=30.0)
         body = {"username": f"u{uuid4().hex[:12]}", "password": "p", "auth": {"type": "m.login.dummy"}}
         user = cls(client, "", "")
         answer = await user.call("POST", "/register", body)

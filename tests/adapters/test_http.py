@@ -30,6 +30,7 @@ from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
 from segue.testing import Shelf
 from tests.adapters.platform import Platform, platform, signed
+from tests.clients import http_client
 
 NOW = 1_800_000_000.0
 KEY = "s3cret-of-alpha"
@@ -263,7 +264,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for_and_a_caller_who_leav
 
 async def test_a_message_comes_in_over_a_real_connection() -> None:
     inbox, listener = Inbox(), Listener("127.0.0.1", 0)
-    async with serving(Mounted(door(inbox)), listener), httpx2.AsyncClient() as client:
+    async with serving(Mounted(door(inbox)), listener), http_client() as client:
         body = encoded(WHOLE)
         response = await client.post(listener.url, content=body, headers=signed(KEY, body, NOW))
     assert response.status_code == 202

@@ -27,6 +27,7 @@ from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.testing.contracts import ToolContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
+from tests.clients import http_client
 from tests.servers.aimock import MODELS, Aimock, Fixture, aimock, calls, says
 
 PNG = base64.b64decode(
@@ -110,7 +111,7 @@ class Provider:
 
 @pytest.fixture(params=sorted(set(MODELS) - {"ollama"}))
 async def provider(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Provider]:
-    async with aimock(tmp_path, FIXTURES) as server, httpx2.AsyncClient(trust_env=False, timeout=60) as client:
+    async with aimock(tmp_path, FIXTURES) as server, http_client(timeout=60) as client:
         yield Provider(request.param, server, client)
 
 
@@ -408,6 +409,6 @@ async def test_instructions_come_from_a_file(provider: Provider, tmp_path: Path)
 
 
 async def test_a_model_on_this_machine_is_looked_for_where_ollama_listens() -> None:
-    async with httpx2.AsyncClient() as client:
+    async with http_client() as client:
         model = model_of(ModelKeys("ollama:llama3.2"), client)
         assert (model.model_name, str(model.base_url).rstrip("/")) == ("llama3.2", "http://127.0.0.1:11434/v1")

@@ -4,7 +4,6 @@ import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from segue.cli.terminal.client import connected
@@ -13,6 +12,7 @@ from segue.core.values import SessionId
 from segue.store import Store
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
+from tests.clients import http_client
 
 
 def test_one_message_is_answered_without_a_gateway(home: Home) -> None:
@@ -99,7 +99,7 @@ async def test_a_running_gateway_answers_and_gives_links(tmp_path: Path) -> None
                 code, out, _ = await link.end()
             assert code == 0
             links.append(json.loads(out)["link"] if "--json" in arguments else out.strip())
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with http_client() as client:
             assert links[0].startswith(f"{here.url}/signin?code=")
             assert "segue=" in (await client.get(links[0])).headers["set-cookie"]
             assert "set-cookie" not in (await client.get(links[0])).headers

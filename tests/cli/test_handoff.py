@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 from starlette.responses import JSONResponse
 
 from tests.adapters.platform import Platform, platform, signed
 from tests.cli.screens import terminal
 from tests.cli.test_talk import piped
+from tests.clients import http_client
 from tests.served import PATIENCE, served
 
 CTRL_C = "\x03"
@@ -48,7 +48,7 @@ async def somebody_speaks(there: Platform, chat: str) -> None:
     """Somebody says something in a group on the platform, which is known from then on."""
     bob = {"id": "bob", "name": "Bob"}
     body = json.dumps({"id": "m", "chat": chat, "chat_kind": "group", "person": bob, "text": "say hello"}).encode()
-    async with httpx2.AsyncClient(trust_env=False) as client:
+    async with http_client() as client:
         answer = await client.post(there.gateway, content=body, headers=signed("s3cret", body, time.time()))
     assert answer.status_code == 202
 

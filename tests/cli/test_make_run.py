@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from tests.cli.screens import terminal
+from tests.clients import http_client
 from tests.served import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
@@ -68,7 +68,7 @@ async def test_without_a_terminal_it_shows_an_exchange_and_serves_the_page_until
         assert "built-in agent" in answer
         link = re.findall(r"http://127\.0\.0\.1:\d+/signin\?code=\S+", told)
         assert len(link) == 1
-        async with httpx2.AsyncClient(trust_env=False, follow_redirects=True) as browser:
+        async with http_client(follow_redirects=True) as browser:
             assert (await browser.get(link[0])).status_code == 200
         here.send_signal(signal.SIGTERM)
         _, errors = await here.communicate()

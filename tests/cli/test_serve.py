@@ -15,6 +15,7 @@ import pytest
 
 import segue
 from tests.adapters.platform import Platform, platform, signed
+from tests.clients import http_client
 
 SECRET = "s3cret-of-alpha"
 
@@ -41,7 +42,7 @@ class Segue:
     async def say(self, id: str, text: str, chat: str = "c1") -> httpx2.Response:
         message = {"id": id, "chat": chat, "chat_kind": "dm", "person": {"id": "u1", "name": "Ada"}, "text": text}
         body = json.dumps(message).encode()
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with http_client() as client:
             headers = signed(SECRET, body, time.time())
             return await client.post(f"{self.url}/in/http/alpha", content=body, headers=headers)
 
@@ -95,7 +96,7 @@ async def test_a_message_is_answered_and_a_signal_stops_it(tmp_path: Path) -> No
             [call] = await heard(there, 1)
             assert call["text"] == "good morning"
             assert call["in_reply_to"] == "m1"
-            async with httpx2.AsyncClient(trust_env=False) as client:
+            async with http_client() as client:
                 assert (await client.get(f"{here.url}/healthz")).status_code == 200
                 assert (await client.get(f"{here.url}/readyz")).status_code == 200
                 metrics = (await client.get(f"{here.url}/metrics")).text

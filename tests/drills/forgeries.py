@@ -29,6 +29,7 @@ from segue.core.values import PersonId, Secret, SessionId, Value
 from segue.database.sqlite import Running, Sqlite
 from segue.store import fresh_ids
 from tests.adapters.platform import signed
+from tests.clients import http_client
 from tests.drills.gateways import ACCOUNT, SECRET, Plan, kill, start
 from tests.drills.planting import Bug, planted
 from tests.drills.town import Town
@@ -265,7 +266,7 @@ async def over_the_socket(where: str, count: int, seed: int) -> Found:
         for life in range(2):
             gateway = await asyncio.to_thread(start, plan)
             try:
-                async with asyncio.timeout(120), httpx2.AsyncClient(timeout=30.0) as client:
+                async with asyncio.timeout(120), http_client(timeout=30.0) as client:
                     await town.ready()
                     if not life:
                         genuine = [await _said(town, client, n) for n in range(4)]

@@ -16,6 +16,7 @@ import apsw
 
 from segue import Store
 from segue.adapters.http import HttpAccount
+from segue.adapters.shared.trust import trust
 from segue.core.contracts.agents import Event, Work
 from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point, Probe
@@ -236,6 +237,8 @@ def _main(plan: Plan) -> None:
         asyncio.run(run(plan))
 
 
+# Read before the fork, for all of them.
+trust()
 _forge = multiprocessing.get_context("forkserver")
 _forge.set_forkserver_preload([__name__])
 

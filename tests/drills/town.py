@@ -22,6 +22,7 @@ from segue.core.values import Value
 from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
 from tests.adapters.platform import signed
+from tests.clients import http_client
 from tests.drills.gateways import ACCOUNT, SECRET
 from tests.ports import free_port
 
@@ -117,23 +118,23 @@ class Town:
 
     def client(self) -> httpx2.AsyncClient:
         """A connection of one's own to the gateway."""
-        return httpx2.AsyncClient(timeout=5.0, limits=httpx2.Limits(max_connections=1))
+        return http_client(timeout=5.0, limits=httpx2.Limits(max_connections=1))
 
     async def say(self, chat: str, message: str, **more: object) -> None:
         """One person says one thing, until it is acknowledged."""
-        async with httpx2.AsyncClient(timeout=5.0) as client:
+        async with http_client(timeout=5.0) as client:
             await self.post(client, chat, message, **more)
 
     async def call(self, chat: str, message: str, port: int = 0, **more: object) -> httpx2.Response:
         """One call, whatever comes of it."""
         body = self._body(chat, message, **more)
         url = f"http://127.0.0.1:{port or self.port}/in/http/{ACCOUNT}"
-        async with httpx2.AsyncClient(timeout=30.0) as client:
+        async with http_client(timeout=30.0) as client:
             return await client.post(url, content=body, headers=signed(SECRET, body, time.time()))
 
     async def health(self, status: int) -> str:
         """Wait until the gateway says that it is so, and return what it says."""
-        async with asyncio.timeout(30), httpx2.AsyncClient(timeout=5.0) as client:
+        async with asyncio.timeout(30), http_client(timeout=5.0) as client:
             while True:
                 answer = await client.get(f"http://127.0.0.1:{self.port}/healthz")
                 if answer.status_code == status:
@@ -218,7 +219,7 @@ class Town:
 
     async def ready(self) -> None:
         """Wait until the gateway takes messages in."""
-        async with httpx2.AsyncClient(timeout=5.0) as client:
+        async with http_client(timeout=5.0) as client:
             while True:
                 with contextlib.suppress(httpx2.TransportError):
                     answer = await client.get(f"http://127.0.0.1:{self.port}/readyz")

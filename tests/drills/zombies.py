@@ -5,10 +5,9 @@ import os
 import re
 import signal
 
-import httpx2
-
 from segue.core.values import Value
 from tests.changes.world import Engine, raw_sql
+from tests.clients import http_client
 from tests.drills.gateways import Plan, kill, start
 from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
@@ -79,7 +78,7 @@ async def _twice(where: str) -> list[str]:
 async def _ill(port: int) -> list[str]:
     """Why a gateway isn't well; a while is given to one that has just come back."""
     said = ""
-    async with httpx2.AsyncClient(timeout=5.0) as client:
+    async with http_client(timeout=5.0) as client:
         for _ in range(50):
             answer = await client.get(f"http://127.0.0.1:{port}/healthz")
             if answer.status_code == 200:
@@ -90,7 +89,7 @@ async def _ill(port: int) -> list[str]:
 
 
 async def _refused(port: int) -> int:
-    async with httpx2.AsyncClient(timeout=5.0) as client:
+    async with http_client(timeout=5.0) as client:
         metrics = await client.get(f"http://127.0.0.1:{port}/metrics")
     found = _REFUSED.search(metrics.text)
     assert found, metrics.text

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from segue.cli.terminal.client import Client, NoGateway, ask, connected
 from segue.testing.waits import Changes
+from tests.clients import http_client
 
 
 class Window:
@@ -99,7 +99,7 @@ class Page(Window):
     async def sign_in(cls, home: Path) -> "Page":
         """A new browser, by a link of the gateway that runs."""
         link = (await ask(home, "POST", "/link")).json()["link"]
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with http_client() as client:
             answer = await client.get(link)
         return cls(link.partition("/signin")[0], answer.headers["set-cookie"].partition(";")[0])
 

@@ -16,6 +16,7 @@ import httpx2
 
 from segue.agents.models.keys import ModelKeys
 from segue.core.values import Secret
+from tests.clients import http_client
 from tests.servers import node
 
 _URL = re.compile(rb"http://127\.0\.0\.1:\d+")
@@ -98,7 +99,7 @@ async def aimock(folder: Path, fixtures: Sequence[Fixture]) -> AsyncIterator[Aim
                 said += line
         # Whatever else it says is read, or it would wait for a reader.
         reading = asyncio.create_task(process.stdout.read())
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with http_client() as client:
             yield Aimock(found[0].decode(), client)
     finally:
         # `node` may be a program that starts the real one: all of it ends.

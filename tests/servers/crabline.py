@@ -32,6 +32,7 @@ from segue.runtime.server.listeners import Listener, serving
 from segue.testing.asgi import Application
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes
+from tests.clients import http_client
 from tests.ports import free_port
 from tests.servers import node
 
@@ -87,7 +88,7 @@ class Telegram:
 
 async def _answers(url: str) -> bool:
     try:
-        async with httpx2.AsyncClient(trust_env=False) as client:
+        async with http_client() as client:
             return (await client.post(f"{url}/bot{TOKEN}/getMe")).status_code == 200
     except httpx2.TransportError:
         return False
@@ -121,7 +122,7 @@ class Between:
         self._last: dict[str, int] = defaultdict(int)
         """The newest message of each chat: ids go on through a restart of crabline, as Telegram's do."""
         self._open = True
-        self._client = httpx2.AsyncClient(trust_env=False, timeout=60)
+        self._client = http_client(timeout=60)
 
     def end(self) -> None:
         """Let go of whoever polls."""

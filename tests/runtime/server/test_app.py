@@ -15,6 +15,7 @@ from segue.runtime.intake import Line, Reach
 from segue.runtime.server.app import Mounted, make_app
 from segue.runtime.server.listeners import Listener, serving
 from segue.runtime.telemetry.metrics import Metrics
+from tests.clients import http_client
 
 
 class House:
@@ -136,7 +137,7 @@ async def test_one_host_header_is_needed(names: list[bytes]) -> None:
 async def test_it_listens_on_a_free_port_and_stops() -> None:
     listener = Listener("127.0.0.1", 0)
     assert listener.port > 0
-    async with httpx2.AsyncClient() as ask:
+    async with http_client() as ask:
         async with serving(make_app(House()), listener) as task:
             assert (await ask.get(f"{listener.url}/readyz")).status_code == 200
             assert not task.done()
@@ -169,7 +170,7 @@ async def test_a_call_under_way_is_answered_before_it_stops() -> None:
         await PlainTextResponse("done")(scope, receive, send)
 
     listener = Listener("127.0.0.1", 0)
-    async with httpx2.AsyncClient() as ask:
+    async with http_client() as ask:
         async with serving(Mounted(slow), listener):
             call = asyncio.create_task(ask.get(listener.url))
             await begun.wait()
@@ -181,7 +182,7 @@ async def test_a_call_under_way_is_answered_before_it_stops() -> None:
 async def test_signals_stay_with_whoever_runs_it() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     listener = Listener("127.0.0.1", 0)
-    async with httpx2.AsyncClient() as ask, serving(make_app(House()), listener):
+    async with http_client() as ask, serving(make_app(House()), listener):
         await ask.get(f"{listener.url}/readyz")
         assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from segue.agents.models.providers import ModelAgent
@@ -19,6 +18,7 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.turns.turns import FAILED
 from segue.store import Store
 from segue.testing.personas import Telegram
+from tests.clients import http_client
 from tests.servers.aimock import MODELS, Aimock, Fixture, aimock, says
 
 SAID = "The first half of it was told, and the second was not, as you see."
@@ -80,7 +80,7 @@ async def talking(
 
     async with (
         aimock(folder, fixtures) as server,
-        httpx2.AsyncClient(trust_env=False, timeout=60) as client,
+        http_client(timeout=60) as client,
         Store(await Sqlite.open(folder / "segue.db")) as store,
         Gateway(
             store, ModelAgent(server.keys(kind, **keys), client, at_once), [platform.adapter()], settings

@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx2
 import pytest
 from websockets.asyncio.client import connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -13,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from segue.cli.gateway import SOCKET
 from segue.runtime.windows.sign_in import token_in
 from segue.testing.agents import EchoAgent
+from tests.clients import http_client
 from tests.runtime.house import Guest, House, house
 from tests.served import Served, served
 
@@ -67,7 +67,7 @@ async def test_another_name_is_refused(here: House) -> None:
 
 
 async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House) -> None:
-    async with httpx2.AsyncClient(base_url=here.url, trust_env=False) as browser:
+    async with http_client(base_url=here.url) as browser:
         stranger = await browser.get("/")
         assert (stranger.status_code, "isn't signed in" in stranger.text) == (401, True)
         link = here.door.link()
@@ -80,7 +80,7 @@ async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House)
         assert page.status_code == 200
         assert page.headers["content-security-policy"].startswith("default-src 'self'")
         assert page.headers["cache-control"] == "no-store"
-    async with httpx2.AsyncClient(base_url=here.url, trust_env=False) as other:
+    async with http_client(base_url=here.url) as other:
         assert "set-cookie" not in (await other.get(link)).headers
         assert (await other.get("/")).status_code == 401
 
@@ -97,7 +97,7 @@ async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House)
     ],
 )
 async def test_only_the_pages_own_files_are_served(here: House, name: str, status: int) -> None:
-    async with httpx2.AsyncClient(base_url=here.url, trust_env=False) as browser:
+    async with http_client(base_url=here.url) as browser:
         assert (await browser.get(f"/page/{name}")).status_code == status
 
 

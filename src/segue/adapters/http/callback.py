@@ -11,6 +11,7 @@ import httpx2
 import msgspec
 
 from segue.adapters.http.signature import sign
+from segue.adapters.shared.trust import trust
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.values import Secret, Value
@@ -60,7 +61,7 @@ class Callback:
         self._url = url
         self._secret = secret
         self._clock = clock
-        self._client = httpx2.AsyncClient(timeout=slowest, mounts=_DIRECT)
+        self._client = httpx2.AsyncClient(timeout=slowest, mounts=_DIRECT, verify=trust())
 
     async def close(self) -> None:
         """Let go of the connections."""

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx2
 
+from segue.adapters.shared.trust import trust
 from segue.core.values import Value
 from segue.errors import Disconnected, SegueError
 
@@ -49,7 +50,9 @@ async def fetching(url: str, limits: Limits = Limits()) -> AsyncIterator[AsyncIt
     try:
         async with asyncio.timeout(limits.slowest), AsyncExitStack() as stack:
             # A proxy would look names up for itself.
-            client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=limits.slowest))
+            client = await stack.enter_async_context(
+                httpx2.AsyncClient(trust_env=False, timeout=limits.slowest, verify=trust())
+            )
             response = await _open(client, stack, url, limits)
             yield _pieces(response, limits.largest)
     except TimeoutError as error:
