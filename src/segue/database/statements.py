@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -19,7 +20,7 @@ _ARGUMENT = re.compile(r"'[^']*'|--[^\n]*|(?<!:):(?P<name>[a-z0-9_]+)")
 _ONLY = re.compile(r"^-- only: (?P<only>sqlite|postgres)\n(?P<body>.*?)^-- end\n", re.MULTILINE | re.DOTALL)
 
 
-class Dialect(Value, frozen=True):
+class Dialect(Value, frozen=True, eq=False):
     """One database's words for what the other says differently."""
 
     name: str
@@ -123,7 +124,8 @@ _TEXTS = _load()
 q = Queries(frozenset(name for name, _ in _TEXTS))
 
 
-def compile_for(dialect: Dialect) -> dict[str, Compiled]:
+@cache
+def compile_for(dialect: Dialect) -> Mapping[str, Compiled]:
     """Every query in a dialect; PostgreSQL takes its arguments by number."""
     return {name: _compile(dialect, text) for (name, only), text in _TEXTS.items() if only == dialect.name}
 

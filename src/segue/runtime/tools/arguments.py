@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,7 +21,8 @@ _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<name>[^`.\[]*)[^`]*`)?$", re.DOTALL)
 
 
-def schema_of(arguments: type[Value]) -> dict[str, Any]:
+@cache
+def schema_of(arguments: type[Value]) -> Mapping[str, Any]:
     """The arguments as one JSON schema of an object, without references: not every model follows those."""
     schema = msgspec.json.schema(arguments)
     inside = schema.pop("$defs", {})
