@@ -1,6 +1,8 @@
 """What every test may ask for: a database of its own on a real PostgreSQL server, a real Matrix homeserver."""
 
+import asyncio
 import contextlib
+import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -8,6 +10,7 @@ from typing import Protocol
 import hypothesis
 import pytest
 
+from segue.store import open_driver
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
 from tests.servers import homeserver
 
@@ -81,13 +84,41 @@ def postgres_dsn(postgres: Postgres) -> Iterator[str]:
     postgres.drop_database(database)
 
 
+@pytest.fixture(scope="session")
+def today(postgres: Postgres) -> str:
+    """The name of a database with today's schema, to be copied."""
+    name = postgres.create_database()
+    asyncio.run(_migrate(postgres.dsn(name)))
+    return name
+
+
+@pytest.fixture
+def today_dsn(postgres: Postgres, today: str) -> Iterator[str]:
+    """A database with today's schema: copied, which takes a fifth of the time of making the schema."""
+    database = postgres.create_database(today)
+    yield postgres.dsn(database)
+    postgres.drop_database(database)
+
+
+@pytest.fixture(scope="session")
+def today_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with today's schema, to be copied."""
+    path = tmp_path_factory.mktemp("today") / "segue.db"
+    asyncio.run(_migrate(str(path)))
+    return path
+
+
+async def _migrate(where: str) -> None:
+    await (await open_driver(where)).close()
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a database is, on either kind: a file that isn't there yet, or one that is empty."""
+    """Where a database with today's schema is, on either kind."""
     if request.param == "postgres":
-        dsn: str = request.getfixturevalue("postgres_dsn")
+        dsn: str = request.getfixturevalue("today_dsn")
         return dsn
-    return str(tmp_path / "segue.db")
+    return str(shutil.copy(request.getfixturevalue("today_file"), tmp_path / "segue.db"))
 
 
 @pytest.fixture

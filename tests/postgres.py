@@ -93,9 +93,10 @@ class Postgres:
         """Stop at once, as a crash would; the next start recovers what was committed."""
         self._run("pg_ctl", "stop", "--wait", "--silent", "--mode", "immediate", "--pgdata", str(self._data))
 
-    def create_database(self) -> str:
+    def create_database(self, template: str = "template1") -> str:
+        """A new database, with what another one has in it to which nobody is connected."""
         name = f"test_{uuid.uuid4().hex}"
-        self._psql(f"create database {name} owner segue strategy file_copy")
+        self._psql(f"create database {name} owner segue template {template} strategy file_copy")
         return name
 
     def drop_database(self, name: str) -> None:

@@ -1,13 +1,12 @@
 """Each test of the store runs on both databases."""
 
-import asyncio
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from segue.store import open_driver
 from tests.changes.world import Engine, World
 from tests.postgres import Postgres
 
@@ -20,15 +19,9 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 
 @pytest.fixture(scope="session")
-def migrated(postgres: Postgres) -> str:
-    """A database with today's schema."""
-
-    async def make() -> None:
-        await (await open_driver(postgres.dsn(name))).close()
-
-    name = postgres.create_database()
-    asyncio.run(make())
-    return name
+def migrated(postgres: Postgres, today: str) -> str:
+    """A database with today's schema, which tests may write to."""
+    return postgres.create_database(today)
 
 
 @pytest.fixture
@@ -63,7 +56,7 @@ async def _empty(dsn: str) -> None:
 def where(engine: Engine, request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty database."""
     if engine is Engine.SQLITE:
-        return str(tmp_path / "segue.db")
+        return str(shutil.copy(request.getfixturevalue("today_file"), tmp_path / "segue.db"))
     dsn: str = request.getfixturevalue("emptied_dsn")
     return dsn
 

@@ -27,6 +27,15 @@ ROOT = Path(__file__).parent.parent.parent
 AT_ONCE = 8
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a database is, on either kind: a file that isn't there yet, or one that is empty."""
+    if request.param == "postgres":
+        dsn: str = request.getfixturevalue("postgres_dsn")
+        return dsn
+    return str(tmp_path / "segue.db")
+
+
 def schema(database: str) -> Any:
     """Everything that the migrations made."""
     if database.startswith("postgresql://"):

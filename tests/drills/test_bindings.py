@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,8 @@ from tests.drills.bindings import disagree
 from tests.drills.linear import Operation
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_what_four_processes_saw_of_each_lane_fits_one_order(
-    database: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    where = request.getfixturevalue("postgres_dsn") if database == "postgres" else str(tmp_path / "segue.db")
-    found = await bindings.run(where, operations=300, seed=7)
+async def test_what_four_processes_saw_of_each_lane_fits_one_order(database: str) -> None:
+    found = await bindings.run(database, operations=300, seed=7)
     assert found.operations >= 300
     assert found.wrong == []
 

@@ -1,5 +1,7 @@
 """A sample of the label drill: the process dies at each labelled point of a message's way."""
 
+from pathlib import Path
+
 import pytest
 
 from segue.core.contracts.probes import Point
@@ -15,23 +17,17 @@ def test_every_label_has_its_drill() -> None:
     assert set(labels.POINTS) | set(handoffs.POINTS) - {None} | MIGRATIONS == set(Point)
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
 @pytest.mark.parametrize("point", labels.POINTS, ids=str)
-async def test_nothing_is_lost_or_doubled_though_the_process_dies(
-    point: Point, database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    where = str(tmp_path_factory.mktemp("drill") / "segue.db")
-    if database == "postgres":
-        where = request.getfixturevalue("postgres_dsn")
+async def test_nothing_is_lost_or_doubled_though_the_process_dies(point: Point, database: str) -> None:
     sending = Sending.EDIT if point is Point.SEND_PLACED else Sending.KEYED
     streams = Streams.LIVE if point.startswith("stream") else Streams.WHOLE
-    report = await labels.run(where, point, times=2, seed=7, sending=sending, streams=streams)
+    report = await labels.run(database, point, times=2, seed=7, sending=sending, streams=streams)
     assert report.accepted
     assert report.clean, report
 
 
-async def test_streaming_by_edits_leaves_a_placeholder_at_most(tmp_path_factory: pytest.TempPathFactory) -> None:
-    where = str(tmp_path_factory.mktemp("drill") / "segue.db")
+async def test_streaming_by_edits_leaves_a_placeholder_at_most(tmp_path: Path) -> None:
+    where = str(tmp_path / "segue.db")
     report = await labels.run(where, Point.STREAM_SENT, times=3, seed=7, sending=Sending.EDIT, streams=Streams.LIVE)
     assert report.accepted
     assert report.clean, report

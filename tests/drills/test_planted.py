@@ -69,8 +69,8 @@ def test_power_cuts_find_it(bug: Bug) -> None:
 
 
 @pytest.mark.parametrize("bug", FOUND_BY_ZOMBIES, ids=lambda bug: bug.name)
-async def test_zombies_find_it(bug: Bug, postgres_dsn: str) -> None:
-    found = await zombies.run(postgres_dsn, rounds=3, seed=7, bug=bug)
+async def test_zombies_find_it(bug: Bug, today_dsn: str) -> None:
+    found = await zombies.run(today_dsn, rounds=3, seed=7, bug=bug)
     assert found.twice
 
 
@@ -82,8 +82,8 @@ def test_bad_disks_find_it(bug: Bug) -> None:
 
 
 @pytest.mark.parametrize("bug", FOUND_BY_HISTORIES, ids=lambda bug: bug.name)
-async def test_histories_of_bindings_find_it(bug: Bug, postgres_dsn: str) -> None:
-    found = await bindings.run(postgres_dsn, operations=200, seed=7, bug=bug)
+async def test_histories_of_bindings_find_it(bug: Bug, today_dsn: str) -> None:
+    found = await bindings.run(today_dsn, operations=200, seed=7, bug=bug)
     assert found.wrong
 
 

@@ -167,7 +167,7 @@ async def write_everything(home: Home) -> None:
 
 @pytest.mark.parametrize("engine", list(Engine), ids=lambda engine: engine.value)
 async def test_a_home_comes_over(home: Home, engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    where = tmp_path / "segue.db" if engine is Engine.SQLITE else request.getfixturevalue("postgres_dsn")
+    where = tmp_path / "segue.db" if engine is Engine.SQLITE else request.getfixturevalue("today_dsn")
     world = await World.open(engine, where)
     host = await world.person("host", platform="terminal")
     await write_everything(home)

@@ -17,7 +17,7 @@ def worlds(tmp_path: Path, synapse: Synapse, request: pytest.FixtureRequest) -> 
     """Makes a world; a database only for the way that needs one."""
 
     def make(way: Way) -> AbstractAsyncContextManager[World]:
-        dsn = request.getfixturevalue("postgres_dsn") if way is Way.POSTGRES else ""
+        dsn = request.getfixturevalue("today_dsn") if way is Way.POSTGRES else ""
         return world(tmp_path, synapse, way=way, dsn=dsn)
 
     return make

@@ -48,5 +48,5 @@ async def stage(database: str) -> AsyncIterator[Stage]:
 def square(request: pytest.FixtureRequest, tmp_path: Path) -> Square:
     """A square on one platform and one database; `@everywhere` tells a story on all of them."""
     platform, database = request.param
-    where = request.getfixturevalue("postgres_dsn") if database == "postgres" else str(tmp_path / "segue.db")
+    where = request.getfixturevalue("today_dsn") if database == "postgres" else str(tmp_path / "segue.db")
     return Square(platform(), where)
