@@ -28,6 +28,8 @@ _EXAMPLES = (
     "or a cron line."
 )
 _MOST_WORDS = 8
+_LONGEST = 200
+"""Characters of a time: nothing longer is read."""
 _LATE = 60.0
 """Seconds after which work counts as late."""
 
@@ -49,7 +51,7 @@ _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))? ?(?P<half>am|pm)?"
 _AT = re.compile(rf"(?:(?P<day>today|tomorrow) )?at {_CLOCK}")
 _DATE = re.compile(rf"(?:(?:at|on) )?(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:t| | at ){_CLOCK}")
 _IN = re.compile(r"in (?P<count>\d{1,6}|an?) ?(?P<unit>[a-z]+?)s?")
-_EVERY = re.compile(rf"every (?P<days>[a-z]+?(?:,? (?:and )?[a-z]+?)*) at {_CLOCK}")
+_EVERY = re.compile(rf"every (?P<days>[a-z, ]+) at {_CLOCK}")
 _PERIOD = re.compile(r"every (?:(?P<count>\d{1,2}) ?)?(?P<unit>m|min|minute|h|hour)s?")
 _CRON = re.compile(r"[\d*]\S*(?: [\d*a-z]\S*){4}")
 
@@ -64,6 +66,8 @@ class Plan(Value, frozen=True):
 
 def plan(when: str, zone: str, now: Moment) -> Plan:
     """What somebody wrote about a time; a zone's name at its end is the zone that it is meant in."""
+    if len(when) > _LONGEST:
+        raise Invalid("when", f"it has {len(when)} characters", f"Keep it to {_LONGEST}. {_EXAMPLES}")
     found = _read(when.split(), zone, now)
     if found is None:
         raise Invalid("when", f'"{when[:60]}" is not a time' if when.strip() else "there is no time in it", _EXAMPLES)
@@ -156,6 +160,8 @@ def late(zone: str, due: Moment, now: Moment, count: int) -> str:
 
 def _read(words: Sequence[str], zone: str, now: Moment) -> Plan | None:
     """A time, if these words are one; raises `Invalid` if they are one that can't be."""
+    if sum(map(len, words)) > _LONGEST:
+        return None
     *before, last = words or [""]
     if "/" in last and last[0].isalpha():
         zone, words = last.rstrip(".:,"), before
@@ -215,8 +221,8 @@ def _on(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]
 
 def _every(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
     clock = _time(found)
-    named = [word for word in re.split(r",? and |,? ", found["days"]) if word]
-    days = ",".join(_weekday(word) for word in named)
+    named = [word for word in re.split(r"[, ]+", found["days"]) if word not in ("", "and")]
+    days = ",".join(_weekday(word) for word in named or [found["days"]])
     return _cron(f"{clock.minute} {clock.hour} * * {days}", zone, now)
 
 

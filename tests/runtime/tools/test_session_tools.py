@@ -687,6 +687,7 @@ def test_the_tools_are_asked_for_as_they_are_written_down(arguments: type[Value]
         ("sessions_send", {"message": "x", "label": "a", "session": "b"}, "session: there is a label too."),
         ("sessions_send", {"message": "x", "label": "a", "wait": 301}, "wait: expected float <= 300"),
         ("sessions_close", "{", "arguments: they aren't JSON"),
+        ("sessions_close", "[" * 100_000, "arguments: they aren't JSON"),
         ("sessions_open", {}, "There is no tool sessions_open."),
     ],
 )

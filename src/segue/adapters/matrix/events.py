@@ -15,7 +15,7 @@ from segue.core.messages import File, Part, Text
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-_QUOTED = re.compile(r"\A> <[^\n]*\n(?:>[^\n]*\n)*\n")
+_QUOTED = re.compile(r"\A> <[^\n]*\n(?:>[^\n]*+\n)*+\n")
 """How older clients repeat what they answer."""
 _UNKNOWN = "application/octet-stream"
 _FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})

@@ -24,7 +24,7 @@ Level = Callable[[str, int, int], Iterable[Stretch]]
 # A space that doesn't break holds its words together. Each pattern begins with what it looks for, so that a long run of
 # spaces is read once.
 _SPACE = r"[^\S\u00a0\u2007\u202f]"
-_PARAGRAPH = re.compile(r"\n(?:[ \t\r]*\n)+")
+_PARAGRAPH = re.compile(r"\n(?:[ \t\r]*+\n)++")
 _ITEM = re.compile(r"\n(?=[ \t]*(?:[-*+•]|\d{1,9}[.)]|#{1,6})[ \t])")
 _LINE = re.compile(r"\n")
 _SENTENCE = re.compile(

@@ -18,7 +18,7 @@ A = TypeVar("A", bound=Value)
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
 
 
-_AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<name>[^`.\[]*)[^`]*`)?$", re.DOTALL)
+_AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<name>[^`.\[]*+)[^`]*+`)?$", re.DOTALL)
 
 
 @cache
@@ -37,7 +37,7 @@ def take(given: Any, arguments: type[A]) -> A:
     if isinstance(given, str | bytes):
         try:
             given = msgspec.json.decode(given)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             raise Invalid("arguments", f"they aren't JSON ({error})", "Give one JSON object.") from error
     known = schema_of(arguments)["properties"]
     given = {} if given is None else given
