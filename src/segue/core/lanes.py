@@ -13,6 +13,7 @@ from enum import Enum, StrEnum
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
+from segue.core.text.normal import normal
 from segue.core.values import Moment, PersonId, Value
 from segue.errors import Invalid
 
@@ -175,12 +176,14 @@ def clean_place(place: Place) -> Place:
 
 
 def _shown(text: str, most: int) -> str:
+    # What is cut off may be only hidden: so much of that is no name.
+    text = text[: 16 * most]
     if text.isascii() and text.isprintable():
         return " ".join(text.split())[:most].rstrip()
     flat = "".join(" " if c.isspace() else c for c in text)
     shown = "".join(c for c in flat if unicodedata.category(c) not in _UNPRINTABLE)
     # Normalised last: a hidden character may have stood between a letter and its accent.
-    return " ".join(unicodedata.normalize("NFKC", shown).split())[:most].rstrip()
+    return " ".join(normal(shown, 16 * most).split())[:most].rstrip()
 
 
 @lru_cache(maxsize=4096)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import unicodedata
 from enum import StrEnum
 
 from segue.core.commands import Command, Unknown
 from segue.core.messages import Arrival
+from segue.core.text.normal import normal
 from segue.core.values import PersonId, Value
 from segue.errors import Refusal, Refused
 
@@ -147,6 +147,9 @@ ALPHABET = "234679CDFGHJKMNPQRTVWXY"
 LENGTH = 8
 
 
+_LOOKED_AT = 8 * LENGTH
+
+
 RANDOMNESS = 16
 """Bytes that a code is made of: so many more than it holds that every code is as likely as any other."""
 
@@ -164,7 +167,7 @@ def make_code(randomness: bytes) -> str:
 
 def read_code(typed: str) -> str:
     """A code as it counts: however it was grouped, and in whichever case."""
-    return "".join(c for c in unicodedata.normalize("NFKC", typed).upper() if c.isalnum())
+    return "".join(c for c in normal(typed, _LOOKED_AT).upper() if c.isalnum())
 
 
 def digest(secret: bytes, typed: str) -> str:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from segue.core.text.normal import normal
 from segue.core.values import Value
 from segue.errors import Invalid
 
 LONGEST = 100
+_LOOKED_AT = 16 * LONGEST
+"""Characters that are looked at: a text that is longer is no title."""
 _NUMBERED = re.compile(r"^(?P<name>.+?) #(?P<number>[1-9][0-9]{0,8})$", re.DOTALL)
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
@@ -28,10 +31,10 @@ class Title(Value, frozen=True, order=True):
 
 def clean(text: str) -> str:
     """A title as it is kept: NFC, one line, single spaces, nothing invisible."""
-    flat = "".join(" " if c.isspace() else c for c in text)
+    flat = "".join(" " if c.isspace() else c for c in text[:_LOOKED_AT])
     shown = "".join(c for c in flat if unicodedata.category(c) not in _HIDDEN)
     # Normalised last: a hidden character may have stood between a letter and its accent.
-    return " ".join(unicodedata.normalize("NFC", shown).split())
+    return " ".join(normal(shown, _LOOKED_AT, "NFC").split())
 
 
 def new_title(text: str) -> str:

@@ -18,6 +18,7 @@ import msgspec
 from segue.core.lanes import Address, Identity, clean_name
 from segue.core.messages import Aside, Notice, Parts, Summary, Text
 from segue.core.prompt.pseudonyms import Veil
+from segue.core.text.normal import normal
 from segue.core.transcripts import Author, Draft, Entry, Role, Source
 from segue.core.values import Value
 
@@ -78,7 +79,7 @@ def _carried(parts: Parts) -> str:
 def _like_an_envelope(text: str) -> bool:
     """Whether the first of a text that is seen is a brace, or would pass for one."""
     first = next((c for c in text if unicodedata.category(c)[0] not in "CZM"), "")
-    return unicodedata.normalize("NFKC", first) == "{"
+    return normal(first, 1) == "{"
 
 
 def told(parts: Parts) -> str:

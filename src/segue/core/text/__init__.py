@@ -1,1 +1,1 @@
-"""Text: Markdown trees, splitting, graphemes, search words."""
+"""Text: Markdown trees, splitting, graphemes, search words, normal forms."""

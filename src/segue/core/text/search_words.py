@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from segue.core.text.normal import normal
 
 MOST = 64 * 1024
 """Bytes of words kept for one entry."""
@@ -18,7 +19,7 @@ _UNSPACED = re.compile(
 
 def words_of(text: str) -> list[str]:
     """The words of a text, each once, in order: NFKC, case folded; scripts without spaces as pairs of characters."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text[:_LOOKED_AT]).casefold())
+    folded = normal(normal(text, _LOOKED_AT).casefold(), _LOOKED_AT)
     found: dict[str, None] = {}
     size = 0
     for run in _RUNS.findall(folded):
