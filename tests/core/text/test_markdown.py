@@ -34,3 +34,15 @@ def test_no_words_are_lost_that_are_nested_deeply(depth: int) -> None:
     assert words(parse("- " * depth + "deep")).endswith("deep")
     assert "deep" in words(parse("[" * depth + "deep" + "](http://x)" * depth))
     assert "deep" in words(parse("**a *" * depth + "deep" + "* b**" * depth))
+
+
+def test_a_table_that_is_mostly_made_up_is_text() -> None:
+    wide, rows = "|" + "a|" * 200, "a\n" * 1000
+    assert "table" not in kinds(f"{wide}\n|{'-|' * 200}\n{rows}")
+    assert "table" in kinds(f"|a|b|\n|-|-|\n{rows}")
+
+
+def test_a_text_that_no_platform_takes_in_one_message_is_paragraphs() -> None:
+    assert "strong" in kinds("**a** " * 3000)
+    assert "strong" not in kinds("**a** " * 4000)
+    assert len(words(parse("[" * 100_000))) == 100_000

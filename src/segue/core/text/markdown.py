@@ -14,6 +14,10 @@ from markdown_it.tree import SyntaxTreeNode
 from segue.core.values import Value
 
 _DEEPEST = 50
+_LONGEST = 20_000
+"""Characters that are read as Markdown: brackets that nobody closes take the square of that."""
+_MOST_CELLS = 10_000
+_TABLELESS = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable("strikethrough")
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable(["strikethrough", "table"])
 _PLAIN = MarkdownIt("zero")
 
@@ -32,7 +36,12 @@ def parse(text: str) -> SyntaxTreeNode:
 
     What looks like HTML is text, so whoever renders it escapes it; a link whose scheme could run something is text too.
     """
-    tokens = _MARKDOWN.parse(text)
+    if len(text) > _LONGEST:
+        return SyntaxTreeNode(_PLAIN.parse(text))
+    lines = text.split("\n")
+    # A row gets all the cells of its heading, however few it has itself.
+    cells = len(lines) * max(line.count("|") for line in lines)
+    tokens = (_MARKDOWN if cells <= _MOST_CELLS else _TABLELESS).parse(text)
     # Blocks that lie deeper are left out, and emphasis may lie too deep to be walked: such a text is only paragraphs.
     deep = any(inside.level >= _DEEPEST - 1 for token in tokens for inside in (token, *(token.children or ())))
     return SyntaxTreeNode(_PLAIN.parse(text) if deep else tokens)
