@@ -47,6 +47,7 @@ from segue.runtime.retrying import Patient
 from segue.runtime.schedules import Schedules
 from segue.runtime.telemetry.metrics import Metrics
 from segue.runtime.telemetry.spans import NoTracing, Tracing
+from segue.runtime.telemetry.watchdog import Watchdog
 from segue.runtime.tools import Toolbox
 from segue.runtime.tools.children import Children
 from segue.runtime.tools.messages import Messages
@@ -120,6 +121,7 @@ class Gateway:
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(ground)
         self._schedules = Schedules(self._patient, planner, self.settings, clock)
+        self._watchdog = Watchdog(self.metrics)
         self._sweep = Sweep(self._patient, self.agent, self.settings, clock)
         exporting = Exporting(self._patient, files)
         self._outboxes = {account: Outbox(ground, adapter, exporting) for account, adapter in self._adapters.items()}
@@ -242,6 +244,7 @@ class Gateway:
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._replica.beat(), name="beat")
+                    group.create_task(self._watchdog.run(), name="watchdog")
                     group.create_task(self._turns.claim(), name="claim")
                     group.create_task(self._index(), name="index")
                     group.create_task(self._forget(), name="forget")

@@ -38,6 +38,9 @@ class Metrics:
         self._store_errors = Counter(
             "segue_store_errors", "What the database couldn't do.", ("outcome",), registry=registry
         )
+        self._stalls = Counter(
+            "segue_event_loop_stalls", "Times that nothing went on for more than a second.", registry=registry
+        )
         self._live = Gauge("segue_turns_running", "Turns that run now.", registry=registry)
         self._slots = Gauge("segue_turn_slots", "Turns that may run at once.", registry=registry)
         self._refused = Gauge(
@@ -72,6 +75,10 @@ class Metrics:
     def store_failed(self, error: Exception) -> None:
         """The database couldn't do something."""
         self._store_errors.labels(type(error).__name__).inc()
+
+    def stood_still(self) -> None:
+        """The event loop did one thing for too long."""
+        self._stalls.inc()
 
     def watch(
         self, running: Callable[[], float], slots: int, lease_left: Callable[[], float], refused: Callable[[], float]

@@ -75,7 +75,7 @@ class Running:
 
 async def until_stopped(live: Running, answer: Callable[[], Awaitable[None]]) -> None:
     """Do it to its end, or until its person ends it."""
-    live.answering = asyncio.create_task(surely(partial(_contained, answer)))
+    live.answering = asyncio.create_task(surely(partial(_contained, live.run, answer)))
     if live.stopping:
         live.answering.cancel()
     try:
@@ -85,8 +85,10 @@ async def until_stopped(live: Running, answer: Callable[[], Awaitable[None]]) ->
             raise
 
 
-async def _contained(answer: Callable[[], Awaitable[None]]) -> None:
+async def _contained(run: Run, answer: Callable[[], Awaitable[None]]) -> None:
     """Do it, and let nothing of it end the process: a task that is told to exit takes the event loop along."""
+    if task := asyncio.current_task():
+        task.set_name(f"turn {run.name} of session {run.held.session}, trace {run.turns[0].trace}")
     try:
         await answer()
     except SystemExit as error:

@@ -1,0 +1,80 @@
+"""The watchdog: what holds everybody up is named and counted, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from segue.core.settings import AccountSettings, GatewaySettings
+from segue.database.sqlite import Sqlite
+from segue.runtime.gateway import Gateway
+from segue.runtime.telemetry.logs import Lines
+from segue.runtime.telemetry.metrics import Metrics
+from segue.runtime.telemetry.watchdog import Watchdog
+from segue.store import Store
+from segue.testing.personas import Telegram
+
+STALLS = "segue_event_loop_stalls_total"
+
+
+def stalls(metrics: Metrics) -> float:
+    lines = metrics.text().decode().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{STALLS} "))
+
+
+async def test_an_agent_that_blocks_is_named_by_its_turn_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def sleeps(text: str) -> str:
+        time.sleep(2.0)  # noqa: ASYNC251 -- what agents must not do
+        return f"slept over {text}"
+
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    settings = GatewaySettings(accounts={(platform.name, platform.account): AccountSettings(public=True)})
+    async with (
+        Store(await Sqlite.open(tmp_path / "segue.db")) as store,
+        Gateway(store, sleeps, [platform.adapter()], settings) as gateway,
+        platform.reaching(gateway.webhooks()),
+    ):
+        assert stalls(gateway.metrics) == 0
+        ann.says("canary", dm)
+        await dm.reads("slept over canary")
+        assert stalls(gateway.metrics) == 1
+    [record] = [record for record in caplog.records if "stands still" in record.getMessage()]
+    line = json.loads(Lines().format(record))
+    assert "stands still in turn 1 of session" in line["event"]
+    assert ", trace " in line["event"]
+    assert line["stack"][-1].startswith(__file__)
+    assert line["stack"][-1].endswith("in sleeps")
+    assert "canary" not in json.dumps(line)
+
+
+async def test_one_that_stands_is_counted_once_and_again_when_it_stands_again(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics()
+    watch = asyncio.create_task(Watchdog(metrics, 0.2).run())
+    for count in (1, 2):
+        await asyncio.sleep(0.1)
+        time.sleep(1.0)  # noqa: ASYNC251 -- the trouble itself
+        assert stalls(metrics) == count
+    watch.cancel()
+    await asyncio.wait([watch])
+    assert len(caplog.records) == 2
+
+
+async def test_it_ends_with_its_loop_and_minds_no_waiting() -> None:
+    metrics = Metrics()
+    watch = asyncio.create_task(Watchdog(metrics, 30.0).run())
+    await asyncio.sleep(0.1)
+    [thread] = [thread for thread in threading.enumerate() if thread.name == "watchdog"]
+    watch.cancel()
+    await asyncio.wait([watch])
+    await asyncio.to_thread(thread.join, 20.0)
+    assert not thread.is_alive()
+    assert stalls(metrics) == 0
