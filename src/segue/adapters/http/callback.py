@@ -6,12 +6,13 @@ import asyncio
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Literal
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 import msgspec
 
+from segue.adapters.http.connections import Connections, NotConnected, Proxied, Returned
 from segue.adapters.http.signature import sign
-from segue.adapters.shared.trust import trust
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.values import Secret, Value
@@ -22,8 +23,8 @@ SLOWEST = 10.0
 LARGEST = 64 * 1024
 """Bytes of an answer."""
 
-# A proxy that the environment names can't reach this machine's own loopback.
-_DIRECT = {"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None}
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+"""What no proxy can reach, whatever the environment names."""
 
 
 class Call(Value, frozen=True):
@@ -58,42 +59,37 @@ class Callback:
 
     def __init__(self, url: str, secret: Secret, clock: Clock, slowest: float = SLOWEST) -> None:
         self._slowest = slowest
-        self._url = url
         self._secret = secret
         self._clock = clock
-        self._client = httpx2.AsyncClient(timeout=slowest, mounts=_DIRECT, verify=trust())
+        through = Proxied if _has_proxy(httpx2.URL(url)) else Connections
+        self._server = through(url, LARGEST, slowest / 2)
 
     async def close(self) -> None:
         """Let go of the connections."""
-        await self._client.aclose()
+        await self._server.close()
 
     async def call(self, call: Call) -> bytes:
         """Make one call and return the body of its answer."""
         body = msgspec.json.encode(call)
         headers = {"Content-Type": "application/json", **sign(self._secret, body, self._clock())}
         try:
-            async with (
-                asyncio.timeout(self._slowest),
-                self._client.stream("POST", self._url, content=body, headers=headers) as response,
-            ):
-                return await self._read(response)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
-            raise SendLater(f"the callback can't be reached ({type(error).__name__})") from error
-        except (httpx2.TransportError, httpx2.DecodingError, TimeoutError) as error:
+            async with asyncio.timeout(self._slowest):
+                returned = await self._server.post(body, headers)
+        except NotConnected as error:
+            raise SendLater(f"the callback can't be reached ({error})") from error
+        except OSError as error:
             raise SendUnsure(f"the callback broke off or was too slow ({type(error).__name__})") from error
+        return self._body(returned)
 
-    async def _read(self, response: httpx2.Response) -> bytes:
-        status = response.status_code
-        if status == httpx2.codes.TOO_MANY_REQUESTS or response.is_server_error:
-            raise SendLater(f"the callback answered {status}", self._seconds(response.headers.get("Retry-After")))
-        if not response.is_success:
+    def _body(self, returned: Returned) -> bytes:
+        status = returned.status
+        if status == httpx2.codes.TOO_MANY_REQUESTS or httpx2.codes.is_server_error(status):
+            raise SendLater(f"the callback answered {status}", self._seconds(returned.retry_after))
+        if not httpx2.codes.is_success(status):
             raise SendNever(f"the callback answered {status}")
-        body = b""
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > LARGEST:
-                raise SendNever(f"the callback's answer has more than {LARGEST} bytes")
-        return body
+        if len(returned.body) > LARGEST:
+            raise SendNever(f"the callback's answer has more than {LARGEST} bytes")
+        return returned.body
 
     def _seconds(self, retry_after: str | None) -> float | None:
         """How long to wait, from a number of seconds or a date."""
@@ -119,3 +115,9 @@ def id_in(body: bytes, field: Literal["id", "thread"]) -> str:
     if not found.strip() or "\0" in found:
         raise SendNever(f'the callback\'s answer has no "{field}"')
     return found
+
+
+def _has_proxy(url: httpx2.URL) -> bool:
+    """Whether the environment names a proxy for an address."""
+    named = getproxies()
+    return url.host not in _LOOPBACK and (url.scheme in named or "all" in named) and not proxy_bypass(url.host)

@@ -1,0 +1,186 @@
+"""Connections to one server, kept between calls: h11 on asyncio's own transports.
+
+Law: a connection has one call at a time, and is used again only if the last answer was read to its end. There are as
+many as there were calls at once; one that nobody needs for a while is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import cast
+
+import h11
+import httpx2
+
+from segue.adapters.shared.trust import trust
+from segue.core.values import Value
+
+_IDLE = 4.0
+"""Seconds for which a connection is kept without a call: many servers close theirs after five."""
+
+
+class NotConnected(Exception):
+    """There is no connection, so nothing was sent."""
+
+
+class Returned(Value, frozen=True):
+    """The answer to a call; a body is cut off where it is longer than it may be."""
+
+    status: int
+    retry_after: str | None
+    body: bytes
+
+
+class _Connection(asyncio.Protocol):
+    """A connection to a server, for one call after the other."""
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._http = h11.Connection(h11.CLIENT)
+        self._answer: asyncio.Future[Returned] | None = None
+        self._head: h11.Response | None = None
+        self._body = b""
+        self._transport: asyncio.Transport | None = None
+        self.expiry: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            # Nobody asked: the next call would take it for its answer.
+            self.close()
+            return
+        try:
+            self._http.receive_data(data)
+            self._read(self._answer)
+        except h11.RemoteProtocolError as error:
+            self._answer.set_exception(ConnectionAbortedError(str(error)))
+
+    def eof_received(self) -> None:
+        self.data_received(b"")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error or ConnectionResetError("the server hung up"))
+
+    @property
+    def free(self) -> bool:
+        """Whether another call can be made."""
+        return self._http.our_state is h11.IDLE and self._transport is not None and not self._transport.is_closing()
+
+    async def call(self, request: h11.Request, body: bytes) -> Returned:
+        """Make one call."""
+        if self._transport is None:
+            raise ConnectionResetError("the server hung up")
+        self._head, self._body, self._answer = None, b"", asyncio.get_running_loop().create_future()
+        # All at once: what is sent apart may wait for the other side to acknowledge the first part.
+        parts = [self._http.send(event) for event in (request, h11.Data(body), h11.EndOfMessage())]
+        self._transport.write(b"".join(part for part in parts if part))
+        return await self._answer
+
+    def _read(self, answer: asyncio.Future[Returned]) -> None:
+        while (event := self._http.next_event()) is not h11.NEED_DATA:
+            if isinstance(event, h11.Response):
+                self._head = event
+            elif isinstance(event, h11.Data):
+                self._body += event.data
+            ended = isinstance(event, h11.EndOfMessage)
+            if self._head is not None and (ended or len(self._body) > self._largest):
+                retry_after = dict(self._head.headers).get(b"retry-after")
+                text = retry_after.decode("latin-1") if retry_after else None
+                answer.set_result(Returned(self._head.status_code, text, self._body))
+                if self._http.their_state is h11.DONE is self._http.our_state:
+                    self._http.start_next_cycle()
+                return
+
+    def close(self) -> None:
+        """End it, whatever is under way."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Connections:
+    """Calls to one address."""
+
+    def __init__(self, url: str, largest: int, slowest: float) -> None:
+        self._url = httpx2.URL(url)
+        self._largest = largest
+        self._slowest = slowest
+        """Seconds in which a connection is to be there."""
+        self._tls = trust() if self._url.scheme == "https" else None
+        self._headers = {"Host": self._url.netloc.decode(), "User-Agent": "segue"}
+        self._idle: list[_Connection] = []
+
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> Returned:
+        """Make one call; raises `NotConnected`, or `OSError` if it breaks off."""
+        connection = self._take() or await self._open()
+        length = {"Content-Length": str(len(body))}
+        about = list({**self._headers, **length, **headers}.items())
+        request = h11.Request(method="POST", target=self._url.raw_path, headers=about)
+        try:
+            return await connection.call(request, body)
+        finally:
+            if connection.free:
+                connection.expiry = asyncio.get_running_loop().call_later(_IDLE, self._expire, connection)
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    async def close(self) -> None:
+        """Let go of all that nobody uses now."""
+        while (connection := self._take()) is not None:
+            connection.close()
+
+    def _take(self) -> _Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.expiry is not None:
+                connection.expiry.cancel()
+            if connection.free:
+                return connection
+        return None
+
+    def _expire(self, connection: _Connection) -> None:
+        self._idle.remove(connection)
+        connection.close()
+
+    async def _open(self) -> _Connection:
+        host, port = self._url.raw_host.decode(), self._url.port or (443 if self._tls else 80)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._slowest):
+                _, made = await loop.create_connection(lambda: _Connection(self._largest), host, port, ssl=self._tls)
+        except OSError as error:
+            raise NotConnected(type(error).__name__) from error
+        return made
+
+
+class Proxied:
+    """The same through a proxy that the environment names."""
+
+    def __init__(self, url: str, largest: int, slowest: float) -> None:
+        self._url = url
+        self._largest = largest
+        self._client = httpx2.AsyncClient(timeout=slowest, verify=trust())
+
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> Returned:
+        """Make one call; raises `NotConnected`, or `OSError` if it breaks off."""
+        try:
+            async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
+                returned = b""
+                async for piece in response.aiter_bytes():
+                    returned += piece
+                    if len(returned) > self._largest:
+                        break
+                return Returned(response.status_code, response.headers.get("Retry-After"), returned)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+            raise NotConnected(type(error).__name__) from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise ConnectionAbortedError(type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()
