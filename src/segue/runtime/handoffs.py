@@ -22,13 +22,11 @@ from segue.core.windows import ShowsWindows
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Wake
+from segue.runtime.threads import open_thread
 
 log = logging.getLogger(__name__)
 
 UNTITLED = "Our conversation"
-_CALL = 30.0
-"""Seconds that one call may take."""
-_PAUSE = 0.5
 
 
 class Handoffs:
@@ -85,8 +83,7 @@ class Handoffs:
         found, place = driven.handoff, None
         await self._store.hint(HANDOFF + found.session)
         try:
-            async with asyncio.timeout(self._settings.handoff.progress):
-                place = await self._open(driven)
+            place = await self._open(driven)
             self._probe(Point.HANDOFF_OPENED)
             await self._bind(driven, place)
             self._probe(Point.HANDOFF_BOUND)
@@ -94,8 +91,10 @@ class Handoffs:
             log.info("%s", error)
         except Invalid as error:
             await self._fail(driven, f"{error.problem}. {error.fix}".rstrip("."))
-        except (Refused, TimeoutError) as error:
-            await self._fail(driven, str(error).rstrip(".") or handoffs.LATE)
+        except Refused as error:
+            await self._fail(driven, str(error).rstrip("."))
+        except (SendLater, SendUnsure) as error:
+            await self._fail(driven, f"{found.place} opened no thread ({str(error).rstrip('.')})")
         if place is not None and place.opened:
             await self._store.write(handoffs.left_open, found.id, place.address, self._clock())
         await self._store.hint(HANDOFF + found.session)
@@ -120,23 +119,15 @@ class Handoffs:
         adapter = self._adapters[found.destination.platform, found.destination.account]
         if found.destination.thread or not isinstance(adapter, OpensThreads):
             return there
-        while True:
-            try:
-                async with asyncio.timeout(min(_CALL, max(self._replica.left, 0.0))):
-                    thread = await adapter.open_thread(
-                        found.destination, driven.title or UNTITLED, f"handoff/{found.id}"
-                    )
-                return Place(thread, found.kind, opened=True)
-            except SendNever as error:
-                log.info("%s opens no thread: %s", found.place, error)
-                return there
-            except (SendLater, SendUnsure, TimeoutError) as error:
-                # The same key gives the same thread, so it may be asked for again.
-                pause = error.seconds if isinstance(error, SendLater) and error.seconds is not None else _PAUSE
-                await asyncio.sleep(pause)
-            except Exception:  # the adapter isn't ours: a bug of its own must not keep the conversation
-                log.exception("%s can't open a thread, in a way that its adapter doesn't name", found.place)
-                return there
+        named = driven.title or UNTITLED, f"handoff/{found.id}"
+        try:
+            thread = await open_thread(
+                adapter, found.destination, named, self._replica, self._settings.handoff.progress
+            )
+        except SendNever as error:
+            log.info("%s opens no thread: %s", found.place, error)
+            return there
+        return Place(thread, found.kind, opened=True)
 
     async def _sweep(self) -> None:
         for id in await self._store.read(handoffs.overdue, self._clock()):

@@ -659,6 +659,17 @@ async def test_a_platform_that_can_open_no_thread_now_is_told_with_how_to_go_on(
     assert second.content.startswith("thread: No thread was opened: slack can't now")
 
 
+async def test_a_platform_that_never_answers_about_a_thread_doesnt_hold_the_turn(tmp_path: Path) -> None:
+    stage = Chatting(str(tmp_path / "segue.db"), Slack)
+    stage.platform.misbehaves(Fault.HANGS, Call.OPEN_THREAD, None)
+    async with stage.running(by_script(doing(go=[spawn(thread=True), "tried"])), GatewaySettings(lease=0.5)) as store:
+        stage.says("go")
+        await stage.chat.reads("tried")
+        [told] = await results(store, await stage.session(store))
+    # Each call ends before the lease could.
+    assert told.content["note"].startswith("No thread was opened: slack can't now (it didn't answer in time).")
+
+
 @pytest.mark.parametrize(
     ("arguments", "signature"),
     [

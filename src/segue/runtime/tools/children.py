@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -10,18 +9,19 @@ from msgspec import Meta
 from segue.changes.exchange import children
 from segue.changes.exchange.children import Child
 from segue.core.contracts.adapters import OpensThreads
-from segue.core.lanes import Address, Place, clean_name
+from segue.core.lanes import Place, clean_name
 from segue.core.moves import Spawn, Start
 from segue.core.topics import LOOK, TURNS
 from segue.core.transcripts import Ending
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure
 from segue.runtime.parts import Ground
+from segue.runtime.threads import open_thread
 from segue.runtime.tools.arguments import SESSION, named
 from segue.runtime.tools.table import Calling, Offer
 
-_TRIES = 3
-_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
+_PATIENCE, _TRIES = 30.0, 3
+"""Seconds and calls that opening a thread may take: the agent's turn waits for it."""
 _TITLE = 60
 
 Label = Annotated[
@@ -76,6 +76,7 @@ class Children:
         self._limits = ground.settings.routing.limits
         self._clock = ground.clock
         self._ids = ground.ids
+        self._replica = ground.replica
 
     @property
     def offers(self) -> tuple[Offer, ...]:
@@ -160,23 +161,13 @@ class Children:
             raise NoThread(f"No thread was opened: {platform} can't open any.")
         title = asked.label or clean_name(asked.task)[:_TITLE]
         try:
-            address = await _opened(adapter, around.address.outside, title, calling.key)
+            named = title, calling.key
+            address = await open_thread(adapter, around.address.outside, named, self._replica, _PATIENCE, _TRIES)
         except SendNever as error:
             raise NoThread(f"No thread was opened: {platform} refused ({error}).") from error
         except (SendLater, SendUnsure) as error:
             raise NoThread(f"No thread was opened: {platform} can't now ({error}).") from error
         return Place(address, around.kind, around.name, opened=True)
-
-
-async def _opened(adapter: OpensThreads, around: Address, title: str, key: str) -> Address:
-    """A new thread; the same key gives the same thread, so it is safe to ask again."""
-    for _ in range(_TRIES - 1):
-        try:
-            return await adapter.open_thread(around, title, key)
-        except (SendLater, SendUnsure) as error:
-            pause = error.seconds if isinstance(error, SendLater) and error.seconds is not None else _PAUSE
-            await asyncio.sleep(min(pause, _LONGEST_PAUSE))
-    return await adapter.open_thread(around, title, key)
 
 
 def _told(child: Child, asked: SpawnArguments, why: str) -> dict[str, Any]:
