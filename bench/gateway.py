@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.databases import Databases
 from bench.table import Line, Target, milliseconds
 from segue import Address, Identity, Kind, Place, Text, open_store
-from segue.core.contracts.adapters import Connection, Longest
+from segue.core.contracts.adapters import Connection, Intake, Longest
 from segue.core.contracts.agents import Event, Work
 from segue.core.messages import Arrival, Delivery, Sending, Speaker
 from segue.core.settings import AccountSettings, GatewaySettings
@@ -46,6 +46,10 @@ class Stopwatch:
         del work
         self.asked.append(time.perf_counter())
         yield Text("yes")
+
+    async def run(self, intake: Intake) -> None:
+        intake.connected()
+        await asyncio.Event().wait()
 
     async def send(self, delivery: Delivery) -> str:
         self.sent.append(time.perf_counter())

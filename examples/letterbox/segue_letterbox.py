@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from segue.core.contracts.adapters import Accept, Connection, Cursor, Files, Letter, Longest
+from segue.core.contracts.adapters import Connection, Files, Intake, Letter, Longest
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
@@ -43,10 +43,11 @@ class Letterbox:
         for name in ("in", "done", "out"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
-    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
+        intake.connected()
         while True:
             for file in sorted((self._folder / "in").glob("*.json")):
-                await accept(self._read(file))
+                await intake.accept(self._read(file))
                 # Only now may it be forgotten: if the process dies before this line, the message comes again.
                 file.rename(self._folder / "done" / file.name)
             await asyncio.sleep(0.05)

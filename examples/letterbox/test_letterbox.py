@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from segue_letterbox import Letterbox, Shouting
 
-from segue.core.contracts.adapters import Accept, Adapter, Pulls
+from segue.core.contracts.adapters import Accept, Adapter
 from segue.core.lanes import Address, Kind
-from segue.testing import Seen, pulling
+from segue.testing import Given, Seen, living
 from segue.testing.contracts import AdapterContract, AgentContract
 
 
@@ -25,8 +25,7 @@ class LetterboxHarness:
         return Letterbox("home", self.folder)
 
     def deliver(self, adapter: Adapter, accept: Accept) -> AbstractAsyncContextManager[None]:
-        assert isinstance(adapter, Pulls)
-        return pulling(adapter, accept)
+        return living(adapter, Given(accept))
 
     async def chat(self, kind: Kind, who: str = "Ann") -> Address:
         name = f"{kind}-{who.lower()}-{next(self._numbers)}"

@@ -14,11 +14,11 @@ from uuid import uuid4
 import httpx2
 
 from segue.adapters.matrix import Matrix, MatrixAccount
-from segue.core.contracts.adapters import Accept, Adapter, Pulls
+from segue.core.contracts.adapters import Accept, Adapter
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
 from segue.runtime.files import Folder
-from segue.testing.harness import Bookmark, Seen, pulling
+from segue.testing.harness import Bookmark, Given, Seen, living
 from tests.clients import http_client
 from tests.servers.homeserver import NAME, Synapse
 
@@ -180,9 +180,8 @@ class MatrixHarness:
 
     @asynccontextmanager
     async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:
-        assert isinstance(adapter, Pulls)
         async with AsyncExitStack() as self._line:
-            self._connect = lambda: pulling(adapter, accept, self.cursor)
+            self._connect = lambda: living(adapter, Given(accept, self.cursor))
             await self._line.enter_async_context(self._connect())
             yield
 

@@ -14,6 +14,7 @@ from segue.adapters.matrix import MatrixAccount, homeserver
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.incoming import ENCRYPTED
 from segue.adapters.shared.rates import Pace
+from segue.core.accounts import Reach
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Point, Probe
@@ -25,10 +26,9 @@ from segue.database.transactions import unheeded
 from segue.errors import Disconnected, Invalid, SendLater, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
-from segue.runtime.intake import Reach
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.contracts.deliveries import a_delivery
-from segue.testing.harness import Bookmark
+from segue.testing.harness import Given
 from segue.testing.inbox import Inbox
 from tests.adapters.matrix import MatrixHarness, until
 from tests.servers.homeserver import NAME, Synapse
@@ -59,7 +59,7 @@ async def running(
         await open_store(town.folder / "segue.db") as store,
         Gateway(store, agent, [adapter], settings, probe=probe) as gateway,
     ):
-        await until(lambda: gateway.connections[0].reach is reach)
+        await until(lambda: gateway.accounts["matrix.main"].reach is reach)
         yield gateway
     await adapter.close()
 
@@ -181,7 +181,7 @@ async def test_another_replica_takes_the_bot_over(town: MatrixHarness) -> None:
             await first.aclose()
             await ann.says(room, "after")
             seen = await ann.reads(room, town.bot.id, "before", "after")
-            assert other.connections[0].reach is Reach.CONNECTED
+            assert other.accounts["matrix.main"].reach is Reach.CONNECTED
     assert len(seen) == 2
 
 
@@ -198,7 +198,7 @@ async def test_a_homeserver_that_was_killed_is_connected_again_and_nothing_is_lo
             await pause.reached()
             server.kill()
             pause.over()
-            await until(lambda: gateway.connections[0].reach is Reach.BROKEN)
+            await until(lambda: gateway.accounts["matrix.main"].reach is Reach.BROKEN)
             assert gateway.problems() == [f"matrix.main isn't connected: nobody answers at {server.url}"]
             await asyncio.to_thread(server.start)
             await ann.says(room, "third")
@@ -510,11 +510,11 @@ def test_a_pace_is_kept_by_the_clock_it_is_given() -> None:
 async def test_a_token_that_is_wrong_is_told(town: MatrixHarness) -> None:
     wrong = msgspec.structs.replace(town.keys, token=Secret("wrong")).adapter("main", Folder(town.folder))
     with pytest.raises(Disconnected, match="doesn't know the access token"):
-        await wrong.arrivals(Inbox().accept, Bookmark())
+        await wrong.run(Given(Inbox().accept))
     another = msgspec.structs.replace(town.keys, token=Secret(town.people["Ann"].token))
     hers = another.adapter("main", Folder(town.folder))
     with pytest.raises(Disconnected, match="not @"):
-        await hers.arrivals(Inbox().accept, Bookmark())
+        await hers.run(Given(Inbox().accept))
     for adapter in (wrong, hers):
         await adapter.close()
 

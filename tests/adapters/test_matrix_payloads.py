@@ -24,7 +24,7 @@ from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.server.listeners import Listener, serving
 from segue.testing.contracts.deliveries import a_delivery
-from segue.testing.harness import Bookmark
+from segue.testing.harness import Bookmark, Given
 from segue.testing.inbox import Inbox
 
 Json = dict[str, Any]
@@ -114,7 +114,7 @@ class Line:
         self.server.events = list(events)
         inbox = Inbox()
         with pytest.raises(Disconnected, match="doesn't know the access token"):
-            await self.adapter.arrivals(inbox.accept, self.cursor)
+            await self.adapter.run(Given(inbox.accept, self.cursor))
         assert self.cursor.value == "after"
         self.cursor.value = "before"
         return inbox
@@ -278,7 +278,7 @@ async def test_homeservers_that_are_gone_keep_nobody_waiting_for_ever(
     line.server.events = [event({"msgtype": "m.image", "body": "cat.png", "url": "mxc://other.example/cat"})]
     for _ in range(4):
         with pytest.raises(Disconnected):
-            await line.adapter.arrivals(Inbox().accept, line.cursor)
+            await line.adapter.run(Given(Inbox().accept, line.cursor))
         assert line.cursor.value == "before", "what may come is waited for"
     inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
     assert line.server.asked == ["!gone", "!gone", *["!gone", "cat"] * 3]
@@ -391,7 +391,7 @@ async def test_an_edit_is_of_the_thread_that_it_does_not_name(line: Line) -> Non
 async def test_a_homeserver_that_is_unwell_is_told_and_its_place_kept(line: Line, answer: Response) -> None:
     line.server.answer = answer
     with pytest.raises(Disconnected):
-        await line.adapter.arrivals(Inbox().accept, line.cursor)
+        await line.adapter.run(Given(Inbox().accept, line.cursor))
     assert line.cursor.value == "before"
 
 

@@ -19,12 +19,13 @@ from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import HEADER, LARGEST, secret_of
 from segue.core.commands import SPECS, Command, parse
-from segue.core.contracts.adapters import Accepted, HasStartLinks, Letter, ShowsCommands
+from segue.core.contracts.adapters import Accepted, HasStartLinks, Letter
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, File, Notice, Telling, Text, plain_text
 from segue.core.values import Secret
 from segue.errors import Disconnected, Invalid, SendLater, SendNever, SendUnsure, StoreFull
-from segue.testing import Bookmark, HandClock, Inbox, Shelf, post
+from segue.testing import HandClock, Inbox, Shelf, post
+from segue.testing.harness import Given, living
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
 
 ME = Me(424242, BOT)
@@ -226,7 +227,7 @@ async def test_where_it_was_brought_to_and_removed_from_is_in_the_log(
 
 async def test_telegram_is_asked_for_what_is_understood(there: tuple[Between, Telegram]) -> None:
     between, adapter = there
-    polling = asyncio.create_task(adapter.arrivals(Inbox().accept, Bookmark()))
+    polling = asyncio.create_task(adapter.run(Given(Inbox().accept)))
     await between.changes.until(
         lambda: "getUpdates" in [method for method, _ in between.calls] or None, lambda: "no poll"
     )
@@ -519,7 +520,7 @@ async def test_a_server_that_is_away_took_nothing() -> None:
     with pytest.raises(SendLater):
         await adapter.start_link("CDFG-HJ34")
     with pytest.raises(Disconnected):
-        await adapter.arrivals(Inbox().accept, Bookmark())
+        await adapter.run(Given(Inbox().accept))
     await adapter.close()
 
 
@@ -692,12 +693,26 @@ async def test_a_topic_that_is_refused_says_what_to_turn_on(there: tuple[Between
 
 async def test_the_menu_and_the_start_link(there: tuple[Between, Telegram]) -> None:
     between, adapter = there
-    assert isinstance(adapter, ShowsCommands)
     assert isinstance(adapter, HasStartLinks)
-    await adapter.show_commands(SPECS)
-    menu = json.loads(between.calls[-1][1]["commands"])
+    async with living(adapter, Given(Inbox().accept, commands=SPECS)):
+        await between.changes.until(
+            lambda: "setMyCommands" in [method for method, _ in between.calls] or None, lambda: "no menu"
+        )
+    menu = json.loads(next(body["commands"] for method, body in between.calls if method == "setMyCommands"))
     assert [entry["command"] for entry in menu] == [spec.name for spec in SPECS]
     assert await adapter.start_link("CDFG-HJ34") == f"https://t.me/{BOT}?start=CDFG-HJ34"
+
+
+async def test_a_menu_that_is_refused_keeps_nobody_deaf(
+    there: tuple[Between, Telegram], caplog: pytest.LogCaptureFixture
+) -> None:
+    between, adapter = there
+    between.refuse = lambda method, _: refusal(500, "no menu today") if method == "setMyCommands" else None
+    inbox = Inbox()
+    async with living(adapter, Given(inbox.accept, commands=SPECS)):
+        await between.says("501", "hello")
+        await inbox.gets("hello")
+        await between.changes.until(lambda: "the menu of telegram.bot" in caplog.text or None, lambda: caplog.text)
 
 
 async def test_a_pressed_button_is_let_go_of_once_it_is_durable(there: tuple[Between, Telegram]) -> None:
@@ -728,8 +743,8 @@ async def test_the_offset_moves_only_past_what_was_accepted(there: tuple[Between
         return await inbox.accept(arrived)
 
     with pytest.raises(StoreFull):
-        await adapter.arrivals(accept, Bookmark())
-    polling = asyncio.create_task(adapter.arrivals(accept, Bookmark()))
+        await adapter.run(Given(accept))
+    polling = asyncio.create_task(adapter.run(Given(accept)))
     await inbox.gets("three")
     polling.cancel()
     await asyncio.wait([polling])
@@ -744,7 +759,7 @@ async def test_a_bot_that_somebody_else_polls_with_is_told(there: tuple[Between,
     says = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
     between.refuse = lambda method, _: refusal(409, says) if method == "getUpdates" else None
     with pytest.raises(Disconnected, match="Somebody else uses this bot"):
-        await adapter.arrivals(Inbox().accept, Bookmark())
+        await adapter.run(Given(Inbox().accept))
 
 
 # The webhook
@@ -769,7 +784,7 @@ async def test_an_address_that_telegram_will_not_call_is_told(there: tuple[Betwe
     refused = refusal(400, "Bad Request: bad webhook: Failed to resolve host")
     between.refuse = lambda method, _: refused if method == "setWebhook" else None
     with pytest.raises(Disconnected, match=r"won't call https://segue.example.org/in/telegram/bot: .*resolve host"):
-        await told.arrivals(Inbox().accept, Bookmark())
+        await told.run(Given(Inbox().accept))
     await told.close()
 
 
@@ -810,7 +825,7 @@ async def test_a_webhook_that_is_not_called_any_more_is_told(
 
     between.refuse = answer
     with pytest.raises(Disconnected, match=told):
-        await webhook.arrivals(Inbox().accept, Bookmark())
+        await webhook.run(Given(Inbox().accept))
     assert not list(looks), "what is over or waits was taken for trouble"
     await webhook.close()
 

@@ -24,7 +24,8 @@ async def test_an_account_that_cannot_be_reached_is_named(chromium: Browser, tmp
         await expect(trouble).to_have_text("Not connected now: matrix.main", timeout=20_000)
 
         async def well(route: Route) -> None:
-            await route.fulfill(json={"healthy": True, "problems": [], "accounts": {"matrix.main": "is connected"}})
+            accounts = {"matrix.main": {"reach": "connected", "why": ""}}
+            await route.fulfill(json={"healthy": True, "problems": [], "accounts": accounts})
 
         await page.route("**/healthz", well)
         await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")

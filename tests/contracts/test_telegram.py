@@ -13,7 +13,7 @@ from segue.adapters.shared.rates import Rate
 from segue.adapters.telegram import Telegram, TelegramByWebhook
 from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.webhook import HEADER, secret_of
-from segue.core.contracts.adapters import Accept, Adapter, Pulls, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Adapter, TakesWebhooks
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
 from segue.runtime.server.app import Mounted
@@ -28,7 +28,7 @@ from segue.testing.contracts import (
     TypingContract,
     WebhookContract,
 )
-from segue.testing.harness import Seen, pulling
+from segue.testing.harness import Given, Seen, living
 from tests.ports import free_port
 from tests.servers.crabline import TOKEN, Between, telegram
 
@@ -55,8 +55,7 @@ class TelegramHarness:
 
     @asynccontextmanager
     async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:
-        assert isinstance(adapter, Pulls)
-        async with pulling(adapter, accept):
+        async with living(adapter, Given(accept)):
             yield
 
     async def chat(self, kind: Kind, who: str = "Ann") -> Address:
@@ -114,10 +113,9 @@ class WebhookHarness(TelegramHarness):
     @asynccontextmanager
     async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:
         assert isinstance(adapter, TakesWebhooks)
-        assert isinstance(adapter, Pulls)
         self._app = adapter.webhook(accept)
         called = self.between.doctoring(self._app)
-        async with serving(Mounted(called), Listener("127.0.0.1", self._port), 0.1), pulling(adapter, accept):
+        async with serving(Mounted(called), Listener("127.0.0.1", self._port), 0.1), living(adapter, Given(accept)):
             yield
 
     async def redeliver(self) -> None:

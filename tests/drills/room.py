@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from segue.core.contracts.adapters import Accepted, Connection, Longest
+from segue.core.contracts.adapters import Accepted, Connection, Intake, Longest
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
@@ -32,6 +32,10 @@ class Wall:
         self._slowest = slowest
         """Seconds that a call may take."""
         self.posts: dict[str, Delivery] = {}
+
+    async def run(self, intake: Intake) -> None:
+        intake.connected()
+        await asyncio.Event().wait()
 
     async def send(self, delivery: Delivery) -> str:
         self._tell(DELIVERY, delivery.key)

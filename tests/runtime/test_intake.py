@@ -1,19 +1,20 @@
 """Connections that an adapter makes: held by one replica, made again when they break, told once each way."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from segue import open_store
-from segue.core.contracts.adapters import Accept, Adapter, Cursor
+from segue.core.accounts import Health, Reach
+from segue.core.contracts.adapters import Adapter, Intake
 from segue.core.lanes import Identity
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.errors import Disconnected, Invalid
 from segue.runtime.gateway import Gateway
-from segue.runtime.intake import Line, Reach, wait_after
+from segue.runtime.intake import wait_after
 from segue.testing.adapters import FakeAdapter
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import Matrix, Signal, SignalAdapter, Slack, SlackAdapter, WhatsApp
@@ -30,20 +31,26 @@ class Wavering(SignalAdapter):
         self.error: Exception = Disconnected("nobody answers")
         self.places: list[str] = []
 
-    async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
         self.tries += 1
         async with self.tried:
             self.tried.notify_all()
         if not self.reachable.is_set():
             raise self.error
-        self.places.append(await cursor.read())
-        await cursor.keep(f"place {self.tries}")
-        await super().arrivals(accept, cursor)
+        self.places.append(await intake.cursor.read())
+        await intake.cursor.keep(f"place {self.tries}")
+        await super().run(intake)
 
     async def fails(self, times: int) -> None:
         """Wait until it was tried so many times."""
         async with self.tried:
             await self.tried.wait_for(lambda: self.tries >= times)
+
+
+async def until(so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not so():  # noqa: ASYNC110 -- an account's health tells nobody when it changes
+            await asyncio.sleep(0.001)
 
 
 @asynccontextmanager
@@ -62,13 +69,13 @@ async def test_a_connection_that_breaks_heals_and_says_so_once(
     ann, adapter = signal.person("Ann"), Wavering(signal)
     async with running(tmp_path, adapter) as gateway:
         await adapter.fails(3)
-        assert gateway.connections == [Line("signal", "main", Reach.BROKEN, "nobody answers")]
+        assert gateway.accounts == {"signal.main": Health(Reach.BROKEN, "nobody answers")}
         assert gateway.problems() == ["signal.main isn't connected: nobody answers"]
         adapter.reachable.set()
         ann.says("hello", signal.dm(ann))
         await signal.dm(ann).reads("hello")
         assert gateway.problems() == []
-        assert gateway.connections == [Line("signal", "main", Reach.CONNECTED)]
+        assert gateway.accounts == {"signal.main": Health(Reach.CONNECTED)}
     told = [record.getMessage() for record in caplog.records if "signal.main" in record.getMessage()]
     assert told == [
         "signal.main lost its connection and is tried again: nobody answers",
@@ -113,7 +120,7 @@ async def test_only_the_host_is_told_of_trouble_by_status(tmp_path: Path) -> Non
 
 async def test_what_is_called_by_its_platform_waits_and_another_replica_says_so(tmp_path: Path) -> None:
     async with running(tmp_path, WhatsApp().adapter()) as gateway:
-        assert [line.reach for line in gateway.connections] == [Reach.CALLED]
+        await until(lambda: gateway.accounts == {"whatsapp.main": Health(Reach.CALLED)})
     signal = Signal()
     first, second = Wavering(signal), Wavering(signal)
     first.reachable.set()
@@ -124,7 +131,7 @@ async def test_what_is_called_by_its_platform_waits_and_another_replica_says_so(
         async with running(tmp_path, second) as other:
             ann.says("again", signal.dm(ann))
             await signal.dm(ann).reads("again")
-            assert [line.reach for line in other.connections] == [Reach.ELSEWHERE]
+            assert other.accounts == {"signal.main": Health(Reach.ELSEWHERE)}
             assert other.problems() == []
 
 
@@ -132,17 +139,36 @@ async def test_a_connection_that_any_replica_may_have_keeps_no_place(tmp_path: P
     kept: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
     class Keeping(SlackAdapter):
-        async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+        async def run(self, intake: Intake) -> None:
             try:
-                await cursor.keep(await cursor.read() + "7")
+                await intake.cursor.keep(await intake.cursor.read() + "7")
             except Invalid as error:
                 kept.set_result(error)
-            await super().arrivals(accept, cursor)
+            await super().run(intake)
 
     adapter: Adapter = Keeping(Slack())
     assert isinstance(adapter, Keeping)
     async with running(tmp_path, adapter):
         assert "can't be kept" in str(await kept)
+
+
+async def test_a_life_that_ends_by_itself_is_told_and_begun_again(tmp_path: Path) -> None:
+    class Quitting(SignalAdapter):
+        lives = 0
+
+        async def run(self, intake: Intake) -> None:
+            self.lives += 1
+            if self.lives > 1:
+                await super().run(intake)
+
+    signal = Signal()
+    ann, adapter = signal.person("Ann"), Quitting(signal)
+    async with running(tmp_path, adapter) as gateway:
+        await until(lambda: gateway.accounts["signal.main"].reach is Reach.BROKEN)
+        assert gateway.problems() == ["signal.main isn't connected: its adapter stopped by itself"]
+        ann.says("hello", signal.dm(ann))
+        await signal.dm(ann).reads("hello")
+        assert gateway.problems() == []
 
 
 def test_it_waits_longer_each_time_until_a_connection_was_worth_the_wait() -> None:

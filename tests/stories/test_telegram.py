@@ -16,13 +16,13 @@ from segue.adapters.telegram import Telegram
 from segue.changes.exchange.welcome import WELCOME
 from segue.changes.people.linking import LINKED
 from segue.cli.terminal.qr import qr
+from segue.core.accounts import Reach
 from segue.core.contracts.agents import Agent
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
 from segue.core.settings import AccountSettings, GatewaySettings, Mentions
 from segue.core.values import Secret
 from segue.runtime.gateway import Gateway
-from segue.runtime.intake import Reach
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK
@@ -312,15 +312,15 @@ async def test_another_replica_takes_the_bot_over(there: tuple[Between, str], tm
     between, url = there
     async with AsyncExitStack() as first:
         one = await first.enter_async_context(running(tmp_path, url, EchoAgent()))
-        await until(lambda: one.connections[0].reach is Reach.CONNECTED)
+        await until(lambda: one.accounts["telegram.bot"].reach is Reach.CONNECTED)
         async with running(tmp_path, url, EchoAgent()) as other:
-            await until(lambda: other.connections[0].reach is Reach.ELSEWHERE)
+            await until(lambda: other.accounts["telegram.bot"].reach is Reach.ELSEWHERE)
             await between.says("501", "before")
             await between.shows(ANN, "before")
             await first.aclose()
             await between.says("501", "after")
             await between.shows(ANN, "after")
-            assert other.connections[0].reach is Reach.CONNECTED
+            assert other.accounts["telegram.bot"].reach is Reach.CONNECTED
     assert texts(between, ANN) == ["before", "after"]
 
 

@@ -5,12 +5,10 @@ import asyncio
 import pytest
 
 from segue.core.contracts.adapters import (
-    Accept,
     Connection,
-    Cursor,
     EditsMessages,
+    Intake,
     OpensThreads,
-    Pulls,
     ReadsBack,
     ShowsTyping,
     TakesWebhooks,
@@ -20,7 +18,7 @@ from segue.core.messages import Sending, Text
 from segue.errors import StoreError
 from segue.testing import wire
 from segue.testing.chats import To
-from segue.testing.harness import pulling
+from segue.testing.harness import Given, living
 from segue.testing.inbox import Inbox
 from segue.testing.personas import (
     PERSONAS,
@@ -35,18 +33,18 @@ from segue.testing.personas import (
     WhatsApp,
 )
 
-ABILITIES = (Pulls, TakesWebhooks, OpensThreads, EditsMessages, ShowsTyping, ReadsBack)
+ABILITIES = (TakesWebhooks, OpensThreads, EditsMessages, ShowsTyping, ReadsBack)
 
 
 @pytest.mark.parametrize(
     ("persona", "abilities", "sending", "connection"),
     [
         (WhatsApp, {TakesWebhooks, ShowsTyping}, Sending.BLIND, Connection.ANY),
-        (Signal, {Pulls, ShowsTyping}, Sending.BLIND, Connection.ONE),
-        (Slack, {Pulls, OpensThreads, EditsMessages, ReadsBack}, Sending.READ_BACK, Connection.ANY),
-        (Discord, {Pulls, OpensThreads, EditsMessages, ShowsTyping}, Sending.KEYED, Connection.ONE),
-        (Telegram, {Pulls, OpensThreads, EditsMessages, ShowsTyping}, Sending.EDIT, Connection.ONE),
-        (Matrix, {Pulls, OpensThreads, EditsMessages, ShowsTyping}, Sending.KEYED, Connection.ONE),
+        (Signal, {ShowsTyping}, Sending.BLIND, Connection.ONE),
+        (Slack, {OpensThreads, EditsMessages, ReadsBack}, Sending.READ_BACK, Connection.ANY),
+        (Discord, {OpensThreads, EditsMessages, ShowsTyping}, Sending.KEYED, Connection.ONE),
+        (Telegram, {OpensThreads, EditsMessages, ShowsTyping}, Sending.EDIT, Connection.ONE),
+        (Matrix, {OpensThreads, EditsMessages, ShowsTyping}, Sending.KEYED, Connection.ONE),
         (Feishu, {TakesWebhooks, OpensThreads, EditsMessages}, Sending.KEYED, Connection.ANY),
     ],
 )
@@ -86,23 +84,23 @@ async def test_what_was_accepted_is_acknowledged(persona: type[Persona]) -> None
     ann.says("hello", dm)
     platform.feed.put(b"garbage", wire.proof(platform.secret, b"garbage"))
     assert platform.feed.unacknowledged == 2
-    if isinstance(adapter, Pulls):
-        async with pulling(adapter, inbox.accept):
-            await platform.settles()
-    elif isinstance(adapter, TakesWebhooks):
+    if isinstance(adapter, TakesWebhooks):
         async with platform.calling(adapter.webhook(inbox.accept)):
+            await platform.settles()
+    else:
+        async with living(adapter, Given(inbox.accept)):
             await platform.settles()
     assert inbox.texts == ["hello"]
     assert [(letter.raw, letter.account) for letter in inbox.letters] == [("garbage", "main")]
 
 
 async def test_an_adapter_that_breaks_in_a_new_way_is_told() -> None:
-    class Broken:
-        async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
+    class Broken(SignalAdapter):
+        async def run(self, intake: Intake) -> None:
             raise ZeroDivisionError
 
     async def run() -> None:
-        async with pulling(Broken(), Inbox().accept):
+        async with living(Broken(Signal()), Given(Inbox().accept)):
             await asyncio.sleep(0)
 
     with pytest.raises(ZeroDivisionError):
@@ -113,13 +111,13 @@ async def test_an_adapter_whose_line_breaks_is_connected_again() -> None:
     class Breaking(SignalAdapter):
         lines = iter([ConnectionResetError(), StoreError("no room"), TimeoutError()])
 
-        async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
+        async def run(self, intake: Intake) -> None:
             for error in self.lines:
                 raise error
-            await super().arrivals(accept, _cursor)
+            await super().run(intake)
 
     signal, inbox = Signal(), Inbox()
     ann = signal.person("Ann")
     ann.says("hello", signal.dm(ann))
-    async with pulling(Breaking(signal), inbox.accept):
+    async with living(Breaking(signal), Given(inbox.accept)):
         await inbox.gets("hello")

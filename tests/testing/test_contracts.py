@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue.core.contracts.adapters import Accept, Cursor, Longest
+from segue.core.contracts.adapters import Accept, Intake, Longest
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, Notice, Text, ToolCall, ToolResult
@@ -105,10 +105,10 @@ class TakesForeignAccounts(MatrixAdapter):
 
 
 class AcknowledgesFirst(MatrixAdapter):
-    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
         async for parcel in self.there.feed.parcels():
             self.there.feed.acknowledge(parcel)
-            await self.take(parcel.body, accept)
+            await self.take(parcel.body, intake.accept)
 
 
 class SwallowsTrouble(MatrixAdapter):
@@ -120,15 +120,21 @@ class SwallowsTrouble(MatrixAdapter):
 
 
 class MixesOrder(MatrixAdapter):
-    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
         held = None
         async for parcel in self.there.feed.parcels():
             if held is None and b"number 3" in parcel.body:
                 held = parcel
                 continue
-            await self.take(parcel.body, accept)
+            await self.take(parcel.body, intake.accept)
             if held is not None and b"number 4" in parcel.body:
-                await self.take(held.body, accept)
+                await self.take(held.body, intake.accept)
+
+
+class SaysNothing(MatrixAdapter):
+    async def run(self, intake: Intake) -> None:
+        async for parcel in self.there.feed.parcels():
+            await self.take(parcel.body, intake.accept)
 
 
 class UnderstandsGarbage(MatrixAdapter):
@@ -279,6 +285,7 @@ ADAPTERS: list[tuple[type[Persona], Callable[[Any], Any], Check]] = [
     (Matrix, AcknowledgesFirst, ThreadContract.test_what_could_not_be_kept_comes_again),
     (Matrix, SwallowsTrouble, ThreadContract.test_what_could_not_be_kept_comes_again),
     (Matrix, MixesOrder, ThreadContract.test_order_is_kept),
+    (Matrix, SaysNothing, ThreadContract.test_it_says_that_it_is_well_before_anybody_writes),
     (Matrix, UnderstandsGarbage, GARBAGE),
     (Matrix, StopsAtGarbage, GARBAGE),
     (Matrix, SendsUnderNewKeys, CRASH),

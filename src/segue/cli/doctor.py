@@ -11,15 +11,16 @@ from enum import StrEnum
 from pathlib import Path
 
 import click
+import msgspec
 
 from segue.cli.gateway import SOCKET
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.cli.terminal.client import NoGateway, ask
 from segue.config import Config, data_folder, default, find, load, mistakes
+from segue.core.accounts import Health, Reach
 from segue.core.values import Value
 from segue.database.checks import Checked, Pile, Tally, check
 from segue.errors import Invalid, StoreError
-from segue.runtime.intake import Reach
 from segue.runtime.server.listeners import is_served
 
 _NAME = re.compile(r"\w+")
@@ -172,7 +173,8 @@ async def _gateway(folder: Path) -> list[Finding]:
     except NoGateway as error:
         return [Finding("gateway", State.WRONG, "it doesn't answer.", str(error))]
     told = health.json()
-    accounts = [_account(name, str(says)) for name, says in sorted(told.get("accounts", {}).items())]
+    known = msgspec.convert(told.get("accounts", {}), dict[str, Health])
+    accounts = [_account(name, health) for name, health in sorted(known.items())]
     if health.status_code != 200:
         problems = (
             " ".join(f"{one.rstrip('.')}." for one in told.get("problems", [])) or f"it answers {health.status_code}."
@@ -181,7 +183,7 @@ async def _gateway(folder: Path) -> list[Finding]:
     return [Finding("gateway", State.FINE, f"it runs, and answers at {folder / SOCKET}"), *accounts]
 
 
-def _account(name: str, says: str) -> Finding:
-    if says.startswith(Reach.BROKEN):
-        return Finding(name, State.WRONG, f"{says.rstrip('.')}.", "It is tried again by itself.")
-    return Finding(name, State.FINE, says)
+def _account(name: str, health: Health) -> Finding:
+    if health.reach is Reach.BROKEN:
+        return Finding(name, State.WRONG, f"{health.words.rstrip('.')}.", "It is tried again by itself.")
+    return Finding(name, State.FINE, health.words)

@@ -223,7 +223,7 @@ function useTrouble() {
       if (document.hidden) return;
       try {
         const { accounts = {} } = await (await fetch("/healthz", { cache: "no-store" })).json();
-        setTrouble(Object.keys(accounts).filter((name) => accounts[name].startsWith("isn't connected")).join(", "));
+        setTrouble(Object.keys(accounts).filter((name) => accounts[name].reach === "broken").join(", "));
       } catch { setTrouble(""); } // The gateway itself is away, which the page shows already.
     };
     look();

@@ -19,8 +19,9 @@ from segue.changes.exchange.planner import Planner
 from segue.changes.people import codes, grants
 from segue.changes.people.access import Access
 from segue.changes.sessions import search
+from segue.core.accounts import Health
 from segue.core.commands import Spec
-from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, Pulls, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, TakesWebhooks
 from segue.core.contracts.database import Clock, Ids
 from segue.core.contracts.probes import Probe
 from segue.core.handoffs import Handoff
@@ -31,13 +32,14 @@ from segue.core.settings import GatewaySettings
 from segue.core.topics import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS
 from segue.core.turns import Finish, Run, TurnKind
 from segue.core.values import SessionId
+from segue.core.windows import ShowsWindows
 from segue.database.none import Absent
 from segue.database.transactions import unheeded
 from segue.errors import Fenced, StoreUnreachable
 from segue.runtime.files import Exporting
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
-from segue.runtime.intake import Intake, Line
+from segue.runtime.intake import Life
 from segue.runtime.invitations import Invitation, Inviting
 from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
@@ -125,10 +127,10 @@ class Gateway:
         self._sweep = Sweep(self._patient, self.agent, self.settings, clock)
         exporting = Exporting(self._patient, files)
         self._outboxes = {account: Outbox(ground, adapter, exporting) for account, adapter in self._adapters.items()}
-        self._intakes = [
-            Intake(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
+        self._lives = [
+            Life(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
             for adapter in adapters
-            if isinstance(adapter, Pulls | TakesWebhooks)
+            if not isinstance(adapter, ShowsWindows)
         ]
         self.metrics.watch(
             running=lambda: self._turns.running,
@@ -222,13 +224,13 @@ class Gateway:
         return self._taking_in and not self._patient.trouble
 
     @property
-    def connections(self) -> list[Line]:
-        """How each account stands with its platform."""
-        return [intake.line for intake in self._intakes]
+    def accounts(self) -> dict[str, Health]:
+        """How each account stands with its platform, by its name."""
+        return {life.name: life.health for life in self._lives}
 
     def problems(self) -> list[str]:
         """What keeps it from doing its work now."""
-        found = [self._patient.trouble, *(intake.trouble for intake in self._intakes)]
+        found = [self._patient.trouble, *(life.trouble for life in self._lives)]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
         return [problem for problem in found if problem]
@@ -255,8 +257,8 @@ class Gateway:
                     group.create_task(self._watched.run(), name="windows")
                     for outbox in self._outboxes.values():
                         group.create_task(outbox.run(), name="outbox")
-                    for intake in self._intakes:
-                        group.create_task(intake.run(), name="intake")
+                    for life in self._lives:
+                        group.create_task(life.run(), name=life.name)
             except* Fenced:
                 log.warning("this replica was taken for dead; it goes on under a new id")
                 await self._turns.drain(0.0)
@@ -287,8 +289,8 @@ class Gateway:
             for outbox in self._outboxes.values():
                 outbox.wake.set()
         if topic in ("", CONNECTIONS):
-            for intake in self._intakes:
-                intake.wake.set()
+            for life in self._lives:
+                life.wake.set()
         if topic == "" or handoff:
             self._handoffs.wake.set()
         if handoff:

@@ -9,7 +9,7 @@ from segue.testing.chats import Chat, Someone, To
 from segue.testing.clock import HandClock
 from segue.testing.fake_harness import FakeHarness
 from segue.testing.faults import Call, Fault, RateLimit
-from segue.testing.harness import Bookmark, Edits, Forges, Harness, Quotes, Seen, pulling
+from segue.testing.harness import Bookmark, Edits, Forges, Given, Harness, Quotes, Seen, living
 from segue.testing.inbox import Inbox
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Signal, Slack, Telegram, WhatsApp
 from segue.testing.platform import Platform
@@ -29,6 +29,7 @@ __all__ = [
     "Fault",
     "Feishu",
     "Forges",
+    "Given",
     "HandClock",
     "Harness",
     "Inbox",
@@ -51,6 +52,6 @@ __all__ = [
     "To",
     "Uses",
     "WhatsApp",
+    "living",
     "post",
-    "pulling",
 ]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from segue.core.contracts.adapters import Accept, Connection, Cursor, Letter, Longest
+from segue.core.contracts.adapters import Accept, Connection, Intake, Letter, Longest
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
 from segue.errors import SendLater, SendNever, SendUnsure, StoreError
@@ -36,6 +36,9 @@ class FakeAdapter:
         self.account = platform.account
         self.longest: Longest = platform.longest
         self.there = platform
+
+    async def run(self, intake: Intake) -> None:
+        """Do nothing: whoever is called has nothing to keep up."""
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
@@ -89,10 +92,11 @@ class FakeAdapter:
 class Polling(FakeAdapter):
     """An adapter that fetches what the platform has to tell."""
 
-    async def arrivals(self, accept: Accept, _cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
         """Take messages in until cancelled."""
+        intake.connected()
         async for parcel in self.there.feed.parcels():
-            await self.take(parcel.body, accept)
+            await self.take(parcel.body, intake.accept)
             self.there.feed.acknowledge(parcel)
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
-from segue.core.contracts.adapters import Accept, Adapter, Pulls, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Adapter, TakesWebhooks
 from segue.core.lanes import Address, Kind
 from segue.testing import wire
 from segue.testing.asgi import Application, post
 from segue.testing.chats import Someone
-from segue.testing.harness import Seen, pulling
+from segue.testing.harness import Given, Seen, living
 from segue.testing.ledger import Message
 from segue.testing.personas import Persona
 from segue.testing.platform import PROOF
@@ -35,13 +35,12 @@ class FakeHarness:
     @asynccontextmanager
     async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:
         """Inside, what people say reaches the adapter."""
-        if isinstance(adapter, Pulls):
-            async with pulling(adapter, accept):
-                yield
-        elif isinstance(adapter, TakesWebhooks):
-            self._app = adapter.webhook(accept)
-            async with self.platform.calling(self._app):
-                yield
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(living(adapter, Given(accept)))
+            if isinstance(adapter, TakesWebhooks):
+                self._app = adapter.webhook(accept)
+                await stack.enter_async_context(self.platform.calling(self._app))
+            yield
 
     async def chat(self, kind: Kind, who: str = "Ann") -> Address:
         """A private chat, or a new group."""

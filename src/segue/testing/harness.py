@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from segue.core.contracts.adapters import Accept, Adapter, Cursor, Pulls
+from segue.core.commands import Spec
+from segue.core.contracts.adapters import Accept, Accepted, Adapter, Cursor, Intake, Letter
 from segue.core.lanes import Address, Kind
+from segue.core.messages import Arrival
 from segue.core.values import Value
 from segue.errors import StoreError
+from segue.testing.waits import Changes
 
 
 class Seen(Value, frozen=True):
@@ -100,19 +104,41 @@ class Bookmark:
         self.value = value
 
 
+class Given:
+    """An intake in memory: `Given(inbox.accept)` is what `adapter.run` wants."""
+
+    def __init__(self, accept: Accept, cursor: Cursor | None = None, commands: Sequence[Spec] = ()) -> None:
+        self.cursor = cursor or Bookmark()
+        self.commands = commands
+        self._accept = accept
+        self._changes = Changes()
+        self._well = False
+
+    async def accept(self, arrived: Arrival | Letter) -> Accepted:
+        """Pass an arrival on."""
+        return await self._accept(arrived)
+
+    def connected(self) -> None:
+        """The platform answers."""
+        self._well = True
+        self._changes.tell()
+
+    async def is_well(self) -> None:
+        """Wait until the adapter has said that it is connected."""
+        await self._changes.until(lambda: self._well or None, lambda: "the adapter never said that it is connected")
+
+
 @asynccontextmanager
-async def pulling(adapter: Pulls, accept: Accept, cursor: Cursor | None = None) -> AsyncIterator[None]:
-    """Run an adapter that fetches its arrivals, as the gateway does: a connection that breaks is made again."""
-    kept = cursor or Bookmark()
+async def living(adapter: Adapter, intake: Intake) -> AsyncIterator[None]:
+    """Run an adapter as the gateway does: what breaks is made again."""
 
-    async def stay_connected() -> None:
+    async def live() -> None:
         while True:
-            try:
-                await adapter.arrivals(accept, kept)
-            except (OSError, StoreError, TimeoutError):
-                await asyncio.sleep(0)
+            with contextlib.suppress(OSError, StoreError, TimeoutError):
+                return await adapter.run(intake)
+            await asyncio.sleep(0)
 
-    task = asyncio.create_task(stay_connected())
+    task = asyncio.create_task(live())
     try:
         yield
     finally:

@@ -10,8 +10,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
+from segue.core.accounts import Health, Reach
 from segue.errors import Invalid
-from segue.runtime.intake import Line, Reach
 from segue.runtime.server.app import Mounted, make_app
 from segue.runtime.server.listeners import Listener, serving
 from segue.runtime.telemetry.metrics import Metrics
@@ -24,7 +24,7 @@ class House:
     def __init__(self) -> None:
         self.ready = True
         self.trouble: list[str] = []
-        self.connections: list[Line] = []
+        self.accounts: dict[str, Health] = {}
         self.metrics = Metrics()
 
     def problems(self) -> list[str]:
@@ -54,13 +54,16 @@ async def test_health_is_red_with_the_reasons() -> None:
         well = await ask.get("/healthz")
         assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": [], "accounts": {}})
         house.trouble = ["The disk is full. Make room."]
-        house.connections = [
-            Line("matrix", "main", Reach.BROKEN, "nobody answers"),
-            Line("telegram", "main", Reach.CONNECTED),
-        ]
+        house.accounts = {
+            "matrix.main": Health(Reach.BROKEN, "nobody answers"),
+            "telegram.main": Health(Reach.CONNECTED),
+        }
         ill = await ask.get("/healthz")
     assert (ill.status_code, ill.json()["problems"]) == (503, ["The disk is full. Make room."])
-    stand = {"matrix.main": "isn't connected: nobody answers", "telegram.main": "is connected"}
+    stand = {
+        "matrix.main": {"reach": "broken", "why": "nobody answers"},
+        "telegram.main": {"reach": "connected", "why": ""},
+    }
     assert ill.json()["accounts"] == stand
 
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from segue.adapters.http.callback import Call, Callback, id_in
 from segue.adapters.http.webhook import Webhook
-from segue.core.contracts.adapters import Accept, Connection, Longest
+from segue.core.contracts.adapters import Accept, Connection, Intake, Longest
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import LONGEST_TEXT, Delivery, Sending
@@ -28,6 +28,9 @@ class Http:
         self._secret = secret
         self._clock = clock
         self._callback = Callback(callback, secret, clock)
+
+    async def run(self, intake: Intake) -> None:
+        """Do nothing: the platform calls, and there is nothing to register with it."""
 
     def webhook(self, accept: Accept) -> Webhook:
         """An ASGI application that answers 2xx only after `accept` returned."""

@@ -12,7 +12,7 @@ from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.rates import Pace
-from segue.core.contracts.adapters import Accept, Connection, Cursor, Files, Longest, Measure
+from segue.core.contracts.adapters import Connection, Files, Intake, Longest, Measure
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Delivery, File, Sending
@@ -52,20 +52,21 @@ class Matrix:
         invitations = Invitations(account, server, self._rooms, inviters)
         self._incoming = Incoming(account, server, self._rooms, files, invitations)
 
-    async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""
         try:
             await self._check()
             self._rooms.forget()
-            since, wait = await cursor.read(), 0
+            since, wait = await intake.cursor.read(), 0
             while True:
                 batch = await self._server.sync(since, wait)
+                intake.connected()
                 if since:
-                    await self._incoming.take(batch, since, accept)
+                    await self._incoming.take(batch, since, intake.accept)
                 else:
-                    await self._incoming.begin(batch, accept)
+                    await self._incoming.begin(batch, intake.accept)
                 since, wait = str(batch["next_batch"]), _WAIT
-                await cursor.keep(since)
+                await intake.cursor.keep(since)
         except SendError as error:
             raise Disconnected(str(error)) from error
 

@@ -16,6 +16,7 @@ from telegram.constants import ChatAction
 from telegram.error import BadRequest, TelegramError
 
 from segue.adapters.shared.attachments import Tries
+from segue.adapters.shared.background import beside
 from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
 from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, reached
 from segue.adapters.telegram.chats import Chats, Pace, thread
@@ -24,7 +25,7 @@ from segue.adapters.telegram.outgoing import LONGEST, Outgoing
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import Webhook, secret_of
 from segue.core.commands import Spec
-from segue.core.contracts.adapters import Accept, Connection, Cursor, Files, Letter, Longest, Measure
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter, Longest, Measure
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery, File, Notice, Part, Sending
@@ -96,25 +97,27 @@ class Telegram:
             raise SendLater(str(error)) from error
         return f"https://t.me/{me.username}?start={code}"
 
-    async def show_commands(self, commands: Sequence[Spec]) -> None:
-        """Fill the menu."""
-        menu = [BotCommand(spec.name, spec.does[:256]) for spec in commands]
-        await reached(self._api.set_my_commands(menu))
-
-    async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
         """Poll until cancelled; the offset, which makes Telegram forget, follows what was accepted."""
         await self.who()
         await reached(self._api.delete_webhook())
+        async with beside(f"the menu of telegram.{self.account}", self._fill_menu(intake.commands)):
+            await self._poll(intake)
+
+    async def _poll(self, intake: Intake) -> None:
         offset: int | None = None
         while True:
             updates = await reached(self._api.updates(offset))
-            await cursor.keep("")  # Telegram itself keeps how far we came.
+            intake.connected()
             # After an empty answer nothing is left to forget; the ids may begin anew after a quiet week.
             offset = None
             for raw in updates:
-                await self.take(raw, accept)
+                await self.take(raw, intake.accept)
                 if isinstance(raw, dict) and isinstance(number := raw.get("update_id"), int):
                     offset = number + 1
+
+    async def _fill_menu(self, commands: Sequence[Spec]) -> None:
+        await reached(self._api.set_my_commands([BotCommand(spec.name, spec.does[:256]) for spec in commands]))
 
     async def take(self, raw: Any, accept: Accept) -> None:
         """Take one update in."""
@@ -244,18 +247,21 @@ class TelegramByWebhook(Telegram):
 
         return Webhook(self._secret, take)
 
-    async def arrivals(self, accept: Accept, cursor: Cursor) -> None:
+    async def run(self, intake: Intake) -> None:
         """Tell Telegram where to call, and see to it that it does; one call at a time keeps the order."""
-        del accept
         await self.who()
         told = self._api.set_webhook(self._url, secret_token=self._secret, allowed_updates=UPDATES, max_connections=1)
         try:
             await reached(told)
         except BadRequest as error:
             raise Disconnected(f"Telegram won't call {self._url}: {error.message}.") from error
+        async with beside(f"the menu of telegram.{self.account}", self._fill_menu(intake.commands)):
+            await self._look_after(intake)
+
+    async def _look_after(self, intake: Intake) -> None:
         since = self._clock()
         while True:
-            await cursor.keep("")
+            intake.connected()
             await asyncio.sleep(_LOOK)
             known = await reached(self._api.get_webhook_info())
             if known.url != self._url:

@@ -62,10 +62,7 @@ class Longest(Value, frozen=True):
 
 
 class Adapter(Protocol):
-    """Speaks to one account of one platform.
-
-    `send` raises `SendLater`, `SendNever` or `SendUnsure`; what else it raises is a bug, told loudly and tried again.
-    """
+    """Speaks to one account of one platform."""
 
     platform: str
     account: str
@@ -73,8 +70,19 @@ class Adapter(Protocol):
     connection: Connection
     longest: Longest
 
+    async def run(self, intake: Intake) -> None:
+        """Live: check the token, fill the menu, take messages in or see to it that the platform calls, until cancelled.
+
+        What breaks is raised, as `Disconnected` if its words are fit for people: it is told, and `run` is called again
+        after a while. An adapter that only waits to be called may return.
+        """
+        ...
+
     async def send(self, delivery: Delivery) -> str:
-        """Send one message and return the platform's id of it."""
+        """Send one message and return the platform's id of it.
+
+        Raises `SendLater`, `SendNever` or `SendUnsure`; what else it raises is a bug, told loudly and tried again.
+        """
         ...
 
 
@@ -105,21 +113,31 @@ class Files(Protocol):
         ...
 
 
-@runtime_checkable
-class Pulls(Protocol):
-    """An adapter that fetches its arrivals.
+class Intake(Protocol):
+    """An account's side of the gateway, given to its adapter for one life."""
 
-    A connection that breaks is raised: the gateway tells it, waits, and calls `arrivals` again.
-    """
+    @property
+    def commands(self) -> Sequence[Spec]:
+        """Everything that can be typed, for a menu."""
+        ...
 
-    async def arrivals(self, accept: Accept, cursor: Cursor, /) -> None:
-        """Take messages in until cancelled; tell the platform that it may forget one only after `accept` returned."""
+    @property
+    def cursor(self) -> Cursor:
+        """The place up to which messages were taken in."""
+        ...
+
+    async def accept(self, arrived: Arrival | Letter) -> Accepted:
+        """Make it durable; the platform may forget it, or hear 2xx, only after this returned."""
+        ...
+
+    def connected(self) -> None:
+        """Say that the platform answers: from now on the account is well."""
         ...
 
 
 @runtime_checkable
 class TakesWebhooks(Protocol):
-    """An adapter that the platform calls; the gateway serves it under /in/PLATFORM/ACCOUNT."""
+    """An adapter that the platform calls; the gateway serves it under /in/PLATFORM/ACCOUNT, also while `run` fails."""
 
     def webhook(self, accept: Accept) -> Callable[..., Awaitable[None]]:
         """An ASGI application that answers 2xx only after `accept` returned."""
@@ -168,15 +186,6 @@ class SendsFiles(Protocol):
 
     largest_file: int
     """Bytes of the largest file that the platform takes."""
-
-
-@runtime_checkable
-class ShowsCommands(Protocol):
-    """An adapter whose platform has a menu of what can be typed; it pulls, and is asked each time that it connects."""
-
-    async def show_commands(self, commands: Sequence[Spec]) -> None:
-        """Fill the menu."""
-        ...
 
 
 @runtime_checkable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -12,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from segue.runtime.intake import Line
+from segue.core.accounts import Health
 from segue.runtime.server.host_header import LOCAL, Hosts
 from segue.runtime.telemetry.metrics import Metrics
 
@@ -35,8 +36,8 @@ class Served(Protocol):
         ...
 
     @property
-    def connections(self) -> Sequence[Line]:
-        """How each account stands with its platform."""
+    def accounts(self) -> Mapping[str, Health]:
+        """How each account stands with its platform, by its name."""
         ...
 
     def problems(self) -> list[str]:
@@ -60,7 +61,7 @@ def make_app(gateway: Served, hosts: Iterable[str] = (), windows: Sequence[BaseR
 
     async def healthz(_request: Request) -> Response:
         problems = gateway.problems()
-        accounts = {f"{line.platform}.{line.account}": line.says for line in gateway.connections}
+        accounts = msgspec.to_builtins(gateway.accounts)
         told = {"healthy": not problems, "problems": problems, "accounts": accounts}
         return JSONResponse(told, 503 if problems else 200)
 

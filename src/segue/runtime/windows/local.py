@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from segue.changes.places import windows
-from segue.core.contracts.adapters import Adapter, Connection, Longest
+from segue.core.contracts.adapters import Adapter, Connection, Intake, Longest
 from segue.core.lanes import Address
 from segue.core.messages import LONGEST_TEXT, Delivery, Sending
 from segue.core.windows import ACCOUNT
@@ -36,6 +36,9 @@ class Local:
         self._open: dict[str, dict[object, Show]] = defaultdict(dict)
         self.changed: Callable[[], None] = _nobody
         """Called when a chat is looked at that wasn't before, or not any more."""
+
+    async def run(self, intake: Intake) -> None:
+        """Do nothing: windows come by themselves."""
 
     async def send(self, delivery: Delivery) -> str:
         """Show a message to everybody who looks at its address."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from segue.core.contracts.adapters import Accepted, Adapter, Letter
+from segue.core.contracts.adapters import Accepted, Adapter, Letter, TakesWebhooks
 from segue.core.lanes import Address, Identity, Kind, Lane
 from segue.core.messages import Arrival, plain_text
 from segue.testing.contracts.base import Contract
 from segue.testing.contracts.deliveries import a_delivery
-from segue.testing.harness import Harness
+from segue.testing.harness import Given, Harness, living
 from segue.testing.inbox import Inbox
 
 _HELLO = "Grüß dich, 世界 👩‍💻\n\n/not a [command] <b>&amp; @everyone"
@@ -58,6 +58,12 @@ class ArrivalContract(Contract):
         assert len(said) == 2 * chats, "messages were taken for one another"
         assert len({arrival.place.address for arrival in said}) == chats, "chats were taken for one another"
         assert len({arrival.speaker.identity for arrival in said}) == 2, "a person isn't always the same one"
+
+    async def test_it_says_that_it_is_well_before_anybody_writes(self, harness: Harness) -> None:
+        adapter, given = harness.adapter(), Given(Inbox().accept)
+        async with living(adapter, given):
+            if not isinstance(adapter, TakesWebhooks):
+                await given.is_well()
 
     async def test_order_is_kept(self, harness: Harness) -> None:
         inbox = Inbox()

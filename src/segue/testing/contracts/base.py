@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import pytest
 
-from segue.core.contracts.adapters import EditsMessages, OpensThreads, Pulls, ShowsTyping, TakesWebhooks
+from segue.core.contracts.adapters import EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks
 from segue.testing.harness import Harness
 
-_ABILITIES = (OpensThreads, EditsMessages, ShowsTyping, TakesWebhooks)
+_ABILITIES: tuple[type, ...] = (OpensThreads, EditsMessages, ShowsTyping, TakesWebhooks)
 
 
 class Contract:
@@ -26,7 +26,6 @@ class Contract:
 
     async def test_each_ability_has_its_contract(self, harness: Harness) -> None:
         adapter = harness.adapter()
-        assert isinstance(adapter, Pulls | TakesWebhooks), "the adapter has no way for arrivals to come in"
         has = {ability.__name__ for ability in _ABILITIES if isinstance(adapter, ability)}
         bases = (vars(base).get("ability") for base in type(self).__mro__)
         tested = {ability.__name__ for ability in bases if ability is not None}

@@ -1,0 +1,41 @@
+"""Accounts: how each one stands with its platform, as values; nothing looks at the words for it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from segue.core.values import Value
+
+
+class Reach(StrEnum):
+    """Whether an account reaches its platform now."""
+
+    CALLED = "called"
+    """Nothing has to be kept up: the platform calls."""
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    ELSEWHERE = "elsewhere"
+    """Another replica holds the one connection."""
+    BROKEN = "broken"
+
+
+_WORDS = {
+    Reach.CALLED: "waits to be called",
+    Reach.CONNECTING: "is connecting",
+    Reach.CONNECTED: "is connected",
+    Reach.ELSEWHERE: "is held by another replica",
+    Reach.BROKEN: "isn't connected",
+}
+
+
+class Health(Value, frozen=True):
+    """How an account stands with its platform now."""
+
+    reach: Reach
+    why: str = ""
+    """What broke it, and what is done about it."""
+
+    @property
+    def words(self) -> str:
+        """How it stands and why, as a person reads it after the account's name."""
+        return f"{_WORDS[self.reach]}: {self.why}" if self.why else _WORDS[self.reach]
