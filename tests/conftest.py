@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
@@ -88,7 +89,7 @@ def postgres_dsn(postgres: Postgres) -> Iterator[str]:
 def today(postgres: Postgres) -> str:
     """The name of a database with today's schema, to be copied."""
     name = postgres.create_database()
-    asyncio.run(_migrate(postgres.dsn(name)))
+    _migrate(postgres.dsn(name))
     return name
 
 
@@ -104,12 +105,17 @@ def today_dsn(postgres: Postgres, today: str) -> Iterator[str]:
 def today_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with today's schema, to be copied."""
     path = tmp_path_factory.mktemp("today") / "segue.db"
-    asyncio.run(_migrate(str(path)))
+    _migrate(str(path))
     return path
 
 
-async def _migrate(where: str) -> None:
-    await (await open_driver(where)).close()
+def _migrate(where: str) -> None:
+    async def run() -> None:
+        await (await open_driver(where)).close()
+
+    # In a thread: a test that asks for the fixture while it runs has a loop already.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, run()).result()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -51,10 +51,12 @@ def planted(*patches: Patch) -> Iterator[None]:
             found = vars(patch.owner)[patch.name]
             before.append((patch, found))
             setattr(patch.owner, patch.name, patch.made_of(found))
+        statements.compile_for.cache_clear()
         yield
     finally:
         for patch, found in reversed(before):
             setattr(patch.owner, patch.name, found)
+        statements.compile_for.cache_clear()
 
 
 def pragma(name: str, value: object) -> Patch:
