@@ -1,5 +1,5 @@
 -- The schema after all migrations, as SQLite tells it; PostgreSQL has the same tables and columns.
--- Written by `python -m tests.store.schema > docs/schema.sql`, never by hand.
+-- Written by `python -m tests.database.schema > docs/schema.sql`, never by hand.
 
 create table persons (
   id text primary key,

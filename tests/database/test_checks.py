@@ -9,7 +9,7 @@ import pytest
 from segue.changes import accept
 from segue.changes.exchange import deliveries, replicas
 from segue.core.lanes import Address
-from segue.database.checks import Pile, Tally, check
+from segue.database.checks import Alive, Pile, Tally, check
 from segue.errors import StoreCorrupt, StoreUnreachable
 from tests.changes.world import Engine, World
 
@@ -25,7 +25,7 @@ async def look(world: World) -> Tally:
 async def test_nothing_lies_about_in_a_new_database(world: World) -> None:
     checked = await check(world.where)
     assert (checked.version, checked.damage) == (checked.newest, "")
-    assert checked.tally == Tally(Pile(0), Pile(0), Pile(0), Pile(0), Pile(0), 0, 0)
+    assert checked.tally == Tally(Pile(0), Pile(0), Pile(0), Pile(0), Pile(0), Alive(0, 0))
 
 
 async def test_dead_letters_are_counted(world: World) -> None:
@@ -66,7 +66,7 @@ async def test_replicas_are_alive_or_gone(world: World) -> None:
     for name, seconds in (("a", 60.0), ("b", 60.0), ("c", -60.0)):
         await world.store.driver.write(replicas.join, name, seconds)
     found = await look(world)
-    assert (found.alive, found.gone) == (2, 1)
+    assert found.replicas == Alive(2, 1)
 
 
 async def test_an_older_or_newer_database_is_told_and_not_changed(world: World) -> None:

@@ -14,11 +14,6 @@ from tests.database.schema import schema
 SOURCE = Path(segue.__file__).parent
 DOCUMENT = Path(__file__).parents[2] / "docs" / "schema.sql"
 
-# For rooms that are being built; a query that is used needs no place here.
-WAITING = {
-    *("add_turn", "partial", "set_partial", "turn_of_call"),
-}
-
 
 def calls() -> Iterator[tuple[str, set[str] | None, str]]:
     """Every `q.NAME(...)` in the source: its name, its arguments (None if some are spread) and where it is."""
@@ -38,9 +33,7 @@ def test_the_written_schema_is_that_of_all_migrations_from_zero() -> None:
 
 def test_every_query_is_used_and_every_use_is_a_query() -> None:
     known, used = set(compile_for(SQLITE)), {name for name, _, _ in calls()}
-    assert used <= known
-    assert known - used <= WAITING
-    assert known >= WAITING
+    assert used == known
 
 
 def test_every_query_gets_the_arguments_that_it_names() -> None:

@@ -3,14 +3,14 @@
 import pytest
 
 from segue.changes.sessions import transcripts
-from segue.changes.sessions.rows import entry_of
 from segue.core.contracts.agents import SummedUp, Usage, Work
-from segue.core.contracts.database import Row
+from segue.core.contracts.database import Statement, Transaction
 from segue.core.messages import Summary, Text, plain_text
 from segue.core.prompt.compaction import request_to_sum_up
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Draft, Entry, Role, visible
+from segue.database.rows import each
 from segue.testing import Pause, ScriptedAgent, Telegram
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 
@@ -299,10 +299,11 @@ async def test_of_a_long_session_only_the_end_is_read_to_take_it_back(
 ) -> None:
     read = 0
 
-    def counted(row: Row) -> Entry:
+    def counted(kind: type[Entry], statement: Statement) -> Transaction[list[Entry]]:
         nonlocal read
-        read += 1
-        return entry_of(row)
+        entries = yield from each(kind, statement)
+        read += len(entries)
+        return entries
 
     async with square.open():
         await square.says("first")
@@ -313,7 +314,7 @@ async def test_of_a_long_session_only_the_end_is_read_to_take_it_back(
         await square.says("almost last")
         await square.says("last")
         # The gateway was told the whole of it a moment ago, and keeps that; what a tip needs it reads anew.
-        monkeypatch.setattr(transcripts, "entry_of", counted)
+        monkeypatch.setattr(transcripts, "each", counted)
         await square.says(typed, square.message("last") if typed == "/rewind" else None)
         assert 0 < read < 600 or typed == "/retry"
         monkeypatch.undo()

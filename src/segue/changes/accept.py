@@ -13,7 +13,6 @@ from segue.changes.people import actors, persons
 from segue.changes.people.persons import Met
 from segue.changes.places import addresses
 from segue.changes.sessions import moves, resets, transcripts
-from segue.changes.sessions.rows import tip_of
 from segue.core.contracts.database import Row, Transaction
 from segue.core.lanes import Address, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Notice, Parts, Telling, encode_parts
@@ -333,10 +332,10 @@ def _queue(
     via: Via = Via.BINDING,
     route: str = "",
 ) -> Transaction[Queued]:
-    rows = yield from turns.enqueue(session, me, at)
-    if not rows:
+    slot = yield from turns.enqueue(session, me, at)
+    if slot is None:
         raise Moved
-    seq, holder, epoch, head, tip_session, tip_n, _ = rows[0]
+    seq = slot.seq
     person = met.person
     turn = Turn(
         session,
@@ -361,10 +360,10 @@ def _queue(
     # A command is nothing that an agent hears.
     heard = met.heard or kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=at))
     met = Met(met.person, met.new, heard)
-    tip = (yield from _tell(session, met, turn.identity, reset, at)) or tip_of(tip_session, tip_n)
-    if me is None or holder != me or head + 1 != seq:
+    tip = (yield from _tell(session, met, turn.identity, reset, at)) or slot.tip
+    if me is None or slot.holder != me or slot.head + 1 != seq:
         return Queued(session, seq, lane, met, reset)
-    return Queued(session, seq, lane, met, reset, Run(Claim(session, me, epoch), (turn,), tip))
+    return Queued(session, seq, lane, met, reset, Run(Claim(session, me, slot.epoch), (turn,), tip))
 
 
 def _row(turn: Turn) -> dict[str, Any]:

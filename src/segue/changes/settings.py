@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from segue.core.contracts.database import Transaction
+from segue.database.rows import one
 from segue.database.statements import q
 
 
 def once(name: str, value: str) -> Transaction[str]:
     """The value under a name; this one if there is none yet."""
     yield q.add_setting(name=name, value=value)
-    [(kept,)] = yield q.setting(name=name)
-    return str(kept)
+    return (yield from one(str, q.setting(name=name)))

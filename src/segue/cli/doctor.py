@@ -146,10 +146,11 @@ def _tally(tally: Tally) -> Iterable[Finding]:
     yield _pile("deliveries", tally.late, "wait to be sent, the oldest since", "See whether `segue serve` runs.")
     yield _pile("turns", tally.idle, "wait for a gateway, the oldest since", "See whether `segue serve` runs.")
     yield _pile("agent", _failed(tally.failed), "failed since it last answered, the last", _AGENT)
-    if tally.gone and not tally.alive:
-        yield Finding("replicas", State.NOTE, f"{tally.gone} died; the next one takes over what they held.")
+    alive, gone = tally.replicas.alive, tally.replicas.gone
+    if gone and not alive:
+        yield Finding("replicas", State.NOTE, f"{gone} died; the next one takes over what they held.")
     else:
-        yield Finding("replicas", State.FINE, f"{tally.alive} alive" + (f", {tally.gone} gone" if tally.gone else ""))
+        yield Finding("replicas", State.FINE, f"{alive} alive" + (f", {gone} gone" if gone else ""))
 
 
 def _failed(pile: Pile) -> Pile:

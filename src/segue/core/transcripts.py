@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from segue.core.lanes import Lane
 from segue.core.messages import Parts, Summary, plain_text
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
@@ -106,6 +107,8 @@ class Session(Value, frozen=True):
     parent: SessionId | None = None
     label: str = ""
     closed: Moment | None = None
+    origin: Lane | None = None
+    """The lane that it was begun in."""
 
 
 class TipMove(StrEnum):

@@ -12,6 +12,7 @@ import apsw
 
 from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.values import Moment, Value
+from segue.database.rows import one
 from segue.database.sqlite_file import APPLICATION, File
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations, q
 from segue.errors import StoreCorrupt, StoreUnreachable
@@ -29,6 +30,13 @@ class Pile(Value, frozen=True):
     why: str | None = None
 
 
+class Alive(Value, frozen=True):
+    """How many replicas are alive, and how many are not and weren't buried."""
+
+    alive: int
+    gone: int
+
+
 class Tally(Value, frozen=True):
     """What lies about in a database."""
 
@@ -39,9 +47,7 @@ class Tally(Value, frozen=True):
     """Sessions with turns that nobody takes."""
     failed: Pile
     """Turns that failed since one was last answered."""
-    alive: int
-    gone: int
-    """Replicas that are not alive and were not buried."""
+    replicas: Alive
 
 
 class Checked(Value, frozen=True):
@@ -67,13 +73,12 @@ async def check(where: str | Path) -> Checked:
 
 def tally() -> Transaction[Tally]:
     """Count what lies about."""
-    [dead] = yield q.count_dead()
-    [letters] = yield q.count_letters()
-    [late] = yield q.count_late(seconds=LATE)
-    [idle] = yield q.count_idle(seconds=LATE)
-    [failed] = yield q.count_failed()
-    [(alive, gone)] = yield q.count_replicas()
-    return Tally(Pile(*dead), Pile(*letters), Pile(*late), Pile(*idle), Pile(*failed), alive, gone)
+    dead = yield from one(Pile, q.count_dead())
+    letters = yield from one(Pile, q.count_letters())
+    late = yield from one(Pile, q.count_late(seconds=LATE))
+    idle = yield from one(Pile, q.count_idle(seconds=LATE))
+    failed = yield from one(Pile, q.count_failed())
+    return Tally(dead, letters, late, idle, failed, (yield from one(Alive, q.count_replicas())))
 
 
 async def _check_file(path: Path) -> Checked:

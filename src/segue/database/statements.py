@@ -2,6 +2,7 @@
 
 A query is `-- name: WORD`, a sentence of purpose, then the SQL with `:name` arguments and `{token}` differences. One
 that the databases write differently stands twice, as `-- name: WORD (sqlite)` and as `-- name: WORD (postgres)`.
+Columns that several queries read stand once, as `-- columns: WORD`, and are a token, too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Any
 from segue.core.contracts.database import Statement
 from segue.core.values import Value
 
-_HEADER = re.compile(r"^-- name: (?P<name>[a-z0-9_]+)(?: \((?P<only>sqlite|postgres)\))?$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^-- (?P<what>name|columns): (?P<name>[a-z0-9_]+)(?: \((?P<only>sqlite|postgres)\))?$", re.MULTILINE
+)
 _ARGUMENT = re.compile(r"'[^']*'|--[^\n]*|(?<!:):(?P<name>[a-z0-9_]+)")
 _ONLY = re.compile(r"^-- only: (?P<only>sqlite|postgres)\n(?P<body>.*?)^-- end\n", re.MULTILINE | re.DOTALL)
 
@@ -107,17 +110,22 @@ class _Named:
 
 
 def _load() -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
+    queries: dict[tuple[str, str], str] = {}
+    columns: dict[str, str] = {}
     for file in sorted(files("segue.database").joinpath("queries").iterdir(), key=lambda f: f.name):
         if not file.name.endswith(".sql"):
             continue
         _, *pieces = _HEADER.split(file.read_text("utf-8"))
-        for name, only, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
+        for what, name, only, body in zip(*(pieces[n::4] for n in range(4)), strict=True):
+            if what == "columns":
+                columns[name] = "".join(line for line in body.splitlines() if not line.startswith("--"))
+                continue
             for dialect in (only,) if only else ("sqlite", "postgres"):
-                if (name, dialect) in found:
+                if (name, dialect) in queries:
                     raise ValueError(f"query {name!r} stands twice for {dialect} ({file.name})")
-                found[name, dialect] = body.strip().rstrip(";")
-    return found
+                queries[name, dialect] = body.strip().rstrip(";")
+    shared = Dialect("both", columns)
+    return {key: shared.text(text) for key, text in queries.items()}
 
 
 _TEXTS = _load()

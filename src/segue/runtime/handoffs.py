@@ -57,8 +57,9 @@ class Handoffs:
                 await asyncio.wait(tasks)
 
     async def _take(self) -> None:
-        for id, destination in await self._store.read(handoffs.unclaimed, self._replica.id):
-            if id in self._driving or not self._reaches(destination):
+        for unclaimed in await self._store.read(handoffs.unclaimed, self._replica.id):
+            id = unclaimed.id
+            if id in self._driving or not self._reaches(unclaimed.destination):
                 continue
             patience, at = self._settings.handoff, self._clock()
             driven = await self._store.write(handoffs.claim, id, self._replica.id, patience, at)

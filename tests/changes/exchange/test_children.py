@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from segue.changes.exchange import children, replicas, routes, turns
-from segue.changes.exchange.children import Answer, Asker, Child, Waiting
+from segue.changes.exchange.children import Asker, Child, Taken, Waiting
 from segue.core.lanes import Address, Lane, Rules
 from segue.core.messages import Text
 from segue.core.moves import Limits, Spawn
@@ -76,7 +76,7 @@ async def time_is_over(world: World, asked: Asked) -> None:
     await world.raw("update turns set awaited = 1 where session = $1 and seq = $2", asked.session, asked.turn)
 
 
-async def receive(world: World, asked: Asked) -> Answer | Waiting:
+async def receive(world: World, asked: Asked) -> Taken | Waiting:
     return await world.store.driver.write(children.receive, asked.session, asked.turn, world.clock())
 
 
@@ -86,7 +86,7 @@ async def test_an_answer_in_time_is_kept_for_who_waits(world: World) -> None:
     await answer(world, run, "the answer")
     for _ in range(2):  # a turn that is tried again takes it again
         taken = await receive(world, asked)
-        assert isinstance(taken, Answer)
+        assert isinstance(taken, Taken)
         assert taken.text == "the answer"
     assert await delivered(world) == ["begun"]
 
@@ -116,7 +116,7 @@ async def test_at_the_very_moment_it_is_one_or_the_other(world: World) -> None:
         while found is Waiting.ON:
             found = await receive(world, asked)
         await ended
-        given = [found.text] if isinstance(found, Answer) else []
+        given = [found.text] if isinstance(found, Taken) else []
         assert [*given, *(text for text in await delivered(world) if text == f"answer {n}")] == [f"answer {n}"]
         asked = await send(world, by, asked.session, f"question {n}", wait=0.01 * (n % 4))
         run = await claim(world)
@@ -142,7 +142,7 @@ async def test_a_message_that_was_taken_back_is_told_to_who_waits_and_never_deli
     write, kid = world.store.driver.write, run.held.session
     asked = await send(world, by, kid, "more", wait=60)
     await write(children.close, by, kid, world.ids(), world.clock())
-    assert await receive(world, asked) == Answer(Outcome.WITHDRAWN, "", 0)
+    assert await receive(world, asked) == Taken(Outcome.WITHDRAWN, "", 0)
     await answer(world, run, "stopped")
     await write(turns.finish, by.held, Finish((by.turn,), ()), world.clock())
     left = await world.store.driver.read(children.unreceived, 10)

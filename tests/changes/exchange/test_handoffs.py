@@ -170,7 +170,7 @@ async def test_who_doesnt_know_whether_they_took_a_step_takes_it_again(house: Ho
     await house.request()
     read = house.world.store.driver.read
     lost = await house.claim()
-    assert [id for id, _ in await read(handoffs.unclaimed, "me")] == ["h"]
+    assert [one.id for one in await read(handoffs.unclaimed, "me")] == ["h"]
     assert await read(handoffs.unclaimed, "somebody else") == []
     driven = await house.claim()
     with pytest.raises(Fenced):

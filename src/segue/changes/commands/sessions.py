@@ -81,7 +81,7 @@ class Moving:
         lane = yield from lanes.now(request.lane)
         listed: list[Session] = []
         for session in (yield from sessions.here(lane, _LISTED_HERE)):
-            if session.owner == request.met.person.id or (yield from sessions.began_in(session.id)) == lane:
+            if session.owner == request.met.person.id or session.origin == lane:
                 listed += [session]
         return listed
 

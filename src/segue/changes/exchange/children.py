@@ -10,17 +10,18 @@ from collections.abc import Sequence
 from enum import Enum
 
 from segue.changes.exchange import routes, turns
+from segue.changes.exchange.turns import Addressee
 from segue.changes.people import actors
 from segue.changes.places import addresses
 from segue.changes.sessions import moves
-from segue.core.contracts.database import Row, Transaction
-from segue.core.lanes import Address, Kind, Place, Rules
-from segue.core.messages import Parts, Text, decode_parts, plain_text
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Place, Rules
+from segue.core.messages import Parts, Text, plain_text
 from segue.core.moves import Actor, Limits, Spawn
-from segue.core.titles import Title
 from segue.core.transcripts import Ending, Role
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Refusal, Refused
 
@@ -69,7 +70,35 @@ class Waiting(Enum):
     OVER = "the time is over: it will be delivered, or was"
 
 
-class Answer(Value, frozen=True):
+class Awaited(Value, frozen=True):
+    """What became of a turn whose answer is kept for whoever asked."""
+
+    outcome: Outcome | None
+    awaited: Moment | None
+    """Until when they wait."""
+    received: Moment | None
+    left: bool
+    """They still wait."""
+
+
+class LeftBehind(Value, frozen=True):
+    """A turn whose answer nobody took, and where it goes."""
+
+    session: SessionId
+    turn: int
+    route: str
+    outcome: Outcome
+
+
+class Written(Value, frozen=True):
+    """An entry that a turn wrote."""
+
+    n: int
+    role: Role
+    parts: Parts
+
+
+class Taken(Value, frozen=True):
     """A turn's answer, taken by whoever waited for it."""
 
     outcome: Outcome
@@ -83,20 +112,17 @@ class Unreceived(Value, frozen=True):
     session: SessionId
     turn: int
     route: str
-    answer: Answer
+    answer: Taken
 
 
 def known(call: str) -> Transaction[Asked | None]:
     """What a call asked for when it was first made."""
-    rows = yield q.turn_of_call(call=call)
-    return Asked(*rows[0]) if rows else None
+    return (yield from first(Asked, q.turn_of_call(call=call)))
 
 
 def child(session: SessionId) -> Transaction[Child]:
     """A session that another one started."""
-    [row] = yield q.standing(session=session)
-    _, closed, ending, label, _, _, busy, origin = row
-    return Child(session, label, Ending(ending), closed is not None, bool(busy), 0.0, "", origin)
+    return (yield from one(Child, q.started_session(session=session)))
 
 
 def opening(asker: Asker) -> Transaction[Place | None]:
@@ -104,15 +130,13 @@ def opening(asker: Asker) -> Transaction[Place | None]:
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
     if not route:
         return None
-    address = Address.parse(route)
-    rows = yield q.address(address=route)
-    return Place(address, Kind(rows[0][0]) if rows else Kind.DM, rows[0][1] if rows else "")
+    return (yield from first(Place, q.address(address=route))) or Place(Address.parse(route))
 
 
 def check(asker: Asker, move: Spawn, limits: Limits) -> Transaction[None]:
     """Raise `Refused` if a child can't be started now."""
-    [(owner, *_)] = yield q.standing(session=asker.session)
-    if owner != (yield from actors.now(asker.person)):
+    own = yield from one(Addressee, q.standing(session=asker.session))
+    if own.owner != (yield from actors.now(asker.person)):
         raise Refused(Refusal.OWNER_STARTS)
     yield from moves.check(move, Actor(asker.person), limits)
     yield from _within_budget(asker, limits)
@@ -151,11 +175,10 @@ def spawn(
 def find(asker: Asker, label: str, session: str) -> Transaction[SessionId]:
     """The session that an agent names: a live child by its label, or any of its person's own by its id."""
     if label:
-        rows = yield q.child(parent=asker.session, label=label)
-        session = rows[0][0] if rows else ""
+        session = (yield from first(str, q.child(parent=asker.session, label=label))) or ""
     person = yield from actors.now(asker.person)
-    found = yield q.standing(session=session)
-    if not found or found[0][0] != person:
+    found = yield from first(Addressee, q.standing(session=session))
+    if found is None or found.owner != person:
         raise Refused(Refusal.NOT_FOUND)
     return SessionId(session)
 
@@ -174,62 +197,60 @@ def send(
         yield q.lock_session(session=session)
     yield from turns.check(asker.held)
     yield from find(asker, "", to)
-    [(_, closed, ending, _, parent, depth, _, _)] = yield q.standing(session=to)
+    addressee = yield from one(Addressee, q.standing(session=to))
     if to == asker.session:
         raise Refused(Refusal.TO_ITSELF)
-    if closed is not None:
+    if addressee.closed:
         raise Refused(Refusal.CLOSED)
-    if ending == Ending.ONE_SHOT:
+    if addressee.ending is Ending.ONE_SHOT:
         raise Refused(Refusal.ONE_TASK)
     if (yield from _waits_for(to, asker.session)):
         raise Refused(Refusal.WAITS_FOR_YOU)
     yield from _spend_budget(asker, limits)
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
-    if not (depth and parent == asker.session):
+    if not (addressee.depth and addressee.parent == asker.session):
         # A child knows that its parent speaks to it; anybody else must be told who does.
         message = f"From {(yield from _named(asker.session, to))}:\n\n{message}"
     return (yield from turns.ask(_ask(asker, to, call, message, None, route, wait), at))
 
 
-def receive(session: SessionId, turn: int, at: Moment) -> Transaction[Answer | Waiting]:
+def receive(session: SessionId, turn: int, at: Moment) -> Transaction[Taken | Waiting]:
     """Take the answer that one waits for, or find that the time is over; from then on it is delivered instead."""
     yield q.lock_session(session=session)
-    [(outcome, awaited, _, left)] = yield q.answer_of(session=session, seq=turn)
-    if outcome is None:
-        if awaited is not None and left:
+    kept = yield from one(Awaited, q.answer_of(session=session, seq=turn))
+    if kept.outcome is None:
+        if kept.left:
             return Waiting.ON
         yield q.end_wait(session=session, seq=turn)
         return Waiting.OVER
-    if outcome == Outcome.WITHDRAWN:
-        return Answer(Outcome.WITHDRAWN, "", 0)
-    if awaited is None:
+    if kept.outcome is Outcome.WITHDRAWN:
+        return Taken(Outcome.WITHDRAWN, "", 0)
+    if kept.awaited is None:
         return Waiting.OVER
     yield q.receive(session=session, seq=turn, at=at)
-    return (yield from _answer(session, turn, Outcome(outcome)))
+    return (yield from _answer(session, turn, kept.outcome))
 
 
 def waited(session: SessionId, turn: int) -> Transaction[Waiting | None]:
     """Whether there is nothing new about an answer that somebody waits for."""
-    [(outcome, awaited, _, left)] = yield q.answer_of(session=session, seq=turn)
-    return Waiting.ON if outcome is None and awaited is not None and left else None
+    kept = yield from one(Awaited, q.answer_of(session=session, seq=turn))
+    return Waiting.ON if kept.outcome is None and kept.left else None
 
 
 def unreceived(count: int) -> Transaction[list[Unreceived]]:
     """Answers that were kept for turns which ended without taking them."""
-    rows = yield q.unreceived(count=count)
     found = []
-    for session, turn, route in rows:
-        [(outcome, *_)] = yield q.answer_of(session=session, seq=turn)
-        answer = yield from _answer(session, turn, Outcome(outcome))
-        found.append(Unreceived(session, turn, route, answer))
+    for left in (yield from each(LeftBehind, q.unreceived(count=count))):
+        answer = yield from _answer(left.session, left.turn, left.outcome)
+        found.append(Unreceived(left.session, left.turn, left.route, answer))
     return found
 
 
 def deliver(session: SessionId, turn: int, replies: Sequence[Reply], at: Moment) -> Transaction[None]:
     """Deliver an answer that nobody takes any more, once."""
     yield q.lock_session(session=session)
-    [(_, awaited, received, _)] = yield q.answer_of(session=session, seq=turn)
-    if awaited is None or received is not None:
+    kept = yield from one(Awaited, q.answer_of(session=session, seq=turn))
+    if kept.awaited is None or kept.received is not None:
         return
     yield q.receive(session=session, seq=turn, at=at)
     yield from turns.reply(session, turn, 0, tuple(replies), at)
@@ -239,30 +260,24 @@ def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[
     """Close a session that this one started, or one that such a one did; what runs in it is stopped."""
     if session == asker.session:
         raise Refused(Refusal.TO_ITSELF)
-    rows = yield q.forebears(session=session)
-    if (asker.session,) not in [tuple(row) for row in rows]:
+    if asker.session not in (yield from each(SessionId, q.forebears(session=session))):
         raise Refused(Refusal.NOT_ITS_CHILD)
-    [(_, closed, ending, label, parent, _, _, _)] = yield q.standing(session=session)
-    if closed is None:
+    found = yield from one(Addressee, q.standing(session=session))
+    parent = found.parent or asker.session
+    if not found.closed:
         actor = Actor(asker.person)
-        yield from moves.close(session, actor, id, at, moves.AtWork.STOPPED, (asker.session, SessionId(parent)))
+        yield from moves.close(session, actor, id, at, moves.AtWork.STOPPED, (asker.session, parent))
         yield from turns.check(asker.held)
-        if ending == Ending.ONE_SHOT and parent != asker.session:
-            owed = Owed(SessionId(parent), CLOSED, asker.person, asker.home, asker.cause, asker.trace)
-            yield from turns.tell_parent(session, 1, label, owed, at)
+        if found.ending is Ending.ONE_SHOT and parent != asker.session:
+            owed = Owed(parent, CLOSED, asker.person, asker.home, asker.cause, asker.trace)
+            yield from turns.tell_parent(session, 1, found.label, owed, at)
     return (yield from child(session))
 
 
 def children(asker: Asker, count: int) -> Transaction[list[Child]]:
     """What a session has started, if it is the person's own: what is open first, the newest first."""
-    rows = yield q.spawned(session=asker.session, owner=(yield from actors.now(asker.person)), count=count)
-    return [_child(row) for row in rows]
-
-
-def _child(row: Row) -> Child:
-    id, label, ending, closed, busy, used, name, number, origin = row
-    title = str(Title(name, number)) if name is not None else ""
-    return Child(id, label, Ending(ending), closed is not None, bool(busy), used, title, origin)
+    owner = yield from actors.now(asker.person)
+    return (yield from each(Child, q.spawned(session=asker.session, owner=owner, count=count)))
 
 
 def _ask(
@@ -288,8 +303,7 @@ def _ask(
 
 def _within_budget(asker: Asker, limits: Limits) -> Transaction[None]:
     """Refuse what would be one turn too many of all that comes of one message, so that no two agents talk for ever."""
-    [(caused,)] = yield q.caused(cause=asker.cause, most=limits.budget)
-    if caused >= limits.budget:
+    if (yield from one(int, q.caused(cause=asker.cause, most=limits.budget))) >= limits.budget:
         raise Refused(Refusal.OVER_BUDGET)
 
 
@@ -304,8 +318,7 @@ def _waits_for(one: SessionId, other: SessionId) -> Transaction[bool]:
     """Whether a session waits for another's answer, or for one that does."""
     seen, left = {one}, [one]
     while left:
-        rows = yield q.waits_for(session=left.pop())
-        for (session,) in rows:
+        for session in (yield from each(SessionId, q.waits_for(session=left.pop()))):
             if session == other:
                 return True
             if session not in seen:
@@ -316,14 +329,14 @@ def _waits_for(one: SessionId, other: SessionId) -> Transaction[bool]:
 
 def _named(session: SessionId, towards: SessionId) -> Transaction[str]:
     """What a session is to another one."""
-    [(_, _, _, label, parent, depth, _, _)] = yield q.standing(session=session)
-    kind = "your child session" if depth and parent == towards else "another session,"
-    return f"{kind} “{label}” ({session})" if label else f"{kind} {session}"
+    found = yield from one(Addressee, q.standing(session=session))
+    kind = "your child session" if found.depth and found.parent == towards else "another session,"
+    return f"{kind} “{found.label}” ({session})" if found.label else f"{kind} {session}"
 
 
-def _answer(session: SessionId, turn: int, outcome: Outcome) -> Transaction[Answer]:
+def _answer(session: SessionId, turn: int, outcome: Outcome) -> Transaction[Taken]:
     """What a turn said: the agent's words, or the gateway's where it failed."""
-    rows = yield q.written_by(session=session, turn=turn, count=_WRITTEN)
+    written = yield from each(Written, q.written_by(session=session, turn=turn, count=_WRITTEN))
     role = Role.GATEWAY if outcome is Outcome.FAILED else Role.AGENT
-    n, parts = next(((n, parts) for n, by, parts in rows if by == role), (0, "[]"))
-    return Answer(outcome, plain_text(decode_parts(parts)).strip(), n)
+    said = next((entry for entry in written if entry.role is role), Written(0, role, ()))
+    return Taken(outcome, plain_text(said.parts).strip(), said.n)

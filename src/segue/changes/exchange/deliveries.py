@@ -12,11 +12,9 @@ from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Receipt
 from segue.core.turns import Claim
 from segue.core.values import Moment, Value
+from segue.database.rows import each, first
 from segue.database.statements import q
 from segue.errors import Fenced, Invalid
-
-_words = msgspec.json.Decoder(tuple[str, ...])
-_files = msgspec.json.Decoder(tuple[File, ...])
 
 
 class Attempt(Enum):
@@ -38,6 +36,21 @@ class Outgoing(Value, frozen=True):
     """The handoff whose opening it is."""
 
 
+class DueDelivery(Value, frozen=True):
+    """A delivery as it is taken to be sent."""
+
+    delivery: Delivery
+    since: Moment
+    handoff: str
+
+
+class OpenStream(Value, frozen=True):
+    """The delivery that a turn streams into, and the platform's id of it, if it has one."""
+
+    id: str
+    message: str
+
+
 class Dead(Value, frozen=True):
     """A delivery that was given up, and why."""
 
@@ -51,26 +64,8 @@ class Dead(Value, frozen=True):
 
 def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[list[Outgoing]]:
     """Take the oldest unsent delivery of each address of an account."""
-    rows = yield q.outgoing(me=me, account=account_key(platform, account), count=count)
-    taken = []
-    for id, attempt, key, address, session, entry, text, answers, message, doubtful, since, *more in rows:
-        choices, files, handoff = more
-        delivery = Delivery(
-            str(id),
-            Address.parse(address),
-            session or "",
-            entry,
-            text,
-            key,
-            message,
-            attempt,
-            doubtful,
-            _words.decode(answers),
-            _words.decode(choices),
-            _files.decode(files),
-        )
-        taken.append(Outgoing(id, me, delivery, since, handoff or ""))
-    return taken
+    taken = yield from each(DueDelivery, q.outgoing(me=me, account=account_key(platform, account), count=count))
+    return [Outgoing(int(due.delivery.id), me, due.delivery, due.since, due.handoff) for due in taken]
 
 
 def notify(
@@ -114,10 +109,8 @@ def sent(held: Outgoing, message: str, at: Moment) -> Transaction[bool]:
 def unsent(held: Outgoing, outcome: Attempt, delay: float, error: str) -> Transaction[None]:
     """It couldn't be sent now: again after a delay."""
     certain = 1 if outcome is Attempt.REFUSED else 0
-    rows = yield q.unsent(
-        id=held.id, me=held.me, attempt=held.delivery.attempt, delay=delay, error=error, certain=certain
-    )
-    if not rows:
+    attempt = held.delivery.attempt
+    if not (yield q.unsent(id=held.id, me=held.me, attempt=attempt, delay=delay, error=error, certain=certain)):
         raise Fenced(f"delivery {held.id}")
 
 
@@ -131,21 +124,23 @@ def open_stream(
     yield q.hold_name(name=address.key)
     if (yield q.unsent_at(address=address.key, key=key)):
         return None
-    rows = yield q.open_stream(
-        key=key,
-        account=account_key(address.platform, address.account),
-        address=address.key,
-        session=held.session,
-        turn=turn,
-        answers=msgspec.json.encode(answers).decode(),
-        me=held.me,
-        epoch=held.epoch,
-        at=at,
+    stream = yield from first(
+        OpenStream,
+        q.open_stream(
+            key=key,
+            account=account_key(address.platform, address.account),
+            address=address.key,
+            session=held.session,
+            turn=turn,
+            answers=msgspec.json.encode(answers).decode(),
+            me=held.me,
+            epoch=held.epoch,
+            at=at,
+        ),
     )
-    if not rows:
+    if stream is None:
         return None
-    id, message = rows[0]
-    return Delivery(str(id), address, held.session, 0, "", key, message, answers=answers)
+    return Delivery(stream.id, address, held.session, 0, "", key, stream.message, answers=answers)
 
 
 def placed(delivery: Delivery, me: str, message: str) -> Transaction[None]:
@@ -162,8 +157,7 @@ def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
 
 def dead(count: int) -> Transaction[list[Dead]]:
     """What couldn't be sent, the newest first."""
-    rows = yield q.dead_deliveries(count=count)
-    return [Dead(id, Address.parse(address), *row) for id, address, *row in rows]
+    return (yield from each(Dead, q.dead_deliveries(count=count)))
 
 
 def retry(id: int) -> Transaction[None]:
@@ -174,10 +168,10 @@ def retry(id: int) -> Transaction[None]:
 
 def receipt(address: Address, message: str) -> Transaction[Receipt | None]:
     """The receipt of a message, if Segue sent it, under whichever id its chat had then."""
-    rows = yield q.receipt(message=message, address=address.key)
-    if not rows:
-        aliases = yield q.aliases_of(address=address.outside.key)
+    found = yield from first(Receipt, q.receipt(message=message, address=address.key))
+    if found is None:
+        aliases = yield from each(str, q.aliases_of(address=address.outside.key))
         thread = address.key.removeprefix(address.outside.key)
-        for (alias,) in aliases:
-            rows = rows or (yield q.receipt(message=message, address=f"{alias}{thread}"))
-    return Receipt(Address.parse(rows[0][0]), *rows[0][1:]) if rows else None
+        for alias in aliases:
+            found = found or (yield from first(Receipt, q.receipt(message=message, address=f"{alias}{thread}")))
+    return found

@@ -17,17 +17,18 @@ from segue.changes.exchange.turns import keys_between
 from segue.changes.people import actors
 from segue.changes.places import addresses, lanes
 from segue.changes.sessions import moves, titles, transcripts
-from segue.changes.sessions.rows import tip_of
-from segue.core.contracts.database import Row, Transaction
+from segue.changes.sessions.rows import Locked
+from segue.core.contracts.database import Transaction
 from segue.core.destinations import OWN, shown
 from segue.core.handoffs import Driven, Handoff, Patience, State, Step, after, deadline
-from segue.core.lanes import Address, Kind, Lane, Place, Rules
+from segue.core.lanes import Address, Lane, Place, Rules
 from segue.core.messages import Text
 from segue.core.moves import Actor, Consent, Limits, Why
 from segue.core.moves import Handoff as Move
-from segue.core.transcripts import Draft, Entry, TipMove
+from segue.core.transcripts import Draft, Entry, Session, TipMove
 from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
-from segue.core.values import Moment, PersonId, SessionId
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Fenced, Refusal, Refused
@@ -50,18 +51,16 @@ def request(
     by = yield from actors.hold(by)
     origin = yield from lanes.now(origin)
     yield from lanes.hold(origin)
-    rows = yield q.bound(lane=origin.key)
-    if not rows or rows[0][0] != session:
+    if (yield from lanes.speaks_to(origin)) != session:
         raise Refused(Refusal.NOTHING_BOUND)
-    [found] = yield q.lock_session(session=session)
-    _, owner, _, _, _, closed, busy, *_ = found
-    if owner != by:
+    locked = yield from one(Locked, q.lock_session(session=session))
+    if locked.owner != by:
         raise Refused(Refusal.NOT_ALLOWED)
-    if closed is not None:
+    if locked.closed:
         raise Refused(Refusal.CLOSED)
     if (yield q.handoff_running(session=session)):
         raise Refused(Refusal.HANDOFF_RUNNING)
-    if busy:
+    if locked.busy:
         raise Refused(Refusal.BUSY)
     yield q.add_handoff(
         handoff=id,
@@ -79,28 +78,33 @@ def request(
 
 def read(id: str) -> Transaction[Handoff]:
     """A handoff by its id."""
-    rows = yield q.handoff(handoff=id)
-    if not rows:
+    found = yield from first(Handoff, q.handoff(handoff=id))
+    if found is None:
         raise Refused(Refusal.NO_HANDOFF)
-    return _handoff(rows[0])
+    return found
 
 
 def last_from(lane: Lane) -> Transaction[Handoff | None]:
     """The newest handoff from a lane."""
-    rows = yield q.last_handoff_from(lane=lane.key)
-    return _handoff(rows[0]) if rows else None
+    return (yield from first(Handoff, q.last_handoff_from(lane=lane.key)))
 
 
 def running(session: SessionId) -> Transaction[Handoff | None]:
     """The handoff of a session that hasn't come to its end."""
-    rows = yield q.handoff_running(session=session)
-    return (yield from read(rows[0][0])) if rows else None
+    id = yield from first(str, q.handoff_running(session=session))
+    return (yield from read(id)) if id else None
 
 
-def unclaimed(me: str) -> Transaction[list[tuple[str, Address]]]:
-    """Handoffs that nobody else drives who is alive, and where they go."""
-    rows = yield q.handoffs_unclaimed(me=me, count=_AT_ONCE)
-    return [(id, Address.parse(destination)) for id, destination in rows]
+class Unclaimed(Value, frozen=True):
+    """A handoff that nobody else drives who is alive, and where it goes."""
+
+    id: str
+    destination: Address
+
+
+def unclaimed(me: str) -> Transaction[list[Unclaimed]]:
+    """Handoffs that nobody else drives who is alive."""
+    return (yield from each(Unclaimed, q.handoffs_unclaimed(me=me, count=_AT_ONCE)))
 
 
 def claim(id: str, me: str, patience: Patience, at: Moment) -> Transaction[Driven | None]:
@@ -108,21 +112,15 @@ def claim(id: str, me: str, patience: Patience, at: Moment) -> Transaction[Drive
 
     Whoever doesn't know whether they claimed it claims it again.
     """
-    rows = yield q.handoff(handoff=id)
-    if not rows or rows[0][16] is not None:
+    found = yield from first(Handoff, q.handoff(handoff=id))
+    if found is None or found.settled is not None:
         return None
-    found = _handoff(rows[0])
-    claimed = yield q.claim_handoff(
-        handoff=id,
-        me=me,
-        state=after(found.state, Step.CLAIM),
-        at=at,
-        deadline=deadline(found.requested, at, patience),
-    )
-    if not claimed:
+    state, late = after(found.state, Step.CLAIM), deadline(found.requested, at, patience)
+    epoch = yield from first(int, q.claim_handoff(handoff=id, me=me, state=state, at=at, deadline=late))
+    if epoch is None:
         return None
     title = yield from titles.of(found.session)
-    return Driven(found, me, claimed[0][0], str(title) if title else "")
+    return Driven(found, me, epoch, str(title) if title else "")
 
 
 def open_in(
@@ -139,9 +137,9 @@ def open_in(
     if found.lane is not None and found.epoch == driven.epoch:
         # A commit of which nobody knew whether it happened did happen.
         return found.lane
-    known = yield q.address(address=place.address.key)
-    if known:
-        place = Place(place.address, Kind(known[0][0]), known[0][1], known[0][2], place.opened)
+    known = yield from first(Place, q.address(address=place.address.key))
+    if known is not None:
+        place = replace(known, opened=place.opened)
     lane = yield from addresses.lane(place, (), found.by, rules, f"{found.id}/merge", at)
     wanted = Move(found.origin, lane, Consent.GIVEN)
     # The handoff is one move, whichever of its steps writes it down.
@@ -161,15 +159,19 @@ def open_in(
         trace=found.id,
     )
     turn = (yield from turns.ask(asked, at)).turn
-    bound = yield q.handoff_bound(
-        handoff=found.id,
-        me=driven.me,
-        epoch=driven.epoch,
-        lane=lane.key,
-        move=found.id,
-        turn=turn,
-        at=at,
-        deadline=deadline(found.requested, at, patience),
+    bound = bool(
+        (
+            yield q.handoff_bound(
+                handoff=found.id,
+                me=driven.me,
+                epoch=driven.epoch,
+                lane=lane.key,
+                move=found.id,
+                turn=turn,
+                at=at,
+                deadline=deadline(found.requested, at, patience),
+            )
+        )
     )
     if not bound:
         raise Fenced(f"handoff {found.id}")
@@ -179,20 +181,20 @@ def open_in(
 
 def wrote(session: SessionId, turn: int, patience: Patience, at: Moment) -> Transaction[None]:
     """The opening turn says something: its time starts anew."""
-    rows = yield q.opening_of(session=session, turn=turn)
-    if rows:
-        found = yield from read(rows[0][0])
+    id = yield from first(str, q.opening_of(session=session, turn=turn))
+    if id is not None:
+        found = yield from read(id)
         yield q.handoff_wrote(handoff=found.id, at=at, deadline=deadline(found.requested, at, patience))
 
 
 def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transaction[Finished]:
     """Finish an opening turn; what waits behind it waits on until its last message was sent, or can't be."""
     [turn] = done.turns
-    rows = yield q.opening_of(session=held.session, turn=turn)
-    if not rows:
+    id = yield from first(str, q.opening_of(session=held.session, turn=turn))
+    if id is None:
         raise Fenced(f"turn {turn} of session {held.session}")
     if done.outcome is not Outcome.ANSWERED or not done.replies:
-        found = yield from _held(rows[0][0])
+        found = yield from _held(id)
         yield from turns.check(held)
         why = _WHY[done.outcome]
         state = State.CANCELLED if done.outcome is Outcome.STOPPED else State.FAILED
@@ -200,9 +202,8 @@ def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transac
         yield from _say_why(found, state, why, at)
         return Finished(None, None, None)
     finished = yield from turns.finish(held, done, at)
-    first, last = keys_between(held.session, turn)
-    yield q.carry_handoff(handoff=rows[0][0], first=first, last=last)
-    found = yield from read(rows[0][0])
+    yield q.carry_handoff(handoff=id, **keys_between(held.session, turn))
+    found = yield from read(id)
     yield q.handoff_answered(
         handoff=found.id,
         tip_session=finished.before.session if finished.before else None,
@@ -275,8 +276,7 @@ def cancel(handoff: str, by: PersonId, at: Moment) -> Transaction[Handoff]:
 
 def overdue(at: Moment) -> Transaction[list[str]]:
     """Handoffs that made no progress in time."""
-    rows = yield q.handoffs_overdue(at=at, count=_AT_ONCE)
-    return [id for (id,) in rows]
+    return (yield from each(str, q.handoffs_overdue(at=at, count=_AT_ONCE)))
 
 
 def expire(handoff: str, at: Moment) -> Transaction[Handoff | None]:
@@ -322,10 +322,10 @@ def _withdraw(found: Handoff, turn: int, at: Moment) -> Transaction[bool]:
     withdrawn = Outcome.WITHDRAWN
     if not (yield q.end_turn(session=found.session, seq=turn, outcome=withdrawn, within=None, error=None, at=at)):
         yield from _tip_back(found, at)
-    first, last = keys_between(found.session, turn)
-    out = yield q.sent_between(first=first, last=last)
-    yield q.withdraw_deliveries(first=first, last=last, at=at)
-    return bool(out)
+    keys = keys_between(found.session, turn)
+    out = bool((yield q.sent_between(**keys)))
+    yield q.withdraw_deliveries(at=at, **keys)
+    return out
 
 
 def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
@@ -335,9 +335,8 @@ def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
         return
     made = yield from moves.made_by(found.move)
     former = next((step.before for step in made if step.lane == lane), None)
-    if former is not None:
-        [row] = yield q.lock_session(session=former)
-        former = former if row[5] is None else None
+    if former is not None and (yield from one(Locked, q.lock_session(session=former))).closed:
+        former = None
     back = f"{found.id}/back"
     yield q.add_move(move=back, kind="undo", lane=lane.key, session=former, by=found.by, at=at)
     yield q.undo_move(move=found.move, at=at)
@@ -349,26 +348,23 @@ def _still_theirs(found: Handoff) -> Transaction[bool]:
 
     Chats or people that turn out to be one, or not, move bindings and sessions whatever is under way.
     """
-    [session] = yield q.session(session=found.session)
+    session = yield from one(Session, q.session(session=found.session))
     there = found.lane is not None and (yield from _speaks((yield from lanes.now(found.lane)), found.session))
-    return there and session[1] == (yield from actors.now(found.by))
+    return there and session.owner == (yield from actors.now(found.by))
 
 
 def _speaks(lane: Lane, session: SessionId) -> Transaction[bool]:
-    rows = yield q.bound(lane=lane.key)
-    return bool(rows) and rows[0][0] == session
+    return (yield from lanes.speaks_to(lane)) == session
 
 
 def _tip_back(found: Handoff, at: Moment) -> Transaction[None]:
     """The tip goes to before the opening turn; what else came in since is said again after it."""
-    [row] = yield q.session(session=found.session)
+    session = yield from one(Session, q.session(session=found.session))
 
     def opened(entry: Entry) -> bool:
         return (entry.tip.session, entry.turn) == (found.session, found.turn)
 
-    path = yield from transcripts.path(
-        tip_of(row[4], row[5]), lambda newest: any(map(opened, newest)) and not opened(newest[0])
-    )
+    path = yield from transcripts.path(session.tip, lambda newest: any(map(opened, newest)) and not opened(newest[0]))
     opening = [n for n, entry in enumerate(path) if opened(entry)]
     if not opening:
         return
@@ -400,35 +396,10 @@ def _held(id: str) -> Transaction[Handoff]:
         sessions |= {step.before for step in (yield from moves.made_by(found.move)) if step.before is not None}
     for session in sorted(sessions):
         yield q.lock_session(session=session)
-    [row] = yield q.lock_handoff(handoff=id)
-    now = _handoff(row)
+    now = yield from one(Handoff, q.lock_handoff(handoff=id))
     if now.lane != found.lane:
         raise Moved
     return now
-
-
-def _handoff(row: Row) -> Handoff:
-    id, session, origin, destination, kind, lane, move, state, by, requested, due, epoch, turn, wrote, *rest = row
-    tip_session, tip, settled, error = rest
-    return Handoff(
-        id,
-        session,
-        Lane.parse(origin),
-        Address.parse(destination),
-        Kind(kind),
-        Lane.parse(lane) if lane is not None else None,
-        move,
-        State(state),
-        by,
-        requested,
-        due,
-        epoch,
-        turn,
-        wrote,
-        tip_of(tip_session, tip),
-        settled,
-        error,
-    )
 
 
 def _longest(patience: Patience) -> float:

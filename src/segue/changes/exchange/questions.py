@@ -9,6 +9,7 @@ from segue.changes.places import lanes
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.values import Moment, PersonId, Value
+from segue.database.rows import first
 from segue.database.statements import q
 
 LIFETIME = 300.0
@@ -54,11 +55,7 @@ def ask(lane: Lane, person: PersonId, kind: str, body: str, id: str, at: Moment)
 def last(lane: Lane, person: PersonId) -> Transaction[Question | None]:
     """What a person was asked last in a lane."""
     person = yield from actors.now(person)
-    rows = yield q.last_question(lane=(yield from lanes.now(lane)).key, person=person)
-    if not rows:
-        return None
-    id, kind, body, deadline, answer = rows[0]
-    return Question(id, kind, body, deadline, Reply(answer) if answer is not None else None)
+    return (yield from first(Question, q.last_question(lane=(yield from lanes.now(lane)).key, person=person)))
 
 
 def answer(question: Question, reply: Reply, at: Moment) -> Transaction[bool]:

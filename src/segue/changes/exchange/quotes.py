@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from segue.changes.exchange import deliveries
 from segue.changes.people import actors
 from segue.changes.places import lanes
-from segue.core.contracts.database import Row, Transaction
+from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
-from segue.core.transcripts import Tip
-from segue.core.values import PersonId, SessionId
+from segue.core.transcripts import Session, Tip
+from segue.core.values import PersonId, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
+
+
+class MessageTurn(Value, frozen=True):
+    """The turn that a message became, and the one that answered it."""
+
+    session: SessionId
+    seq: int
+    answered: int
 
 
 def entry(address: Address, message: str) -> Transaction[Tip | None]:
@@ -19,22 +26,20 @@ def entry(address: Address, message: str) -> Transaction[Tip | None]:
     receipt = yield from deliveries.receipt(address, message)
     if receipt is not None:
         return Tip(SessionId(receipt.session), receipt.entry) if receipt.entry else None
-    rows = yield q.turn_at(message=message, address=address.key)
-    if not rows:
+    turn = yield from first(MessageTurn, q.turn_at(message=message, address=address.key))
+    if turn is None:
         return None
-    session, seq, answered, _, _ = rows[0]
-    asked = yield q.turns_within(session=session, turn=answered)
-    entries = yield from _last_asked((yield q.asked_in(session=session, turn=answered)), SessionId(session))
-    at = [turn for (turn,) in asked].index(seq) if (seq,) in map(tuple, asked) else len(entries)
-    return Tip(SessionId(session), entries[at][0]) if at < len(entries) else None
+    asked = yield from each(int, q.turns_within(session=turn.session, turn=turn.answered))
+    entries = yield from _asked_in(turn.session, turn.answered)
+    shown = dict(zip(asked, entries, strict=False)).get(turn.seq)
+    return Tip(turn.session, shown) if shown else None
 
 
-def _last_asked(entries: Sequence[Row], session: SessionId) -> Transaction[Sequence[Row]]:
-    """The same entries, or those as which they were asked again: a retry leaves the first ones behind."""
-    if not entries:
-        return entries
-    again = yield q.asked_again(session=session, n=entries[0][0])
-    return (yield q.asked_in(session=session, turn=again[0][0])) if again else entries
+def _asked_in(session: SessionId, turn: int) -> Transaction[list[int]]:
+    """The entries of what people asked in a turn, or those as which they were asked again, by a retry."""
+    entries = yield from each(int, q.asked_in(session=session, turn=turn))
+    again = (yield from first(int, q.asked_again(session=session, n=entries[0]))) if entries else None
+    return (yield from each(int, q.asked_in(session=session, turn=again))) if again else entries
 
 
 def session(lane: Lane, message: str, person: PersonId) -> Transaction[SessionId | None]:
@@ -45,7 +50,6 @@ def session(lane: Lane, message: str, person: PersonId) -> Transaction[SessionId
     here = yield from lanes.now(lane)
     if not (yield q.been_here(lane=here.key, session=receipt.session)):
         return None
-    [row] = yield q.session(session=receipt.session)
-    owner, closed, origin = row[1], row[10], row[11]
-    mine = owner == (yield from actors.now(person)) or origin == here.key
-    return SessionId(receipt.session) if mine and closed is None else None
+    wrote = yield from one(Session, q.session(session=receipt.session))
+    mine = wrote.owner == (yield from actors.now(person)) or wrote.origin == here
+    return wrote.id if mine and wrote.closed is None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import account_key
 from segue.core.values import Value
+from segue.database.rows import first
 from segue.database.statements import q
 from segue.errors import Fenced
 
@@ -21,9 +22,9 @@ def beat(me: str, seconds: float) -> Transaction[int]:
     """
     if not (yield q.beat(me=me, seconds=seconds)):
         raise Fenced(f"replica {me}")
-    dead = yield q.bury()
+    dead = len((yield q.bury()))
     yield from _free()
-    return len(dead)
+    return dead
 
 
 def leave(me: str) -> Transaction[None]:
@@ -31,6 +32,13 @@ def leave(me: str) -> Transaction[None]:
     yield q.hand_over(me=me)
     yield q.leave_replicas(me=me)
     yield from _free()
+
+
+class Taking(Value, frozen=True):
+    """How often the connection to an account was taken, and how far its messages were taken in."""
+
+    epoch: int
+    cursor: str
 
 
 class Leased(Value, frozen=True):
@@ -46,8 +54,8 @@ class Leased(Value, frozen=True):
 
 def take_connection(platform: str, account: str, me: str) -> Transaction[Leased | None]:
     """Hold the one connection to an account; None if somebody else does."""
-    rows = yield q.take_connection(account=account_key(platform, account), me=me)
-    return Leased(platform, account, me, rows[0][0], rows[0][1]) if rows else None
+    taken = yield from first(Taking, q.take_connection(account=account_key(platform, account), me=me))
+    return Leased(platform, account, me, taken.epoch, taken.cursor) if taken else None
 
 
 def leave_connection(platform: str, account: str, me: str) -> Transaction[None]:

@@ -6,6 +6,7 @@ from segue.changes.places import addresses, lanes
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.values import SessionId
+from segue.database.rows import each, first
 from segue.database.statements import q
 
 
@@ -15,19 +16,17 @@ def now(session: SessionId, asked_in: tuple[SessionId, int], home: str) -> Trans
     The lane in which somebody asked, if it still speaks to the session or to one that started it; else the newest lane
     of the nearest of them that has any; else the home, which is `home` unless another was named in chat; else nowhere.
     """
-    forebears = yield q.forebears(session=session)
-    line = [SessionId(id) for (id,) in forebears]
-    rows = yield q.asking_lane(session=asked_in[0], turn=asked_in[1])
-    asking = (yield from lanes.now(Lane.parse(rows[0][0]))) if rows else None
+    line = yield from each(SessionId, q.forebears(session=session))
+    asking = yield from first(Lane, q.asking_lane(session=asked_in[0], turn=asked_in[1]))
     if asking is not None:
-        bound = yield q.bound(lane=asking.key)
-        if bound and bound[0][0] in line:
-            return asking.key if bound[0][0] == session else None, asking.address.key
-    for one in line:
-        speaking = yield q.lanes_bound(session=one)
-        if speaking:
-            newest = Lane.parse(speaking[0][0])
-            return newest.key if one == session else None, newest.address.key
+        asking = yield from lanes.now(asking)
+        bound = yield from lanes.speaks_to(asking)
+        if bound in line:
+            return asking.key if bound == session else None, asking.address.key
+    for forebear in line:
+        newest = yield from first(Lane, q.lanes_bound(session=forebear))
+        if newest is not None:
+            return newest.key if forebear == session else None, newest.address.key
     if asking is not None:
         named = yield from addresses.home(asking.address.platform, asking.address.account)
         if named is not None:

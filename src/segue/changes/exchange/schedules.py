@@ -13,13 +13,14 @@ import msgspec
 from segue.changes.exchange import deliveries, turns
 from segue.changes.people import actors
 from segue.changes.places import lanes
-from segue.changes.sessions.rows import session_of
-from segue.core.contracts.database import Row, Transaction
+from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
-from segue.core.messages import Text, decode_parts, plain_text
+from segue.core.messages import Part, Text, plain_text
 from segue.core.schedules import Plan
+from segue.core.transcripts import Session
 from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 
@@ -70,6 +71,17 @@ class Time(Value, frozen=True):
     next: Moment | None
 
 
+class AnsweredRun(Value, frozen=True):
+    """A run that was answered, and the turn that did."""
+
+    schedule: str
+    due: Moment
+    task: str
+    zone: str
+    session: SessionId
+    turn: int
+
+
 class Unkept(Value, frozen=True):
     """A run that was answered and whose file isn't written."""
 
@@ -103,24 +115,21 @@ def make(order: Order, id: str, call: str, at: Moment) -> Transaction[Schedule]:
         due=order.plan.due,
         at=at,
     )
-    [row] = yield q.schedule_of_call(call=call)
-    return _schedule(row)
+    return (yield from one(Schedule, q.schedule_of_call(call=call)))
 
 
 def known(call: str) -> Transaction[Schedule | None]:
     """The work that a call made when it was first run."""
-    rows = yield q.schedule_of_call(call=call)
-    return _schedule(rows[0]) if rows else None
+    return (yield from first(Schedule, q.schedule_of_call(call=call)))
 
 
 def owned(person: PersonId) -> Transaction[list[Schedule]]:
     """A person's scheduled work that is still to come, the next first; whoever they were before counts too."""
     person = yield from actors.now(person)
-    everyone = yield q.everyone_in(person=person)
-    found = []
-    for (one,) in everyone:
-        rows = yield q.schedules_of(owner=one, count=MOST)
-        found += [_schedule(row) for row in rows]
+    everyone = yield from each(PersonId, q.everyone_in(person=person))
+    found: list[Schedule] = []
+    for owner in everyone:
+        found += yield from each(Schedule, q.schedules_of(owner=owner, count=MOST))
     return sorted(found, key=lambda schedule: (schedule.due or 0.0, schedule.id))
 
 
@@ -141,8 +150,7 @@ def keep_list(lane: Lane, person: PersonId, shown: Sequence[Schedule], at: Momen
 
 def on_line(lane: Lane, person: PersonId, number: int) -> Transaction[str]:
     """The work on a line of the list that the person was shown last."""
-    rows = yield q.kept_list(lane=lane.key, person=person, kind=_LIST)
-    shown = msgspec.json.decode(rows[0][0], type=list[str]) if rows else []
+    shown = (yield from first(tuple[str, ...], q.kept_list(lane=lane.key, person=person, kind=_LIST))) or ()
     if not 1 <= number <= len(shown):
         raise Refused(Refusal.NO_SCHEDULE)
     return shown[number - 1]
@@ -150,8 +158,7 @@ def on_line(lane: Lane, person: PersonId, number: int) -> Transaction[str]:
 
 def due(at: Moment, count: int) -> Transaction[list[Schedule]]:
     """Scheduled work that is due by now."""
-    rows = yield q.schedules_due(at=at, count=count)
-    return [_schedule(row) for row in rows]
+    return (yield from each(Schedule, q.schedules_due(at=at, count=count)))
 
 
 def run(schedule: Schedule, time: Time, route: str, words: str, note: str, at: Moment) -> Transaction[bool]:
@@ -185,12 +192,11 @@ def run(schedule: Schedule, time: Time, route: str, words: str, note: str, at: M
 
 def unkept(count: int) -> Transaction[list[Unkept]]:
     """Runs that were answered and whose file isn't written."""
-    rows = yield q.runs_unkept(count=count)
     found = []
-    for schedule, due, task, zone, session, turn in rows:
-        answers = yield q.answer_of_turn(session=session, turn=turn)
-        text = "\n\n".join(filter(None, (plain_text(decode_parts(parts)) for (parts,) in answers)))
-        found.append(Unkept(schedule, due, task, zone, text))
+    for run in (yield from each(AnsweredRun, q.runs_unkept(count=count))):
+        answers = yield from each(tuple[Part, ...], q.answer_of_turn(session=run.session, turn=run.turn))
+        text = "\n\n".join(filter(None, map(plain_text, answers)))
+        found.append(Unkept(run.schedule, run.due, run.task, run.zone, text))
     return found
 
 
@@ -206,18 +212,12 @@ def spoken_at(person: PersonId, address: Address) -> Transaction[bool]:
 
 def _session(schedule: Schedule, owner: PersonId) -> Transaction[tuple[SessionId | None, str | None]]:
     """The session that work is asked of, and the lane that it comes from; None if they are closed."""
-    lane = (yield from lanes.now(Lane.parse(schedule.lane))).key if schedule.lane else None
-    bound = (yield q.bound(lane=lane)) if lane else []
-    here = bound[0][0] if bound else None
+    lane = (yield from lanes.now(Lane.parse(schedule.lane))) if schedule.lane else None
+    here = (yield from lanes.speaks_to(lane)) if lane else None
     for id in dict.fromkeys((here, schedule.session)):
         if id is None:
             continue
-        [row] = yield q.session(session=id)
-        session = session_of(row)
+        session = yield from one(Session, q.session(session=id))
         if session.closed is None and (id == schedule.session or session.owner == owner):
-            return session.id, lane if id == here else None
+            return session.id, lane.key if lane and id == here else None
     return None, None
-
-
-def _schedule(row: Row) -> Schedule:
-    return Schedule(*row)

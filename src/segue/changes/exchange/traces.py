@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 
+from segue.changes.exchange.quotes import MessageTurn
 from segue.changes.exchange.turns import keys_between
 from segue.changes.places import lanes
-from segue.core.contracts.database import Row, Transaction
+from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.moves import Why
+from segue.core.turns import Outcome
 from segue.core.values import Moment, SessionId, Value
+from segue.database.rows import each, first
 from segue.database.statements import q
 
 _MOST = 100
@@ -37,6 +39,56 @@ class SendState(StrEnum):
     SENT = "sent"
     DEAD = "dead"
     """It can't ever be sent."""
+
+
+class TurnRow(Value, frozen=True):
+    """A turn as the database keeps it."""
+
+    session: SessionId
+    seq: int
+    kind: str
+    lane: str | None
+    name: str
+    accepted: Moment
+    outcome: Outcome | None
+    finished: Moment | None
+    within: int
+    error: str | None
+    running: bool
+
+
+class DeliveryRow(Value, frozen=True):
+    """A delivery as the database keeps it."""
+
+    session: SessionId | None
+    turn: int
+    address: str
+    accepted: Moment
+    attempts: int
+    message: str | None
+    sent: Moment | None
+    dead: Moment | None
+    holder: str | None
+    streaming: int | None
+    error: str | None
+
+    @property
+    def state(self) -> SendState:
+        """How far it has come."""
+        if self.sent is not None:
+            return SendState.SENT
+        if self.dead is not None:
+            return SendState.DEAD
+        if self.streaming is not None:
+            return SendState.STREAMING
+        return SendState.WAITING if self.holder is None else SendState.SENDING
+
+
+class Ruling(Value, frozen=True):
+    """Why a lane spoke to a session, and since when."""
+
+    why: Why
+    since: Moment
 
 
 class TracedDelivery(Value, frozen=True):
@@ -93,88 +145,76 @@ class Trace(Value, frozen=True):
 
 def of_message(message: str) -> Transaction[Trace]:
     """The path of a message, whether a person sent it or Segue did."""
-    rows = list((yield q.turns_of_message(message=message, count=_MOST)))
-    sent = yield q.deliveries_of_message(message=message, count=_MOST)
-    for session, turn in dict.fromkeys((row[0], row[1]) for row in sent if row[0] is not None):
-        rows += yield q.traced_turn(session=session, turn=turn)
+    became = yield from each(TurnRow, q.turns_of_message(message=message, count=_MOST))
+    sent = yield from each(DeliveryRow, q.deliveries_of_message(message=message, count=_MOST))
+    for session, turn in dict.fromkeys((row.session, row.turn) for row in sent if row.session is not None):
+        became += yield from each(TurnRow, q.traced_turn(session=session, turn=turn))
     turns: list[TracedTurn] = []
-    for row in {(row[0], row[1]): row for row in rows}.values():
+    for row in {(row.session, row.seq): row for row in became}.values():
         turns += [(yield from _turn(row))]
-    notices = tuple(_delivery(row) for row in sent if row[0] is None)
-    seen = () if turns or notices else (yield q.seen_message(message=message, count=_MOST))
-    return Trace(message, tuple(turns), tuple(Seen(*row) for row in seen), notices)
+    notices = tuple(_delivery(row) for row in sent if row.session is None)
+    nothing = not turns and not notices
+    seen = (yield from each(Seen, q.seen_message(message=message, count=_MOST))) if nothing else []
+    return Trace(message, tuple(turns), tuple(seen), notices)
 
 
 def in_lane(lane: Lane, message: str) -> Transaction[Trace | None]:
     """The path of a message of a lane, or of the last that was said there; None if the lane has no such message."""
     here = yield from lanes.now(lane)
-    rows: Sequence[Row]
-    if not message:
-        bound = yield q.bound(lane=here.key)
-        session = bound[0][0] if bound else None
-        turns = (yield q.last_turn_of(session=session, lane=here.key)) if session is not None else []
-        rows = [(session, turn) for (turn,) in turns]
-    else:
-        rows = yield q.turn_at(message=message, address=here.address.key)
-        if not rows:
-            sent = yield q.deliveries_of_message(message=message, count=_MOST)
-            rows = [row for row in sent if row[0] is not None and row[2] == here.address.key]
-    if not rows:
+    session, turn = yield from (_turn_behind(here, message) if message else _last_turn(here))
+    if session is None or turn is None:
         return None
-    trace = yield from of_turn(rows[-1][0], rows[-1][1])
+    trace = yield from of_turn(session, turn)
     return trace if trace.turns and trace.turns[0].lane == here.key else None
+
+
+def _last_turn(here: Lane) -> Transaction[tuple[SessionId | None, int | None]]:
+    """The last thing that was said in a lane."""
+    session = yield from lanes.speaks_to(here)
+    return session, (yield from first(int, q.last_turn_of(session=session, lane=here.key)))
+
+
+def _turn_behind(here: Lane, message: str) -> Transaction[tuple[SessionId | None, int | None]]:
+    """The turn that a message of a lane became, or that sent it."""
+    turn = yield from first(MessageTurn, q.turn_at(message=message, address=here.address.key))
+    if turn is not None:
+        return turn.session, turn.seq
+    sent = yield from each(DeliveryRow, q.deliveries_of_message(message=message, count=_MOST))
+    there = [(row.session, row.turn) for row in sent if row.session is not None and row.address == here.address.key]
+    return there[-1] if there else (None, None)
 
 
 def of_turn(session: SessionId, turn: int) -> Transaction[Trace]:
     """The path of what became a turn."""
-    rows = yield q.traced_turn(session=session, turn=turn)
-    turns: list[TracedTurn] = []
-    for row in rows:
-        turns += [(yield from _turn(row))]
-    return Trace("", tuple(turns))
+    row = yield from first(TurnRow, q.traced_turn(session=session, turn=turn))
+    return Trace("", ((yield from _turn(row)),) if row else ())
 
 
 def notices(session: SessionId, turn: int) -> Transaction[list[str]]:
     """What a turn said that is in no transcript."""
-    first, last = keys_between(session, turn)
-    rows = yield q.notices_of_turn(first=first, last=last)
-    return [text for (text,) in rows]
+    return (yield from each(str, q.notices_of_turn(**keys_between(session, turn))))
 
 
-def _turn(row: Row) -> Transaction[TracedTurn]:
-    session, seq, kind, lane, name, accepted, outcome, finished, within, error, running = row
-    bindings: Sequence[Row] = (yield q.binding_at(lane=lane, session=session, at=accepted)) if lane else ()
-    why, since = (Why(bindings[0][0]), bindings[0][1]) if bindings else (None, None)
-    first, last = keys_between(session, within or seq)
-    deliveries = yield q.deliveries_of_turn(first=first, last=last)
+def _turn(row: TurnRow) -> Transaction[TracedTurn]:
+    bound = yield from first(Ruling, q.binding_at(lane=row.lane, session=row.session, at=row.accepted))
+    deliveries = yield from each(DeliveryRow, q.deliveries_of_turn(**keys_between(row.session, row.within)))
     return TracedTurn(
-        session,
-        seq,
-        kind,
-        lane,
-        name,
-        accepted,
-        why,
-        since,
-        TurnState(outcome) if outcome else TurnState.RUNNING if running else TurnState.QUEUED,
-        finished,
-        within or seq,
-        error,
-        tuple(_delivery(row) for row in deliveries),
+        row.session,
+        row.seq,
+        row.kind,
+        row.lane,
+        row.name,
+        row.accepted,
+        bound.why if bound else None,
+        bound.since if bound else None,
+        TurnState(row.outcome) if row.outcome else TurnState.RUNNING if row.running else TurnState.QUEUED,
+        row.finished,
+        row.within,
+        row.error,
+        tuple(map(_delivery, deliveries)),
     )
 
 
-def _delivery(row: Row) -> TracedDelivery:
-    _, _, address, accepted, attempts, message, sent, dead, holder, streaming, error = row
-    at = dead if sent is None else sent
-    return TracedDelivery(address, _state(sent, dead, holder, streaming), attempts, message, accepted, at, error)
-
-
-def _state(sent: Moment | None, dead: Moment | None, holder: str | None, streaming: int | None) -> SendState:
-    if sent is not None:
-        return SendState.SENT
-    if dead is not None:
-        return SendState.DEAD
-    if streaming is not None:
-        return SendState.STREAMING
-    return SendState.WAITING if holder is None else SendState.SENDING
+def _delivery(row: DeliveryRow) -> TracedDelivery:
+    at = row.dead if row.sent is None else row.sent
+    return TracedDelivery(row.address, row.state, row.attempts, row.message, row.accepted, at, row.error)

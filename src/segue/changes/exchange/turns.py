@@ -9,11 +9,10 @@ import msgspec
 from segue.changes.exchange import routes
 from segue.changes.places import lanes
 from segue.changes.sessions import moves, titles, transcripts
-from segue.changes.sessions.rows import tip_of
 from segue.core.contracts.agents import SummedUp, Usage
-from segue.core.contracts.database import Row, Transaction
+from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane, account_key
-from segue.core.messages import Parts, Summary, Text, decode_parts, encode_parts
+from segue.core.messages import Part, Parts, Summary, Text, encode_parts
 from segue.core.moves import Actor, Limits
 from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
 from segue.core.turns import (
@@ -30,7 +29,8 @@ from segue.core.turns import (
     TurnKind,
     together,
 )
-from segue.core.values import Moment, PersonId, SessionId
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Fenced, Refusal, Refused
@@ -40,99 +40,139 @@ _ROOM = 1500
 """Characters of a reply that leave room for one line more on every platform."""
 
 
+class Claimed(Value, frozen=True):
+    """A session that was claimed, as it stands."""
+
+    id: SessionId
+    epoch: int
+    head: int
+    tip: Tip | None
+    fails: int
+    deaths: int
+    owes: SessionId | None
+
+
+class Slot(Value, frozen=True):
+    """Room for one more turn of a session, and how the session stands."""
+
+    seq: int
+    holder: str | None
+    epoch: int
+    head: int
+    tip: Tip | None
+    unswept: bool
+    """Nobody is about to look whether it is over."""
+
+
+class Held(Value, frozen=True):
+    """A session that a claim still holds, locked."""
+
+    tip: Tip | None
+    length: int
+    head: int
+    tail: int
+    abandoned: bool
+    """The lane that asked for the turn speaks to another session by now."""
+
+
+class Addressee(Value, frozen=True):
+    """A session as the agents of its owner find it."""
+
+    owner: PersonId
+    closed: bool
+    ending: Ending
+    label: str
+    parent: SessionId | None
+    depth: int
+
+
 def claim(me: str, count: int) -> Transaction[list[Run]]:
     """Take sessions that have turns and no holder."""
-    rows = yield q.claim(me=me, count=count)
     runs = []
-    for id, epoch, head, tip_session, tip, fails, deaths, owes in rows:
-        turns = yield from _next(id, head)
+    for found in (yield from each(Claimed, q.claim(me=me, count=count))):
+        turns = yield from _next(found.id, found.head)
         if not turns:
-            yield q.nothing_waits(session=id)
+            yield q.nothing_waits(session=found.id)
             continue
-        yield q.set_running(session=id, running=turns[-1].seq)
-        done = yield from journaled(id, turns[0].seq)
-        first, last = keys_between(id, turns[0].seq)
-        streams = yield q.streams_of(first=first, last=last)
-        streamed = Streamed.YES if streams else Streamed.NO
-        claimed = Claim(id, me, epoch)
-        runs.append(Run(claimed, turns, tip_of(tip_session, tip), fails, deaths, done, streamed, owes))
+        yield q.set_running(session=found.id, running=turns[-1].seq)
+        done = yield from journaled(found.id, turns[0].seq)
+        streamed = Streamed.YES if (yield q.streams_of(**keys_between(found.id, turns[0].seq))) else Streamed.NO
+        held = Claim(found.id, me, found.epoch)
+        runs.append(Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes))
     return runs
 
 
 def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:
     """The turns of a session that nobody has answered, the running one first."""
-    rows = yield q.waiting(session=session, head=0, count=count)
-    return [turn_of(session, row) for row in rows]
+    return (yield from each(Turn, q.waiting(session=session, head=0, count=count)))
 
 
 def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:
-    rows = yield q.opening_waiting(session=session)
-    if rows:
-        return (turn_of(session, rows[0]),)
-    rows = yield q.waiting(session=session, head=head, count=_MOST_TOGETHER)
-    return together([turn_of(session, row) for row in rows])
-
-
-def turn_of(session: SessionId, row: Row) -> Turn:
-    """A turn from a row of the `waiting` query."""
-    seq, kind, lane, route, person, name, message, quotes, parts, *rest = row
-    return Turn(session, seq, TurnKind(kind), lane, route, person, name, message, quotes, decode_parts(parts), *rest)
+    opening = yield from first(Turn, q.opening_waiting(session=session))
+    if opening is not None:
+        return (opening,)
+    return together((yield from each(Turn, q.waiting(session=session, head=head, count=_MOST_TOGETHER))))
 
 
 def journal(held: Claim, turn: int, call: str, parts: Parts, at: Moment) -> Transaction[None]:
     """Keep a finished tool call of a running turn, so that a retry sees it."""
-    yield from _held(held)
+    yield from check(held)
     text = encode_parts(parts)
     yield q.add_journal(session=held.session, turn=turn, call=call, epoch=held.epoch, parts=text, at=at)
 
 
 def journaled(session: SessionId, turn: int) -> Transaction[Parts]:
     """The finished tool calls of a turn and their results, in order."""
-    rows = yield q.journal(session=session, turn=turn)
-    return tuple(part for _, parts in rows for part in decode_parts(parts))
+    calls = yield from each(tuple[Part, ...], q.journal(session=session, turn=turn))
+    return tuple(part for parts in calls for part in parts)
 
 
 def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
     """Queue a turn that no arrival brings; asked again under the same key, it is the same turn."""
-    rows = yield q.turn_of_call(call=asked.call)
-    if rows:
-        return Asked(*rows[0])
+    known = yield from first(Asked, q.turn_of_call(call=asked.call))
+    if known is not None:
+        return known
     if asked.kind is TurnKind.ENDING:
-        queued = yield q.enqueue_ending(session=asked.session)
+        seq = yield from first(int, q.enqueue_ending(session=asked.session))
     else:
-        queued = yield from enqueue(asked.session, None, at)
-    if not queued:
+        slot = yield from enqueue(asked.session, None, at)
+        seq = slot.seq if slot else None
+    if seq is None:
         raise Refused(Refusal.CLOSED)
-    added = yield q.add_turn(
-        session=asked.session,
-        seq=queued[0][0],
-        kind=asked.kind,
-        call=asked.call,
-        lane=asked.lane,
-        route=asked.route,
-        person=asked.person,
-        name=asked.name,
-        message=asked.message,
-        identity=asked.identity,
-        parts=encode_parts(asked.parts),
-        at=at,
-        trace=asked.trace,
-        by=asked.by,
-        by_turn=asked.by_turn,
-        cause=asked.cause,
-        wait=asked.wait,
+    added = bool(
+        (
+            yield q.add_turn(
+                session=asked.session,
+                seq=seq,
+                kind=asked.kind,
+                call=asked.call,
+                lane=asked.lane,
+                route=asked.route,
+                person=asked.person,
+                name=asked.name,
+                message=asked.message,
+                identity=asked.identity,
+                parts=encode_parts(asked.parts),
+                at=at,
+                trace=asked.trace,
+                by=asked.by,
+                by_turn=asked.by_turn,
+                cause=asked.cause,
+                wait=asked.wait,
+            )
+        )
     )
     if not added:
         raise Moved
-    return Asked(asked.session, queued[0][0])
+    return Asked(asked.session, seq)
 
 
-def enqueue(session: SessionId, me: str | None, at: Moment) -> Transaction[list[Row]]:
+def enqueue(session: SessionId, me: str | None, at: Moment) -> Transaction[Slot | None]:
     """Make room for a turn more, and have the session swept again; an idle one is held by `me` at once."""
-    rows = yield q.enqueue(session=session, me=me, at=at)
-    if rows and rows[0][-1]:
+    slot = yield from first(Slot, q.enqueue(session=session, me=me, at=at))
+    if slot is not None and slot.unswept:
         yield q.sweep_soon(session=session, at=at)
-    return rows
+    return slot
 
 
 def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
@@ -141,45 +181,68 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
         yield from moves.undo(done.back.move, Actor(done.back.by), Limits(), done.back.id, at)
     yield from _lock(held.session, done)
     session, name = held.session, done.turns[0]
-    stood, length, head, tail, left = yield from _held_at_end(held, name)
-    before = stood if done.onto is None else done.onto.tip
-    tip = yield from transcripts.add(session, before, length, done.drafts, at, name)
+    stands = yield from check(held, name)
+    before = stands.tip if done.onto is None else done.onto.tip
+    tip = yield from transcripts.add(session, before, stands.length, done.drafts, at, name)
     if done.onto is not None:
         to = tip if done.onto.why is TipMove.COMPRESS else before
-        yield from transcripts.record(session, stood, to, done.onto.why, done.onto.by, at)
-    for seq in done.turns:
-        within = None if seq == name else name
-        ended = yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at)
-        if not ended and seq == name:
-            # A commit of which nobody knew whether it happened did happen.
-            raise Fenced(f"turn {name} of session {session}")
-    turns = (yield from _next(session, head)) if tail - head > len(done.turns) else ()
-    rows = yield q.finish(
-        session=session,
-        me=held.me,
-        epoch=held.epoch,
-        head=turns[0].seq - 1 if turns else tail,
-        running=turns[-1].seq if turns else 0,
-        tip_session=tip.session if tip else None,
-        tip=tip.n if tip else None,
-        length=length + len(done.drafts),
-        at=at,
-    )
-    if not rows:
-        raise Fenced(f"session {session}")
-    replies = done.replies
-    if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
-        replies = ()
-    elif left and done.back is None:
-        replies = yield from _marked(session, replies)
-    yield from reply(session, name, length, replies, at)
+        yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
+    yield from _end(session, done, at)
+    turns = yield from _move_on(held, done, stands, tip, at)
+    replies = yield from _replies(session, done, stands)
+    yield from reply(session, name, stands.length, replies, at)
     if done.streamed is Streamed.YES or not replies:
-        first, last = keys_between(session, name)
-        yield q.end_streams(first=first, last=last, at=at)
+        yield q.end_streams(at=at, **keys_between(session, name))
     yield from _spend(session, name, done.usage, at)
     yield from _go_on(session, name, done, turns, at)
     owes = done.owed.parent if done.owed else None
     return Finished(before, tip, Run(held, turns, tip, owes=owes) if turns else None)
+
+
+def _end(session: SessionId, done: Finish, at: Moment) -> Transaction[None]:
+    """Mark the turns that are answered; raises `Fenced` if the first of them was before."""
+    name = done.turns[0]
+    for seq in done.turns:
+        within = None if seq == name else name
+        ended = bool(
+            (yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at))
+        )
+        if not ended and seq == name:
+            # A commit of which nobody knew whether it happened did happen.
+            raise Fenced(f"turn {name} of session {session}")
+
+
+def _move_on(held: Claim, done: Finish, stands: Held, tip: Tip | None, at: Moment) -> Transaction[tuple[Turn, ...]]:
+    """Move a session on to what runs next, or let it go if nothing waits."""
+    waits = stands.tail - stands.head > len(done.turns)
+    turns = (yield from _next(held.session, stands.head)) if waits else ()
+    moved = bool(
+        (
+            yield q.finish(
+                session=held.session,
+                me=held.me,
+                epoch=held.epoch,
+                head=turns[0].seq - 1 if turns else stands.tail,
+                running=turns[-1].seq if turns else 0,
+                tip_session=tip.session if tip else None,
+                tip=tip.n if tip else None,
+                length=stands.length + len(done.drafts),
+                at=at,
+            )
+        )
+    )
+    if not moved:
+        raise Fenced(f"session {held.session}")
+    return turns
+
+
+def _replies(session: SessionId, done: Finish, stands: Held) -> Transaction[tuple[Reply, ...]]:
+    """The replies that are to be sent: none if somebody waits for the answer; marked if the place left the session."""
+    if done.kind is TurnKind.SENT and (yield from _kept_back(session, done.turns[0])):
+        return ()
+    if stands.abandoned and done.back is None:
+        return (yield from _marked(session, done.replies))
+    return done.replies
 
 
 def _spend(session: SessionId, turn: int, usage: Sequence[Usage], at: Moment) -> Transaction[None]:
@@ -206,8 +269,7 @@ def _go_on(session: SessionId, name: int, done: Finish, left: tuple[Turn, ...], 
 
 def _kept_back(session: SessionId, turn: int) -> Transaction[bool]:
     """Whether somebody waits for this turn's answer; decided here, so that it is delivered or taken and never both."""
-    rows = yield q.keep_back(session=session, seq=turn)
-    return bool(rows) and rows[0][0] is not None
+    return (yield from first(float, q.keep_back(session=session, seq=turn))) is not None
 
 
 def _conclude(session: SessionId, turn: int, owed: Owed, at: Moment) -> Transaction[None]:
@@ -215,18 +277,18 @@ def _conclude(session: SessionId, turn: int, owed: Owed, at: Moment) -> Transact
     if (yield q.tasks_open(session=session)):
         # What its own children find is asked of it in turns: the last of these is its result.
         return
-    rows = yield q.conclude(session=session, at=at)
-    if rows:
-        yield from tell_parent(session, turn, rows[0][0], owed, at)
+    label = yield from first(str, q.conclude(session=session, at=at))
+    if label is not None:
+        yield from tell_parent(session, turn, label, owed, at)
 
 
 def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Moment) -> Transaction[None]:
     """Ask a parent to take in what its child has found; one that is closed hears nothing, the transcript is kept."""
-    [(_, closed, ending, *_)] = yield q.standing(session=owed.parent)
-    if closed is not None:
+    parent = yield from one(Addressee, q.standing(session=owed.parent))
+    if parent.closed:
         return
     lane, route = None, ""
-    if ending != Ending.ONE_SHOT:
+    if parent.ending is not Ending.ONE_SHOT:
         # What a session says that owes a result itself is for its own parent, not for people.
         lane, route = yield from routes.now(owed.parent, (session, turn), owed.home)
     named = f"“{label}” ({session})" if label else session
@@ -286,20 +348,21 @@ def delivery_key(session: SessionId, turn: int, part: int) -> str:
     return f"{session}/{turn}/{part}"
 
 
-def keys_between(session: SessionId, turn: int) -> tuple[str, str]:
+def keys_between(session: SessionId, turn: int) -> dict[str, str]:
     """Two strings between which all keys of a turn's deliveries lie: `0` follows `/`."""
-    return f"{session}/{turn}/", f"{session}/{turn}0"
+    return {"first": f"{session}/{turn}/", "last": f"{session}/{turn}0"}
 
 
 def sum_up(held: Claim, turn: int, summed_up: SummedUp, by: str, at: Moment) -> Transaction[Tip]:
     """Let a summary stand for all that was said so far, while a turn waits to be answered; returns where it stands."""
-    before, length, _, _ = yield from _held(held)
+    stands = yield from check(held)
+    before = stands.tip
     if before is None:
         raise Refused(Refusal.NOTHING_TO_UNDO)
     draft = Draft(GATEWAY, (Summary(summed_up.text, before.session, before.n),))
-    yield from transcripts.add(held.session, before, length, [draft], at, turn)
+    yield from transcripts.add(held.session, before, stands.length, [draft], at, turn)
     yield from _spend(held.session, turn, summed_up.usage, at)
-    tip = Tip(held.session, length + 1)
+    tip = Tip(held.session, stands.length + 1)
     yield from transcripts.record(held.session, before, tip, TipMove.COMPRESS, by, at)
     yield q.set_tip(session=held.session, tip_session=tip.session, tip=tip.n, length=tip.n, at=at)
     return tip
@@ -307,20 +370,17 @@ def sum_up(held: Claim, turn: int, summed_up: SummedUp, by: str, at: Moment) -> 
 
 def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
     """Ask for the end of a person's own running turn; returns whether one runs."""
-    rows = yield q.stop_turns(session=session, person=person)
-    return bool(rows)
+    return bool((yield q.stop_turns(session=session, person=person)))
 
 
 def left_running(lane: Lane, person: PersonId) -> Transaction[SessionId | None]:
     """The session in which a person's turn runs that was asked for in a lane, though the lane has left it since."""
-    rows = yield q.left_running(lane=(yield from lanes.now(lane)).key, person=person)
-    return SessionId(rows[0][0]) if rows else None
+    return (yield from first(SessionId, q.left_running(lane=(yield from lanes.now(lane)).key, person=person)))
 
 
 def stopped(session: SessionId) -> Transaction[bool]:
     """Whether somebody asked for the end of the turn that runs."""
-    rows = yield q.stopped_by(session=session)
-    return bool(rows)
+    return bool((yield q.stopped_by(session=session)))
 
 
 def let_go(
@@ -330,36 +390,24 @@ def let_go(
 
     What the try has cost by then is kept: nobody gets it back.
     """
-    rows = yield q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=failed, delay=delay)
-    if not rows:
+    fails = yield from first(
+        int, q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=failed, delay=delay)
+    )
+    if fails is None:
         raise Fenced(f"session {held.session}")
     yield from _spend(held.session, turn, spent, at)
-    return int(rows[0][0])
+    return fails
 
 
-def check(held: Claim) -> Transaction[None]:
-    """Hold the session, or raise `Fenced` if somebody else does."""
-    yield from _held(held)
+def check(held: Claim, turn: int | None = None) -> Transaction[Held]:
+    """Lock the session, or raise `Fenced` if somebody else holds it; `turn` is the one that is about to end."""
+    claim = {"session": held.session, "me": held.me, "epoch": held.epoch}
+    found = yield from first(Held, q.hold(**claim) if turn is None else q.hold_turn(turn=turn, **claim))
+    if found is None:
+        raise Fenced(f"session {held.session}")
+    return found
 
 
 def lost(held: Claim) -> Transaction[bool]:
     """Whether a session is held by this claim no more."""
     return bool((yield q.lost_session(session=held.session, me=held.me, epoch=held.epoch)))
-
-
-def _held(held: Claim) -> Transaction[tuple[Tip | None, int, int, int]]:
-    """Lock the session, if this claim on it still holds."""
-    rows = yield q.hold(session=held.session, me=held.me, epoch=held.epoch)
-    if not rows:
-        raise Fenced(f"session {held.session}")
-    tip_session, tip, length, head, tail = rows[0]
-    return tip_of(tip_session, tip), length, head, tail
-
-
-def _held_at_end(held: Claim, turn: int) -> Transaction[tuple[Tip | None, int, int, int, bool]]:
-    """Lock the session, if this claim on it still holds; also whether the lane that asked has left it meanwhile."""
-    rows = yield q.hold_turn(session=held.session, me=held.me, epoch=held.epoch, turn=turn)
-    if not rows:
-        raise Fenced(f"session {held.session}")
-    tip_session, tip, length, head, tail, left = rows[0]
-    return tip_of(tip_session, tip), length, head, tail, bool(left)

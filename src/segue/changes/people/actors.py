@@ -5,14 +5,15 @@ from __future__ import annotations
 from segue.core.contracts.database import Transaction
 from segue.core.moves import Actor
 from segue.core.values import PersonId
+from segue.database.rows import first
 from segue.database.statements import q
 from segue.errors import Invalid
 
 
 def now(person: PersonId) -> Transaction[PersonId]:
     """Who a person is now: themselves, or whom they were merged into."""
-    while rows := (yield q.merged_into(person=person)):
-        person = PersonId(rows[0][0])
+    while (other := (yield from first(PersonId, q.merged_into(person=person)))) is not None:
+        person = other
     return person
 
 
@@ -21,10 +22,10 @@ def hold(person: PersonId) -> Transaction[PersonId]:
     while True:
         if not (yield q.hold_person(person=person)):
             raise Invalid("person", f"nobody is known as {person!r}", "Meet them first with `store.person(identity)`.")
-        rows = yield q.merged_into(person=person)
-        if not rows:
+        other = yield from first(PersonId, q.merged_into(person=person))
+        if other is None:
             return person
-        person = PersonId(rows[0][0])
+        person = other
 
 
 def acting(actor: Actor) -> Transaction[Actor]:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from msgspec.structs import replace
+
+from segue.changes import settings
 from segue.changes.people import actors
 from segue.changes.people.grants import Scope, grant
-from segue.changes.sessions.rows import person_of
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.people import digest
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refusal
@@ -65,8 +68,9 @@ def offer_pairing(
     """Give a stranger a code, unless they were given one just now or too many others hold one."""
     key = yield from _hold_codes(secret)
     kind = CodeKind.PAIRING
-    [(asked,)] = yield q.codes_made_since(kind=kind, account=account, person=person, since=at - _PAIRING_PAUSE)
-    [(others,)] = yield q.codes_of_others(kind=kind, account=account, person=person, at=at)
+    since = at - _PAIRING_PAUSE
+    asked = yield from one(int, q.codes_made_since(kind=kind, account=account, person=person, since=since))
+    others = yield from one(int, q.codes_of_others(kind=kind, account=account, person=person, at=at))
     if asked or others >= _PAIRING_MOST:
         return False
     yield from _keep(Code(digest(key, code), kind, account, person, address), at)
@@ -94,15 +98,13 @@ def find_code(typed: str, by: PersonId, secret: str, at: Moment) -> Transaction[
     A refusal is returned and not raised: the try must be kept.
     """
     key = yield from _hold_codes(secret)
-    [(tries,)] = yield q.tries_since(person=by, since=at - _TRIES_WITHIN)
+    tries = yield from one(int, q.tries_since(person=by, since=at - _TRIES_WITHIN))
     if tries >= _TRIES:
         return Refusal.TOO_MANY_TRIES
-    found = digest(key, typed)
-    rows = yield q.code(digest=found, at=at)
-    if not rows:
+    code = yield from first(Code, q.code(digest=digest(key, typed), at=at))
+    if code is None:
         return (yield from wrong_code(by, at))
-    kind, account, person, body = rows[0]
-    return Code(found, CodeKind(kind), account, (yield from actors.now(person)), body)
+    return replace(code, person=(yield from actors.now(code.person)))
 
 
 def wrong_code(by: PersonId, at: Moment) -> Transaction[Refusal]:
@@ -121,8 +123,7 @@ def pair(code: Code, by: PersonId, at: Moment) -> Transaction[Person]:
     """Let the stranger who was given a code talk in private; returns who that is."""
     yield from use_code(code, at)
     yield from grant(code.account, code.person, Scope.DM, "pairing", by, at)
-    [row] = yield q.person(person=code.person)
-    return person_of(row)
+    return (yield from one(Person, q.person(person=code.person)))
 
 
 def forget(at: Moment) -> Transaction[None]:
@@ -147,8 +148,4 @@ def _keep(code: Code, at: Moment) -> Transaction[None]:
 def _hold_codes(fresh: str) -> Transaction[bytes]:
     """Let nobody else make or use codes meanwhile; returns what their digests are made with, kept at the first use."""
     yield q.hold_name(name="codes")
-    rows = yield q.code_secret()
-    if not rows:
-        yield q.add_code_secret(value=fresh)
-        return bytes.fromhex(fresh)
-    return bytes.fromhex(rows[0][0])
+    return bytes.fromhex((yield from settings.once("codes.secret", fresh)))

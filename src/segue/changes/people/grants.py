@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from segue.changes.people import actors, persons
-from segue.changes.sessions.rows import person_of
+from segue.changes.people.persons import Known
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Kind, Lane
 from segue.core.values import Moment, PersonId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 
@@ -52,9 +53,7 @@ class Grant(Value, frozen=True):
 
 def footing(person: PersonId, host: str, account: str, scope: Scope, lane: Lane) -> Transaction[Footing]:
     """Whether a person is the host, was let in, and whom the lane's session belongs to."""
-    rows = yield q.footing(person=person, host=host, account=account, place=scope, lane=lane.key)
-    is_host, granted, owner = rows[0]
-    return Footing(bool(is_host), bool(granted), owner)
+    return (yield from one(Footing, q.footing(person=person, host=host, account=account, place=scope, lane=lane.key)))
 
 
 def grant(account: str, person: PersonId, scope: Scope, why: str, by: PersonId, at: Moment) -> Transaction[bool]:
@@ -71,23 +70,22 @@ def revoke(account: str, person: PersonId, scope: Scope, at: Moment) -> Transact
 
 def grants(account: str) -> Transaction[list[Grant]]:
     """Who may speak on an account by a grant, oldest first."""
-    rows = yield q.grants_of_account(account=account)
-    return [Grant(person, Scope(place), since, why, by) for person, place, since, why, by in rows]
+    return (yield from each(Grant, q.grants_of_account(account=account)))
 
 
 def unite(hosts: Sequence[Identity], merges: Sequence[str], at: Moment) -> Transaction[None]:
     """Make all who speak for the host one person; needs an id for each merge there may be, one less than hosts."""
     known = {}
     for identity in hosts:
-        rows = yield q.identity(key=identity.key)
-        if rows:
-            known[rows[0][0]] = person_of(rows[0])
+        found = yield from first(Known, q.identity(key=identity.key))
+        if found is not None:
+            known[found.person.id] = found.person
     if not known:
         return
-    first, *others = sorted(known.values(), key=lambda person: (person.since, person.id))
+    oldest, *others = sorted(known.values(), key=lambda person: (person.since, person.id))
     for other, merge in zip(others, merges[: len(others)], strict=True):
-        yield from persons.join(first.id, other.id, "host", first.id, merge, at)
-    yield from attach(hosts, first.id, at)
+        yield from persons.join(oldest.id, other.id, "host", oldest.id, merge, at)
+    yield from attach(hosts, oldest.id, at)
 
 
 def attach(hosts: Sequence[Identity], host: PersonId, at: Moment) -> Transaction[None]:
@@ -96,6 +94,6 @@ def attach(hosts: Sequence[Identity], host: PersonId, at: Moment) -> Transaction
         raise Moved
     for identity in sorted(hosts):
         yield q.add_identity(key=identity.key, person=host, at=at)
-        rows = yield q.identity(key=identity.key)
-        if not rows or rows[0][0] != host:
+        found = yield from first(Known, q.identity(key=identity.key))
+        if found is None or found.person.id != host:
             raise Moved

@@ -5,12 +5,14 @@ from __future__ import annotations
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.sessions import moves, titles
-from segue.changes.sessions.rows import person_of
+from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Lane, Person, clean_name
 from segue.core.messages import Speaker
 from segue.core.moves import Why
+from segue.core.titles import Title
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Invalid
@@ -23,6 +25,21 @@ class Met(Value, frozen=True):
     new: bool = False
     heard: bool = False
     """Whether an agent was ever asked something by them before."""
+
+
+class Known(Value, frozen=True):
+    """The person behind an identity, and whether an agent was ever asked something by them."""
+
+    person: Person
+    heard: bool
+
+
+class Astray(Value, frozen=True):
+    """A title whose session belongs to another person now."""
+
+    session: SessionId
+    title: Title
+    owner: PersonId
 
 
 class Merge(Value, frozen=True):
@@ -44,12 +61,12 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     unknown: list[str] = []
     heard = False
     for key in sorted(Identity(platform, account, user).key for user in users):
-        rows = yield q.identity(key=key)
-        if rows:
-            known[rows[0][0]] = person_of(rows[0])
-            heard = heard or rows[0][3] is not None
-        else:
+        found = yield from first(Known, q.identity(key=key))
+        if found is None:
             unknown.append(key)
+        else:
+            known[found.person.id] = found.person
+            heard = heard or found.heard
     first_time = not known
     if first_time:
         yield q.add_person(person=new, name=name, at=at)
@@ -68,19 +85,19 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     return Met(person, first_time, heard)
 
 
-def join(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
+def join(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
     """Two persons are one: the older stays, with all that both had."""
     yield from lanes.hold_merges()
-    rows = yield q.lock_persons(one=one, two=two)
-    for person in (one, two):
-        if person not in {id for id, _ in rows}:
+    held = yield from each(PersonId, q.lock_persons(one=this, two=other))
+    for person in (this, other):
+        if person not in held:
             raise Invalid("person", f"nobody is known as {person!r}", "Check the id with `/who`.")
         # Locked now: what a neighbour merged before stays as it is.
         if (yield q.merged_into(person=person)):
             raise Moved
-    if len(rows) != 2:
+    if len(held) != 2:
         raise Invalid("person", "both are the same person", "Name two.")
-    kept, gone = PersonId(rows[0][0]), PersonId(rows[1][0])
+    kept, gone = held
     yield q.add_merge(merge=id, kept=kept, gone=gone, why=why, by=by, at=at)
     yield q.add_move(move=id, kind="merge", lane=None, session=None, by=by, at=at)
     yield from _fold_lanes(gone, kept, by, id, at)
@@ -91,10 +108,10 @@ def join(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Mome
     return Merge(id, kept, gone, at)
 
 
-def link(one: PersonId, two: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
+def link(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
     """Two persons are one, whoever they have been merged into since."""
-    one, two = (yield from actors.now(one)), (yield from actors.now(two))
-    return (yield from join(one, two, why, (yield from actors.now(by)), id, at))
+    this, other = (yield from actors.now(this)), (yield from actors.now(other))
+    return (yield from join(this, other, why, (yield from actors.now(by)), id, at))
 
 
 def linked_in(identity: Identity, address: Address) -> Transaction[None]:
@@ -105,11 +122,11 @@ def linked_in(identity: Identity, address: Address) -> Transaction[None]:
 def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     """A merge was wrong: what each of the two began is theirs again, and lanes that didn't move since go back."""
     yield from lanes.hold_merges()
-    rows = yield q.merge(merge=merge)
-    if not rows:
+    held = yield from first(Merge, q.merge(merge=merge))
+    if held is None:
         raise Invalid("merge", f"{merge!r} doesn't hold", "List the merges that do with `store.merges(person)`.")
     # The one who was kept may have been merged into somebody else since, with all that came from this merge.
-    gone, kept = PersonId(rows[0][1]), (yield from actors.now(rows[0][0]))
+    gone, kept = held.gone, (yield from actors.now(held.kept))
     yield q.lock_persons(one=kept, two=gone)
     if (yield q.merged_into(person=kept)) or not (yield q.end_merge(merge=merge, at=at)):
         raise Moved
@@ -117,54 +134,51 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     made = yield from moves.made_by(merge)
     for step in made:
         yield q.lock_lane(lane=step.lane.key)
-    inside = yield q.everyone_in(person=gone)
-    for (first,) in inside:
-        yield q.move_identities_back(gone=gone, kept=kept, first=first)
-        yield q.move_sessions_back(gone=gone, kept=kept, first=first)
+    inside = yield from each(PersonId, q.everyone_in(person=gone))
+    for began in inside:
+        yield q.move_identities_back(gone=gone, kept=kept, first=began)
+        yield q.move_sessions_back(gone=gone, kept=kept, first=began)
     yield from _retitle(kept, at)
     for step in made:
-        [row] = yield q.bound(lane=step.lane.key)
-        if row[0] == step.after and (step.before is None or (yield from _resumable(step.before))):
+        if (yield from lanes.speaks_to(step.lane)) == step.after and (
+            step.before is None or (yield from _resumable(step.before))
+        ):
             yield from moves.bind(step.lane, step.before, Why.UNDO, by, id, at)
     # Nobody goes on talking in a session that turned out to be somebody else's.
     for person, owner in ((kept, gone), (gone, kept)):
-        astray = yield q.lanes_astray(person=person, owner=owner)
-        for (lane,) in astray:
-            yield from moves.bind(Lane.parse(lane), None, Why.UNDO, by, id, at)
+        astray = yield from each(Lane, q.lanes_astray(person=person, owner=owner))
+        for lane in astray:
+            yield from moves.bind(lane, None, Why.UNDO, by, id, at)
 
 
 def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Moment) -> Transaction[None]:
     """What was the one's share of an address is the other's share of it now."""
-    rows = yield q.lanes_of_person(person=gone)
     pairs = []
-    for key, address in rows:
-        lane = Lane(Address.parse(address), kept)
-        yield q.see_lane(lane=lane.key, address=address, person=kept, at=at)
-        pairs.append((Lane.parse(key), lane))
+    for theirs in (yield from each(Lane, q.lanes_of_person(person=gone))):
+        lane = Lane(theirs.address, kept)
+        yield q.see_lane(lane=lane.key, address=lane.address.key, person=kept, at=at)
+        pairs.append((theirs, lane))
     yield from moves.fold(pairs, by, move, at)
 
 
 def _retitle(owner: PersonId, at: Moment) -> Transaction[None]:
     """Titles follow their sessions to another owner, with the number that they had there or have, if it is free."""
-    rows = yield q.titles_astray(owner=owner)
-    for session, name, number, to in rows:
-        before = yield q.number_before(session=session, owner=to, name=name)
-        yield from titles.take(session, to, name, at, before[0][0] if before else number)
+    for astray in (yield from each(Astray, q.titles_astray(owner=owner))):
+        session, to, name = astray.session, astray.owner, astray.title.name
+        before = yield from first(int, q.number_before(session=session, owner=to, name=name))
+        yield from titles.take(session, to, name, at, before or astray.title.number)
 
 
 def _resumable(session: SessionId) -> Transaction[bool]:
-    rows = yield q.lock_session(session=session)
-    return rows[0][5] is None
+    return not (yield from one(Locked, q.lock_session(session=session))).closed
 
 
 def merges(person: PersonId) -> Transaction[list[Merge]]:
     """The merges that hold into a person, oldest first."""
     person = yield from actors.now(person)
-    rows = yield q.merges_of(person=person)
-    return [Merge(id, person, gone, since) for id, gone, since, _, _ in rows]
+    return (yield from each(Merge, q.merges_of(person=person)))
 
 
 def identities(person: PersonId) -> Transaction[list[Identity]]:
     """Every way in which platforms know a person."""
-    rows = yield q.identities_of(person=(yield from actors.now(person)))
-    return [Identity.parse(key) for (key,) in rows]
+    return (yield from each(Identity, q.identities_of(person=(yield from actors.now(person)))))

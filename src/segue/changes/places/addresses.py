@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.sessions import moves
-from segue.core.contracts.database import Row, Transaction
-from segue.core.lanes import Address, Kind, Lane, Place, Rules, account_key, lane_of
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Lane, Person, Place, Rules, account_key, lane_of
 from segue.core.values import Moment, PersonId, Value
+from segue.database.rows import each, first
 from segue.database.statements import q
 from segue.database.transactions import Moved
 
@@ -33,7 +36,7 @@ def lane(
     person = yield from actors.hold(person)
     place = yield from settle(place, aliases, person, merge, at)
     if not place.opened and (yield from opened(place.address)):
-        place = Place(place.address, place.kind, place.name, place.topic, opened=True)
+        place = replace(place, opened=True)
     return (yield from moves.see(place, lane_of(place, person, rules).person, at))
 
 
@@ -45,31 +48,29 @@ def expect(place: Place, aliases: Sequence[str]) -> Transaction[None]:
 
 def settle(place: Place, aliases: Sequence[str], by: PersonId, merge: str, at: Moment) -> Transaction[Place]:
     """The place under the id that its chat was first known by; other ids of the chat become aliases of that one."""
-    address, keys = place.address, _keys(place.address, aliases)
+    keys = _keys(place.address, aliases)
     if not keys:
         return place
     known = yield from _known(keys)
-    first = min(known, key=lambda key: (known[key] is None, known[key] or 0.0))
+    oldest = min(known, key=lambda key: (known[key] is None, known[key] or 0.0))
+    stays = Address.parse(oldest)
     if len(known) > 1:
-        yield from _alias(first, [*known, *keys], at)
-        gone = [Address.parse(key) for key, since in known.items() if key != first and since is not None]
-        yield from _fold(gone, Address.parse(first), by, merge, at)
-    chat = Address.parse(first).chat
-    address = Address(address.platform, address.account, address.space, chat, address.thread)
-    return Place(address, place.kind, place.name, place.topic, place.opened)
+        yield from _alias(oldest, [*known, *keys], at)
+        gone = [Address.parse(key) for key, since in known.items() if key != oldest and since is not None]
+        yield from _fold(gone, stays, by, merge, at)
+    return replace(place, address=replace(place.address, chat=stays.chat))
 
 
 def opened(address: Address) -> Transaction[bool]:
     """Whether Segue itself opened this thread."""
-    rows = yield q.address(address=address.key)
-    return bool(rows) and rows[0][3] is not None
+    known = yield from first(Place, q.address(address=address.key))
+    return known is not None and known.opened
 
 
 def as_known(place: Place) -> Transaction[Place]:
     """A place with the topic that is known for it, if one is."""
-    rows = yield q.address(address=place.address.key)
-    topic = rows[0][2] if rows and rows[0][2] else place.topic
-    return Place(place.address, place.kind, place.name, topic, place.opened)
+    known = yield from first(Place, q.address(address=place.address.key))
+    return replace(place, topic=known.topic) if known and known.topic else place
 
 
 def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[None]:
@@ -83,27 +84,18 @@ def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[
 
 def home(platform: str, account: str) -> Transaction[Home | None]:
     """The home of an account."""
-    rows = yield q.home(account=account_key(platform, account))
-    if not rows:
-        return None
-    return _home(rows[0])
+    return (yield from first(Home, q.home(account=account_key(platform, account))))
 
 
 def homes() -> Transaction[list[Home]]:
     """Every home."""
-    rows = yield q.homes()
-    return [_home(row) for row in rows]
-
-
-def _home(row: Row) -> Home:
-    address, kind, name, topic, by, since = row
-    return Home(Place(Address.parse(address), Kind(kind), name, topic), by, since)
+    return (yield from each(Home, q.homes()))
 
 
 def people(address: Address) -> Transaction[dict[PersonId, str]]:
     """Who ever spoke at an address, with their names."""
-    rows = yield q.people_at(address=address.key)
-    return dict(map(tuple, rows))
+    spoke = yield from each(Person, q.people_at(address=address.key))
+    return {person.id: person.name for person in spoke}
 
 
 def _keys(address: Address, aliases: Sequence[str]) -> list[str]:
@@ -123,7 +115,7 @@ def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
         raise Moved
     known: dict[str, Moment | None] = {}
     for chat in chats:
-        [(known[chat],)] = yield q.chat_since(chat=chat, after=_after(chat))
+        known[chat] = yield from first(float, q.chat_since(chat=chat, after=_after(chat)))
     return known
 
 
@@ -131,8 +123,7 @@ def _chats(keys: Sequence[str]) -> Transaction[list[str]]:
     """The chats that some ids stand for, each once."""
     chats: dict[str, None] = {}
     for key in keys:
-        rows = yield q.alias(alias=key)
-        chats[rows[0][0] if rows else key] = None
+        chats[(yield from first(str, q.alias(alias=key))) or key] = None
     return list(chats)
 
 
@@ -141,25 +132,22 @@ def _after(chat: str) -> str:
     return f"{chat[:-1]}0"
 
 
-def _alias(first: str, keys: Sequence[str], at: Moment) -> Transaction[None]:
+def _alias(oldest: str, keys: Sequence[str], at: Moment) -> Transaction[None]:
     for key in dict.fromkeys(keys):
-        if key != first:
-            yield q.repoint_aliases(old=key, address=first)
-            yield q.add_alias(alias=key, address=first, at=at)
+        if key != oldest:
+            yield q.repoint_aliases(old=key, address=oldest)
+            yield q.add_alias(alias=key, address=oldest, at=at)
 
 
 def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: Moment) -> Transaction[None]:
     """Ids of one chat had lanes of their own: each lane there is the same lane of the chat that stays."""
     pairs = []
     for chat in chats:
-        known = yield q.addresses_in(chat=chat.key, after=_after(chat.key))
-        for key, kind, name, topic, was_opened in known:
-            thread = Address.parse(key).thread
-            address = Address(kept.platform, kept.account, kept.space, kept.chat, thread)
-            place = Place(address, Kind(kind), name, topic, was_opened is not None)
-            rows = yield q.lanes_at(address=key)
-            for lane, person in rows:
-                pairs.append((Lane.parse(lane), (yield from moves.see(place, person, at))))
+        known = yield from each(Place, q.addresses_in(chat=chat.key, after=_after(chat.key)))
+        for there in known:
+            place = replace(there, address=replace(kept, thread=there.address.thread))
+            for lane in (yield from each(Lane, q.lanes_at(address=there.address.key))):
+                pairs += [(lane, (yield from moves.see(place, lane.person, at)))]
     if pairs:
         yield q.add_move(move=move, kind="merge", lane=None, session=None, by=by, at=at)
         yield from moves.fold(pairs, by, move, at)
@@ -169,24 +157,21 @@ def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: 
 
 def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
     """A person's own private chats on an account: the last one bound first, then those in which they only linked."""
-    first, last = _within(platform, account)
-    spoken_in = yield q.private_lanes(person=person, first=first, last=last, count=_MOST)
-    linked_in = yield q.linked_chats(person=person, first=first, last=last)
-    found = {key: Place(Address.parse(key), Kind.DM, name) for key, name in (*spoken_in, *linked_in)}
-    return list(found.values())
+    within = _within(platform, account)
+    spoken_in = yield from each(Place, q.private_lanes(person=person, count=_MOST, **within))
+    linked_in = yield from each(Place, q.linked_chats(person=person, **within))
+    return list({place.address: place for place in (*spoken_in, *linked_in)}.values())
 
 
 def chats(platform: str, account: str, chat: str) -> Transaction[list[Place]]:
     """The places on an account that go by a chat's id, or by its space and its id where that isn't enough."""
-    first, last = _within(platform, account)
-    rows = yield q.chats_named(first=first, last=last)
-    found = [Place(Address.parse(key), Kind(kind), name, topic) for key, kind, name, topic in rows]
-    whole = [place for place in found if not place.address.thread]
+    known = yield from each(Place, q.chats_named(**_within(platform, account)))
+    whole = [place for place in known if not place.address.thread]
     by_id = [place for place in whole if place.address.chat == chat]
     return by_id or [place for place in whole if f"{place.address.space}/{place.address.chat}" == chat]
 
 
-def _within(platform: str, account: str) -> tuple[str, str]:
+def _within(platform: str, account: str) -> dict[str, str]:
     """Two strings between which all addresses of an account lie: `0` follows `/`."""
     key = Address(platform, account).key
-    return f"{key[:-3]}/", f"{key[:-3]}0"
+    return {"first": f"{key[:-3]}/", "last": f"{key[:-3]}0"}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from segue.changes.people import actors
+from segue.changes.sessions.rows import Bound
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
-from segue.core.values import PersonId
+from segue.core.values import PersonId, SessionId
+from segue.database.rows import first
 from segue.database.statements import q
 from segue.database.transactions import Moved
 
 
 def now(lane: Lane) -> Transaction[Lane]:
-    """The lane that this one goes on as."""
+    """The current lane, after aliases and merges."""
     lane = yield from settled(lane)
     if lane.person:
         lane = Lane(lane.address, (yield from actors.now(PersonId(lane.person))))
@@ -29,6 +31,12 @@ def hold(lane: Lane) -> Transaction[bool]:
     return seen
 
 
+def speaks_to(lane: Lane) -> Transaction[SessionId | None]:
+    """The session that a lane speaks to, by its id; the lane is the one of now."""
+    bound = yield from first(Bound, q.bound(lane=lane.key))
+    return bound.session if bound else None
+
+
 def hold_merges() -> Transaction[None]:
     """Let nobody else merge chats or persons meanwhile: each makes lanes for what the other takes away."""
     yield q.hold_name(name="merges")
@@ -36,9 +44,8 @@ def hold_merges() -> Transaction[None]:
 
 def settled(lane: Lane) -> Transaction[Lane]:
     """The same person's share, or all, of the chat under the id that it was first known by."""
-    rows = yield q.alias(alias=lane.address.outside.key)
-    if not rows:
+    chat = yield from first(Address, q.alias(alias=lane.address.outside.key))
+    if chat is None:
         return lane
-    chat = Address.parse(rows[0][0])
     address = Address(chat.platform, chat.account, chat.space, chat.chat, lane.address.thread)
     return Lane(address, lane.person)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, account_key
+from segue.database.rows import each
 from segue.database.statements import q
 
 
@@ -19,5 +20,4 @@ def tell(me: str, addresses: Iterable[Address]) -> Transaction[None]:
 
 def elsewhere(platform: str, account: str, me: str) -> Transaction[list[Address]]:
     """The places of an account that somebody looks at and another replica serves."""
-    rows = yield q.windows_elsewhere(account=account_key(platform, account), me=me)
-    return [Address.parse(address) for (address,) in rows]
+    return (yield from each(Address, q.windows_elsewhere(account=account_key(platform, account), me=me)))

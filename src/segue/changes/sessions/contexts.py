@@ -14,11 +14,12 @@ import msgspec
 
 from segue.changes.exchange import turns
 from segue.changes.places import addresses, lanes
-from segue.core.contracts.database import Row, Transaction
-from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Identity, Lane, Place
 from segue.core.prompt.envelopes import Voices
 from segue.core.turns import Claim, Turn
 from segue.core.values import Moment, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 
 
@@ -35,6 +36,20 @@ class Context(Value, frozen=True):
     section: str
 
 
+class Staying(Value, frozen=True):
+    """A lane that speaks to a session and will, with its place."""
+
+    lane: Lane
+    place: Place
+
+
+class Spoken(Value, frozen=True):
+    """As whom and where somebody spoke to a session; `route` is an address's key, or empty."""
+
+    identity: Identity
+    route: str
+
+
 class Surroundings(Value, frozen=True):
     """Where a session is spoken to, the newest lane first, and the homes there are."""
 
@@ -49,13 +64,7 @@ Compose = Callable[[Surroundings], tuple[Voices, str]]
 
 def current(session: SessionId) -> Transaction[Context | None]:
     """What the agent was told last."""
-    rows = yield q.context(session=session)
-    return _context(rows[0]) if rows else None
-
-
-def _context(row: Row) -> Context:
-    known, summary, redaction, voices, section = row
-    return Context(msgspec.json.decode(known, type=tuple[str, ...]), summary, redaction, Voices(voices), section)
+    return (yield from first(Context, q.context(session=session)))
 
 
 def holds(context: Context | None, turn: Turn, summary: str, redaction: str) -> bool:
@@ -72,8 +81,7 @@ def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compos
     yield from turns.check(held)
     context = yield from current(held.session)
     around = yield from _with(turn, (yield from surroundings(held.session)))
-    rows = yield q.context_after(session=held.session, summary=summary, redaction=redaction)
-    told = _context(rows[0]) if rows else None
+    told = yield from first(Context, q.context_after(session=held.session, summary=summary, redaction=redaction))
     if told is None or not (yield from _known(told, turn, around)):
         voices, section = compose(around)
         told = Context(tuple(lane.key for lane in around.lanes), summary, redaction, voices, section)
@@ -92,22 +100,21 @@ def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compos
 
 def surroundings(session: SessionId) -> Transaction[Surroundings]:
     """Where a session is spoken to, and the homes."""
-    rows = yield q.lanes_staying(session=session)
-    found = tuple(Lane.parse(row[0]) for row in rows)
-    there = tuple(Place(lane.address, Kind(row[1]), row[2], row[3]) for lane, row in zip(found, rows, strict=True))
+    staying = yield from each(Staying, q.lanes_staying(session=session))
     homes = yield from addresses.homes()
-    return Surroundings(found, there, tuple(home.place for home in homes))
+    return Surroundings(
+        tuple(one.lane for one in staying), tuple(one.place for one in staying), tuple(home.place for home in homes)
+    )
 
 
 def nameable(session: SessionId) -> Transaction[list[Identity | Address]]:
     """All that an agent may name by an id in a session: who spoke there and where, where it is, and the homes."""
     around = yield from surroundings(session)
     spots: dict[Identity | Address, None] = {place.address: None for place in (*around.places, *around.homes)}
-    rows = yield q.sources(session=session)
-    for identity, route in rows:
-        spots[Identity.parse(identity)] = None
-        if route:
-            spots[Address.parse(route)] = None
+    for spoken in (yield from each(Spoken, q.sources(session=session))):
+        spots[spoken.identity] = None
+        if spoken.route:
+            spots[Address.parse(spoken.route)] = None
     return list(spots)
 
 
@@ -115,10 +122,8 @@ def _with(turn: Turn, around: Surroundings) -> Transaction[Surroundings]:
     """The surroundings with the lane that a turn comes from, which may speak to another session: by a quote."""
     if turn.lane is None or any(lane.key == turn.lane for lane in around.lanes):
         return around
-    lane = Lane.parse(turn.lane)
-    [(kind, name, topic)] = yield q.place_of(lane=turn.lane)
-    place = Place(lane.address, Kind(kind), name, topic)
-    return Surroundings((lane, *around.lanes), (place, *around.places), around.homes)
+    place = yield from one(Place, q.place_of(lane=turn.lane))
+    return Surroundings((Lane.parse(turn.lane), *around.lanes), (place, *around.places), around.homes)
 
 
 def _known(context: Context, turn: Turn, around: Surroundings) -> Transaction[bool]:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from segue.changes.people import actors
 from segue.changes.places import addresses
 from segue.changes.sessions import moves, sessions, titles, transcripts
-from segue.changes.sessions.rows import session_of
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Line, Transcript, transcript_of
 from segue.core.lanes import Lane, Place, Rules
 from segue.core.messages import Part, Summary, encode_parts
 from segue.core.moves import Why
 from segue.core.titles import new_title, parse
-from segue.core.transcripts import Entry, Tip
+from segue.core.transcripts import Entry, Session, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 
@@ -30,8 +30,7 @@ def transcript(session: SessionId, owner: PersonId) -> Transaction[Transcript]:
 
 def whole(session: SessionId) -> Transaction[Transcript]:
     """The same, for whoever was found to be its owner before."""
-    [row] = yield q.session(session=session)
-    found = session_of(row)
+    found = yield from one(Session, q.session(session=session))
     own: list[Entry] = []
     while more := (yield from sessions.entries_since(session, own[-1].tip.n if own else 0, _CHUNK)):
         own += more
@@ -83,9 +82,9 @@ def bring(
     origin = origin or Origin()
     owner = yield from actors.hold(owner)
     if origin.key:
-        if before := (yield q.imported(key=origin.key)):
-            return Brought(SessionId(before[0][0]), new=False)
-        if not (yield q.add_import(key=origin.key, session=session)):
+        if before := (yield from first(SessionId, q.setting(name=origin.key))):
+            return Brought(before, new=False)
+        if not (yield q.add_setting(name=origin.key, value=session)):
             raise Moved
     yield q.add_session(
         session=session,

@@ -12,9 +12,9 @@ from typing import assert_never
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.sessions import titles, transcripts
-from segue.changes.sessions.rows import tip_of
+from segue.changes.sessions.rows import Bound, Locked
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Kind, Lane, Place, clean_place
+from segue.core.lanes import Lane, Place, clean_place
 from segue.core.moves import (
     Actor,
     Begin,
@@ -36,7 +36,9 @@ from segue.core.moves import (
     take_back,
 )
 from segue.core.titles import new_title
+from segue.core.transcripts import Session
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Invalid, Refusal, Refused
@@ -49,6 +51,35 @@ class Moving(Value, frozen=True):
     made: tuple[Made, ...]
     session: SessionId | None
     """The session that it began or brought."""
+
+
+class Speaking(Value, frozen=True):
+    """A lane, by its key, and the session that it speaks to."""
+
+    lane: str
+    session: SessionId
+
+
+class LastUse(Value, frozen=True):
+    """What a lane speaks to, since when, and when somebody last spoke there."""
+
+    session: SessionId
+    since: Moment
+    spoke: Moment | None
+
+
+class Ended(Value, frozen=True):
+    """A binding that ended: the session, and when."""
+
+    session: SessionId
+    until: Moment
+
+
+class Recorded(Value, frozen=True):
+    """The kind of a move, and the session that it was about."""
+
+    kind: str
+    session: SessionId | None
 
 
 class Last(Value, frozen=True):
@@ -109,27 +140,27 @@ def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment, within: 
 def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
     """Take a move back, if every lane that it touched still stands where it left it; what it closed opens again."""
     actor = yield from actors.acting(actor)
-    rows = yield q.move(move=move)
-    kind, session = (rows[0][0], rows[0][2]) if rows else ("", "")
+    record = yield from first(Recorded, q.move(move=move))
     # Only `persons.part` can undo a merge: more than lanes came together in it.
-    if kind in {"", "merge", "part"} or not (yield q.undo_move(move=move, at=at)):
+    if record is None or record.kind in {"merge", "part"} or not (yield q.undo_move(move=move, at=at)):
         raise Refused(Refusal.NOTHING_TO_UNDO)
     made = yield from made_by(move)
     touched, before = [step.lane for step in made], [step.before for step in made if step.before]
     view = yield from _view(touched, before, actor, limits)
-    if kind == "close":
-        yield from reopen(SessionId(session), actor, limits)
+    closed = record.session if record.kind == "close" else None
+    if closed:
+        yield from reopen(closed, actor, limits)
         view = yield from _view(touched, before, actor, limits)
-    changes = take_back(made, view) if made or kind != "close" else ()
+    changes = take_back(made, view) if made or not closed else ()
     return (yield from _apply("undo", changes, view, id, at))
 
 
 def made_by(move: str) -> Transaction[tuple[Made, ...]]:
     """What a move did to each lane, by the record; a lane that has become another since is named by that."""
-    started = yield q.move_started(move=move)
-    ended = yield q.move_ended(move=move)
-    before = {lane: SessionId(session) for lane, session in ended}
-    after = {lane: SessionId(session) for lane, session in started}
+    started = yield from each(Speaking, q.move_started(move=move))
+    ended = yield from each(Speaking, q.move_ended(move=move))
+    before = {side.lane: side.session for side in ended}
+    after = {side.lane: side.session for side in started}
     made: list[Made] = []
     for key in sorted(before.keys() | after.keys()):
         lane = yield from lanes.now(Lane.parse(key))
@@ -140,11 +171,7 @@ def made_by(move: str) -> Transaction[tuple[Made, ...]]:
 
 def last_move(lane: Lane) -> Transaction[Last | None]:
     """The newest move of a lane that wasn't taken back."""
-    rows = yield q.last_move(lane=(yield from lanes.now(lane)).key)
-    if not rows:
-        return None
-    id, kind, at, why, session = rows[0]
-    return Last(id, kind, at, Why(why) if why is not None else None, session)
+    return (yield from first(Last, q.last_move(lane=(yield from lanes.now(lane)).key)))
 
 
 def close(
@@ -162,8 +189,7 @@ def close(
     in which it can be taken back, whichever lanes speak to the session.
     """
     actor = yield from actors.acting(actor)
-    rows = yield q.lanes_bound(session=session)
-    bound = [Lane.parse(lane) for (lane,) in rows]
+    bound = yield from each(Lane, q.lanes_bound(session=session))
     view = yield from _view(bound, [session, *beside], actor, Limits())
     found = view.sessions.get(session)
     if found is None or found.owner != actor.person:
@@ -177,7 +203,7 @@ def close(
     if found.busy and not (yield from _stop(session, actor, at)):
         yield q.nothing_waits(session=session)
     # The session is locked now: no lane comes to speak to it any more, but one may have come before.
-    if (yield q.lanes_bound(session=session)) != rows:
+    if (yield from each(Lane, q.lanes_bound(session=session))) != bound:
         raise Moved
     yield q.close_session(session=session, at=at)
     here = (yield from lanes.now(asked_in)) if asked_in else None
@@ -187,18 +213,19 @@ def close(
 def _stop(session: SessionId, actor: Actor, at: Moment) -> Transaction[bool]:
     """End what runs in a session and take back what waits; returns whether anything runs."""
     yield q.withdraw(session=session, at=at)
-    rows = yield q.stop_all(session=session, person=actor.person)
-    return bool(rows) or bool((yield q.running(session=session)))
+    return bool((yield q.stop_all(session=session, person=actor.person))) or bool((yield q.running(session=session)))
 
 
 def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None]:
     """Let a closed session go on; nothing speaks to it until it is resumed."""
     actor = yield from actors.acting(actor)
-    rows = yield q.session(session=session)
-    parent, label = (rows[0][8], rows[0][9]) if rows else (None, "")
+    known = yield from first(Session, q.session(session=session))
+    if known is None:
+        raise Refused(Refusal.NOT_FOUND)
+    parent, label = known.parent, known.label
     view = yield from _view([], [session, *([parent] if parent else [])], actor, limits)
-    found = view.sessions.get(session)
-    if found is None or found.owner != actor.person:
+    found = view.sessions[session]
+    if found.owner != actor.person:
         raise Refused(Refusal.NOT_FOUND)
     if parent and found.depth and found.closed:
         if view.sessions[parent].children >= limits.children:
@@ -215,14 +242,14 @@ def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) 
         yield q.lock_lane(lane=lane.key)
     bound: set[SessionId] = set()
     for lane in every:
-        bound.update(session for session, *_ in (yield q.last_use(lane=lane.key)))
+        bound.update(use.session for use in (yield from each(LastUse, q.last_use(lane=lane.key))))
     for session in sorted(bound):
         yield q.lock_session(session=session)
     # Asked again under the locks: somebody may have spoken meanwhile.
     used: dict[Lane, tuple[SessionId, Moment]] = {}
     for lane in every:
-        for session, since, spoke in (yield q.last_use(lane=lane.key)):
-            used[lane] = session, max(since, spoke or since)
+        for use in (yield from each(LastUse, q.last_use(lane=lane.key))):
+            used[lane] = use.session, max(use.since, use.spoke or use.since)
     for gone, kept in pairs:
         if gone not in used:
             continue
@@ -244,15 +271,15 @@ def bind(
 
     The clocks of two machines may differ: what comes later in a lane never begins before what came earlier has ended.
     """
-    ended = yield q.end_binding(lane=lane.key, why=why, move=move, at=at)
+    ended = yield from first(Ended, q.end_binding(lane=lane.key, why=why, move=move, at=at))
     if session is not None:
-        since = max(at, ended[0][1]) if ended else at
+        since = max(at, ended.until) if ended else at
         yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=since)
         yield q.sweep_soon(session=session, at=at)
     if not ended:
         return None
-    yield q.sweep_soon(session=ended[0][0], at=at)
-    return SessionId(ended[0][0])
+    yield q.sweep_soon(session=ended.session, at=at)
+    return ended.session
 
 
 def _in_lanes_of_now(move: Move) -> Transaction[Move]:
@@ -271,48 +298,45 @@ def _view(
             raise Invalid(
                 "lane", f"{lane.key!r} has never been seen", "Open it first with `store.lane(place, person)`."
             )
-    bound: dict[Lane, tuple[SessionId | None, Kind]] = {}
+    bound: dict[Lane, Bound] = {}
     for lane in touched:
-        [row] = yield q.bound(lane=lane.key)
-        bound[lane] = row[0], Kind(row[4])
-    named = list(sessions)
-    wanted = {*named, *(session for session, _ in bound.values() if session is not None)}
+        bound[lane] = yield from one(Bound, q.bound(lane=lane.key))
+    wanted = {*sessions, *(here.session for here in bound.values() if here.session is not None)}
     found: dict[SessionId, SessionView] = {}
     for id in sorted(wanted):
         if view := (yield from _session_view(id, limits, within)):
             found[id] = view
     seen: dict[Lane, LaneView] = {}
-    for lane, (session, kind) in bound.items():
+    for lane, here in bound.items():
         known = set()
         for candidate in wanted:
             if (yield q.been_here(lane=lane.key, session=candidate)):
                 known.add(candidate)
-        [(live,)] = yield q.begun_here(lane=lane.key, most=limits.live_per_lane)
-        audience = Place(lane.address, kind).audience
-        seen[lane] = LaneView(session, audience, live, frozenset(known))
+        live = yield from one(int, q.begun_here(lane=lane.key, most=limits.live_per_lane))
+        audience = Place(lane.address, here.kind).audience
+        seen[lane] = LaneView(here.session, audience, live, frozenset(known))
     return View(actor, seen, found, limits)
 
 
 def _session_view(session: SessionId, limits: Limits, within: str) -> Transaction[SessionView | None]:
-    rows = yield q.lock_session(session=session)
-    if not rows:
+    locked = yield from first(Locked, q.lock_session(session=session))
+    if locked is None:
         return None
-    id, owner, origin, tip_session, tip, closed, busy, depth = rows[0]
-    running = yield q.handoff_running(session=session)
+    handoff = yield from first(str, q.handoff_running(session=session))
     # A handoff keeps everybody else from moving its session, and what waits there waits for it.
-    own = bool(within) and any(handoff == within for (handoff,) in running)
-    children = yield q.children(session=session, most=limits.children)
+    own = bool(within) and handoff == within
+    children = yield from each(Session, q.children(session=session, most=limits.children))
     return SessionView(
-        id,
-        owner,
-        Lane.parse(origin) if origin is not None else None,
-        tip_of(tip_session, tip),
-        closed=closed is not None,
-        busy=bool(busy) and not own,
-        moving=bool(running) and not own,
-        depth=depth,
+        locked.id,
+        locked.owner,
+        locked.origin,
+        locked.tip,
+        closed=locked.closed,
+        busy=locked.busy and not own,
+        moving=handoff is not None and not own,
+        depth=locked.depth,
         children=len(children),
-        labels=frozenset(label for _, label in children if label),
+        labels=frozenset(child.label for child in children if child.label),
     )
 
 

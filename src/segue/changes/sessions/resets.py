@@ -18,7 +18,8 @@ from segue.core.messages import Parts
 from segue.core.moves import Why
 from segue.core.resets import Policies, due, ends
 from segue.core.turns import Ask, TurnKind
-from segue.core.values import Moment, SessionId
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import each, first
 from segue.database.statements import q
 
 _SETTING = "resets"
@@ -27,41 +28,70 @@ _AGAIN = 60.0
 _NEVER = 1e18
 
 
+class Swept(Value, frozen=True):
+    """A session that is looked at, held."""
+
+    owner: PersonId
+    used: Moment
+    busy: bool
+    anything: bool
+    """Something was said in it."""
+    closed: bool
+
+
+class LastAsked(Value, frozen=True):
+    """The last turn that was asked of a session, and when."""
+
+    seq: int
+    accepted: Moment
+
+
+class BoundPlace(Value, frozen=True):
+    """A lane that speaks to a session, since when, and the kind of its place."""
+
+    lane: Lane
+    since: Moment
+    kind: Kind
+
+
+class Left(Value, frozen=True):
+    """When and why the last of its lanes left a session."""
+
+    until: Moment
+    why: Why
+
+
 def adopt(policies: str) -> Transaction[None]:
     """Look at every session again if the policies aren't those that held before."""
-    rows = yield q.setting(name=_SETTING)
-    if not rows or rows[0][0] != policies:
+    if (yield from first(str, q.setting(name=_SETTING))) != policies:
         yield q.set_setting(name=_SETTING, value=policies)
         yield q.sweep_all()
 
 
 def to_look_at(at: Moment, count: int) -> Transaction[list[SessionId]]:
     """Sessions that may be over by now."""
-    rows = yield q.to_sweep(at=at, count=count)
-    return [SessionId(id) for (id,) in rows]
+    return (yield from each(SessionId, q.to_sweep(at=at, count=count)))
 
 
 def look(session: SessionId, policies: Policies, words: Parts, at: Moment) -> Transaction[bool]:
     """Ask the last turn of a session if it is over; returns whether that is new."""
-    rows = yield q.hold_to_sweep(session=session, at=at)
-    if not rows:
+    found = yield from first(Swept, q.hold_to_sweep(session=session, at=at))
+    if found is None:
         return False
-    owner, used, busy, anything, closed = rows[0]
-    if not closed and (busy or (yield from at_work(session, at))):
+    if not found.closed and (found.busy or (yield from at_work(session, at))):
         yield q.sweep_at(session=session, sweep=at + _AGAIN)
         return False
-    asked = yield q.last_asked(session=session)
-    seq, accepted = asked[0] if asked else (0, used)
-    again = yield from _again(session, policies, used, at)
+    last = (yield from first(LastAsked, q.last_asked(session=session))) or LastAsked(0, found.used)
+    again = yield from _again(session, policies, found.used, at)
     if again is not None:
         yield q.sweep_at(session=session, sweep=max(again, at + 1))
         return False
-    call = f"ending/{session}/{seq}"
-    left = yield from _left(session, accepted)
-    if closed or not anything or not left or (yield q.turn_of_call(call=call)):
+    call = f"ending/{session}/{last.seq}"
+    left = yield from _left(session, last.accepted)
+    if found.closed or not found.anything or not left or (yield q.turn_of_call(call=call)):
         yield q.sweep_at(session=session, sweep=None)
         return False
-    yield from turns.ask(Ask(session, TurnKind.ENDING, call, words, owner), at)
+    yield from turns.ask(Ask(session, TurnKind.ENDING, call, words, found.owner), at)
     return True
 
 
@@ -86,11 +116,10 @@ def let_go(session: SessionId, why: str, at: Moment) -> Transaction[None]:
 
 def _again(session: SessionId, policies: Policies, used: Moment, at: Moment) -> Transaction[Moment | None]:
     """When a session that isn't over in all its lanes is to be looked at again; None if it is over in each."""
-    rows = yield q.bound_places(session=session)
     moments = []
-    for key, since, kind in rows:
-        policy = policies.of(Lane.parse(key), Kind(kind))
-        last = max(used, since)
+    for bound in (yield from each(BoundPlace, q.bound_places(session=session))):
+        policy = policies.of(bound.lane, bound.kind)
+        last = max(used, bound.since)
         if due(policy, last, at) is None:
             end = ends(policy, last)
             moments.append(_NEVER if end is None else end)
@@ -101,5 +130,5 @@ def _left(session: SessionId, accepted: Moment) -> Transaction[bool]:
     """Whether a session is spoken to, or was left because it was over and nothing was asked of it since."""
     if (yield q.bound_places(session=session)):
         return True
-    rows = yield q.last_left(session=session)
-    return bool(rows) and rows[0][1] in (Why.IDLE, Why.DAILY) and accepted <= rows[0][0]
+    left = yield from first(Left, q.last_left(session=session))
+    return left is not None and left.why in (Why.IDLE, Why.DAILY) and accepted <= left.until

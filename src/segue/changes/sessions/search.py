@@ -5,16 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.changes.people import actors
-from segue.changes.sessions.rows import entry_of
 from segue.core.contracts.database import Transaction
-from segue.core.messages import decode_parts, plain_text
+from segue.core.messages import Parts, plain_text
 from segue.core.text.search_words import words_of
 from segue.core.transcripts import Entry
 from segue.core.values import PersonId, SessionId, Value
+from segue.database.rows import each, first
 from segue.database.statements import q
 
 _MOST_WORDS = 32
 """Words of a query that are looked for: more of them find nothing else."""
+
+
+class Behind(Value, frozen=True):
+    """A session with entries that can't be found yet, and how far its index has come."""
+
+    session: SessionId
+    indexed: int
+    owner: PersonId
+
+
+class NewEntry(Value, frozen=True):
+    """An entry that can't be found yet."""
+
+    seq: int
+    n: int
+    parts: Parts
 
 
 class Batch(Value, frozen=True):
@@ -30,12 +46,12 @@ class Batch(Value, frozen=True):
 def unindexed(count: int) -> Transaction[list[Batch]]:
     """Up to so many entries that can't be found yet; reading them and making words of them holds nobody up."""
     batches = []
-    sessions = yield q.unindexed(count=count)
-    for session, indexed, _, owner in sessions:
-        rows = yield q.entries_to_index(session=session, n=indexed, count=count)
-        found = [(seq, " ".join(words_of(plain_text(decode_parts(parts))))) for seq, _, parts in rows]
-        batches.append(Batch(session, indexed, rows[-1][1], owner, tuple(entry for entry in found if entry[1])))
-        count -= len(rows)
+    for behind in (yield from each(Behind, q.unindexed(count=count))):
+        entries = yield from each(NewEntry, q.entries_to_index(session=behind.session, n=behind.indexed, count=count))
+        words = [(entry.seq, " ".join(words_of(plain_text(entry.parts)))) for entry in entries]
+        kept = tuple(entry for entry in words if entry[1])
+        batches.append(Batch(behind.session, behind.indexed, entries[-1].n, behind.owner, kept))
+        count -= len(entries)
         if count <= 0:
             break
     return batches
@@ -52,8 +68,7 @@ def index(batches: Sequence[Batch]) -> Transaction[None]:
 
 
 def _still_to_do(batch: Batch) -> Transaction[bool]:
-    rows = yield q.indexed(session=batch.session)
-    return bool(rows[0][0] == batch.after)
+    return (yield from first(int, q.indexed(session=batch.session))) == batch.after
 
 
 def search(owner: PersonId, text: str, count: int) -> Transaction[list[Entry]]:
@@ -62,12 +77,11 @@ def search(owner: PersonId, text: str, count: int) -> Transaction[list[Entry]]:
     if not words:
         return []
     owner = yield from actors.now(owner)
-    people = yield q.everyone_in(person=owner)
-    ids = [id for (id,) in people]
+    ids = yield from each(str, q.everyone_in(person=owner))
     if not ids:
         return []
-    rows = yield q.search(match=_match(words, ids), tsquery=_tsquery(words, ids), owner=owner, count=count)
-    return [entry_of(row) for row in rows]
+    match, tsquery = _match(words, ids), _tsquery(words, ids)
+    return (yield from each(Entry, q.search(match=match, tsquery=tsquery, owner=owner, count=count)))
 
 
 def _match(words: list[str], owners: list[str]) -> str:

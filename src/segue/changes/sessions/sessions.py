@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import msgspec
 
 from segue.changes.people import actors
-from segue.changes.places.lanes import now
-from segue.changes.sessions.rows import binding_of, entry_of, session_of, standing_of
+from segue.changes.places.lanes import now, speaks_to
 from segue.core.bindings import Binding, Standing
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.transcripts import Entry, Session
 from segue.core.values import Moment, PersonId, SessionId
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Refusal, Refused
 
@@ -23,61 +23,47 @@ _MOST = 1000
 
 def bound(lane: Lane) -> Transaction[Session | None]:
     """The session that a lane speaks to."""
-    rows = yield q.bound(lane=(yield from now(lane)).key)
-    if not rows or rows[0][0] is None:
-        return None
-    [row] = yield q.session(session=rows[0][0])
-    return session_of(row)
+    session = yield from speaks_to((yield from now(lane)))
+    return (yield from one(Session, q.session(session=session))) if session else None
 
 
 def lanes(session: SessionId) -> Transaction[list[Lane]]:
     """The lanes that speak to a session now, the newest first."""
-    rows = yield q.lanes_bound(session=session)
-    return [Lane.parse(lane) for (lane,) in rows]
+    return (yield from each(Lane, q.lanes_bound(session=session)))
 
 
 def all_lanes(after: str, count: int) -> Transaction[list[Standing]]:
     """Lanes by their keys, with what they speak to, from the one after this key on."""
-    rows = yield q.all_lanes(after=after, count=count)
-    return [standing_of(row) for row in rows]
+    return (yield from each(Standing, q.all_lanes(after=after, count=count)))
 
 
 def history(of: Lane | SessionId, count: int) -> Transaction[list[Binding]]:
     """The bindings that a lane or a session has had, newest first."""
     if isinstance(of, Lane):
-        rows = yield q.lane_history(lane=(yield from now(of)).key, count=count)
-    else:
-        rows = yield q.session_history(session=of, count=count)
-    return [binding_of(row) for row in rows]
+        return (yield from each(Binding, q.lane_history(lane=(yield from now(of)).key, count=count)))
+    return (yield from each(Binding, q.session_history(session=of, count=count)))
 
 
 def own(session: SessionId, owner: PersonId) -> Transaction[Session]:
     """One of a person's own sessions."""
     owner = yield from actors.now(owner)
-    rows = yield q.session(session=session)
-    if not rows or rows[0][1] != owner:
+    found = yield from first(Session, q.session(session=session))
+    if found is None or found.owner != owner:
         raise Refused(Refusal.NOT_FOUND)
-    return session_of(rows[0])
+    return found
 
 
 def owned(owner: PersonId, count: int, before: Session | None, since: Moment) -> Transaction[list[Session]]:
     """A person's sessions in which anything was said, last used first, from the one after `before`."""
     owner = yield from actors.now(owner)
     used, id = (before.used, before.id) if before else (_EVER, "")
-    rows = yield q.sessions_of_owner(owner=owner, before=used, id=id, since=since, count=count)
-    return [session_of(row) for row in rows]
+    return (yield from each(Session, q.sessions_of_owner(owner=owner, before=used, id=id, since=since, count=count)))
 
 
 def here(lane: Lane, count: int) -> Transaction[list[Session]]:
     """The open sessions that a lane has spoken to, the newest of them, in the order in which they came."""
-    rows = yield q.sessions_of_lane(lane=(yield from now(lane)).key, count=count)
-    return [session_of(row) for row in reversed(rows)]
-
-
-def began_in(session: SessionId) -> Transaction[Lane | None]:
-    """The lane that a session was begun in."""
-    rows = yield q.session(session=session)
-    return Lane.parse(rows[0][11]) if rows and rows[0][11] is not None else None
+    newest_first = yield from each(Session, q.sessions_of_lane(lane=(yield from now(lane)).key, count=count))
+    return newest_first[::-1]
 
 
 def spoken_to(lane: Lane, session: SessionId) -> Transaction[bool]:
@@ -87,26 +73,20 @@ def spoken_to(lane: Lane, session: SessionId) -> Transaction[bool]:
 
 def branches(session: SessionId) -> Transaction[list[Session]]:
     """The sessions that were forked or spawned from one."""
-    rows = yield q.branches(session=session)
-    return [session_of(row) for row in rows]
+    return (yield from each(Session, q.branches(session=session)))
 
 
 def children(parent: SessionId) -> Transaction[list[Session]]:
     """The live children that a session has spawned, those with a label first."""
-    rows = yield q.children(session=parent, most=_MOST)
-    found = []
-    for child, _ in rows:
-        [row] = yield q.session(session=child)
-        found.append(session_of(row))
-    return found
+    return (yield from each(Session, q.children(session=parent, most=_MOST)))
 
 
 def child(parent: SessionId, label: str) -> Transaction[SessionId]:
     """The live child of a session that goes by a label."""
-    rows = yield q.child(parent=parent, label=label)
-    if not label or not rows:
+    found = (yield from first(SessionId, q.child(parent=parent, label=label))) if label else None
+    if found is None:
         raise Refused(Refusal.NOT_FOUND)
-    return SessionId(rows[0][0])
+    return found
 
 
 def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[str], at: Moment) -> Transaction[None]:
@@ -119,8 +99,8 @@ def keep_list(lane: Lane, person: PersonId, kind: str, ids: Sequence[str], at: M
 def line(lane: Lane, person: PersonId, kind: str, number: int) -> Transaction[SessionId]:
     """The session on a line of the list that the person was shown last."""
     key = (yield from now(lane)).key
-    rows = yield q.kept_list(lane=key, person=(yield from actors.now(person)), kind=kind)
-    shown = msgspec.json.decode(rows[0][0], type=list[str]) if rows else []
+    person = yield from actors.now(person)
+    shown = (yield from first(tuple[str, ...], q.kept_list(lane=key, person=person, kind=kind))) or ()
     if not 1 <= number <= len(shown):
         raise Refused(Refusal.NOT_LISTED)
     return SessionId(shown[number - 1])
@@ -128,5 +108,4 @@ def line(lane: Lane, person: PersonId, kind: str, number: int) -> Transaction[Se
 
 def entries_since(session: SessionId, n: int, count: int) -> Transaction[list[Entry]]:
     """What a session wrote after its n-th entry, on whichever branch."""
-    rows = yield q.entries_since(session=session, n=n, count=count)
-    return [entry_of(row) for row in rows]
+    return (yield from each(Entry, q.entries_since(session=session, n=n, count=count)))

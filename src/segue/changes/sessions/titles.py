@@ -5,9 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from segue.changes.people import actors
+from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.titles import LONGEST, Title, clean, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refusal, Refused
@@ -19,13 +21,11 @@ def entitle(session: SessionId, text: str, by: PersonId, at: Moment) -> Transact
     """Name one of a person's own sessions; a name that they have used takes the next number."""
     name = new_title(text)
     by = yield from actors.hold(by)
-    rows = yield q.lock_session(session=session)
-    if not rows or rows[0][1] != by:
+    locked = yield from first(Locked, q.lock_session(session=session))
+    if locked is None or locked.owner != by:
         raise Refused(Refusal.NOT_FOUND)
-    current = yield q.title(session=session)
-    if current and current[0][0] == name:
-        return Title(name, current[0][1])
-    return (yield from take(session, by, name, at))
+    current = yield from of(session)
+    return current if current and current.name == name else (yield from take(session, by, name, at))
 
 
 def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int | None = None) -> Transaction[Title]:
@@ -34,7 +34,7 @@ def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int
         yield q.end_title(session=session, at=at)
         if (yield q.add_title(session=session, owner=owner, name=name, number=number, at=at)):
             return Title(name, number)
-    [(last,)] = yield q.last_number(owner=owner, name=name)
+    last = yield from one(int, q.last_number(owner=owner, name=name))
     yield q.end_title(session=session, at=at)
     if not (yield q.add_title(session=session, owner=owner, name=name, number=last + 1, at=at)):
         raise Moved
@@ -43,20 +43,19 @@ def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int
 
 def of(session: SessionId) -> Transaction[Title | None]:
     """What a session is called."""
-    rows = yield q.title(session=session)
-    return Title(rows[0][0], rows[0][1]) if rows else None
+    return (yield from first(Title, q.title(session=session)))
 
 
 def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:
     """The owner's session that goes by this title: the newest of its lineage, or the one with that number."""
     name, number = parse(text)
-    rows = yield q.titled(owner=(yield from actors.now(owner)), name=name, number=number)
-    return SessionId(rows[0][0]) if rows else None
+    owner = yield from actors.now(owner)
+    return (yield from first(SessionId, q.titled(owner=owner, name=name, number=number)))
 
 
 def nearest(owner: PersonId, text: str) -> Transaction[str | None]:
     """The owner's own title that looks most like this one."""
-    rows = yield q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR)
-    titles = {str(Title(name, number)).casefold(): str(Title(name, number)) for name, number, _ in rows}
+    known = yield from each(Title, q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR))
+    titles = {str(title).casefold(): str(title) for title in known}
     close = get_close_matches(clean(text[: 2 * LONGEST])[:LONGEST].casefold(), titles, n=1, cutoff=0.5)
     return titles[close[0]] if close else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from segue.changes.sessions.rows import entry_of, tip_change_of, tip_of
+from segue.changes.sessions.rows import End
 from segue.core.bindings import TipChange
 from segue.core.contracts.database import Transaction
 from segue.core.messages import Summary, encode_parts
@@ -13,6 +13,7 @@ from segue.core.transcripts import (
     Draft,
     Entry,
     Role,
+    Session,
     Tip,
     TipMove,
     before_answer,
@@ -20,6 +21,7 @@ from segue.core.transcripts import (
     exchanges,
 )
 from segue.core.values import Moment, PersonId, SessionId
+from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 
@@ -55,9 +57,9 @@ def add(
 
 def append(session: SessionId, drafts: Sequence[Draft], at: Moment) -> Transaction[Tip | None]:
     """Add entries at the tip."""
-    tip, length = yield from _hold(session)
-    tip = yield from add(session, tip, length, drafts, at, 0)
-    yield from _set_tip(session, tip, length + len(drafts), at)
+    end = yield from _hold(session)
+    tip = yield from add(session, end.tip, end.length, drafts, at, 0)
+    yield from _set_tip(session, tip, end.length + len(drafts), at)
     return tip
 
 
@@ -66,19 +68,14 @@ def path(tip: Tip | None, enough: Enough | None = None) -> Transaction[list[Entr
     newest_first: list[Entry] = []
     chunk = _CHUNK
     while tip is not None:
-        rows = yield q.entries_upto(session=tip.session, n=tip.n, count=chunk)
-        session = tip.session
-        if not rows or rows[0][1] != tip.n:
+        entries = yield from each(Entry, q.entries_upto(session=tip.session, n=tip.n, count=chunk))
+        if not entries or entries[0].tip != tip:
             raise Invalid("entry", f"{tip.session}/{tip.n} doesn't exist", "Take one from a path.")
-        for row in rows:
+        for found in entries:
             # Entries on other branches lie between: a path goes from an entry to its parent.
-            if row[1] != tip.n:
-                continue
-            found = entry_of(row)
-            newest_first.append(found)
-            tip = found.parent
-            if tip is None or tip.session != session:
-                break
+            if found.tip == tip:
+                newest_first.append(found)
+                tip = found.parent
         if enough is not None and tip is not None and enough(newest_first[::-1]):
             break
         chunk = min(chunk * 2, _LARGEST_CHUNK)
@@ -87,14 +84,12 @@ def path(tip: Tip | None, enough: Enough | None = None) -> Transaction[list[Entr
 
 def entry(tip: Tip | None) -> Transaction[Entry | None]:
     """The entry at a tip."""
-    rows = (yield q.entry(session=tip.session, n=tip.n)) if tip else []
-    return entry_of(rows[0]) if rows else None
+    return (yield from first(Entry, q.entry(session=tip.session, n=tip.n))) if tip else None
 
 
 def count_said(session: SessionId) -> Transaction[int]:
     """How many messages of people and the agent there are to read in a session."""
-    [(count,)] = yield q.count_said(session=session)
-    return int(count)
+    return (yield from one(int, q.count_said(session=session)))
 
 
 def current_path(session: SessionId) -> Transaction[list[Entry]]:
@@ -122,27 +117,27 @@ def covers_summary(newest: Sequence[Entry]) -> bool:
 
 def undo(session: SessionId, count: int, by: PersonId, at: Moment) -> Transaction[Tip | None]:
     """Take the last exchanges back: the tip moves to before them."""
-    tip, length = yield from _hold(session)
+    end = yield from _hold(session)
     # One exchange more than asked for tells where the oldest of them begins.
-    entries = yield from path(tip, lambda newest: len(exchanges(newest)) > count)
-    return (yield from _move(session, tip, before_exchange(entries, count), length, TipMove.UNDO, by, at))
+    entries = yield from path(end.tip, lambda newest: len(exchanges(newest)) > count)
+    return (yield from _move(session, end, before_exchange(entries, count), TipMove.UNDO, by, at))
 
 
 def retry(session: SessionId, by: PersonId, at: Moment) -> Transaction[list[Entry]]:
     """Take the last exchange back and return what the person had asked in it."""
-    tip, length = yield from _hold(session)
-    entries = yield from path(tip, lambda newest: len(exchanges(newest)) > 1)
+    end = yield from _hold(session)
+    entries = yield from path(end.tip, lambda newest: len(exchanges(newest)) > 1)
     to, asked = before_answer(entries)
-    yield from _move(session, tip, to, length, TipMove.RETRY, by, at)
+    yield from _move(session, end, to, TipMove.RETRY, by, at)
     return asked
 
 
 def rewind(session: SessionId, to: Tip, by: PersonId, at: Moment) -> Transaction[Tip | None]:
     """Go back to an entry of the path; what came after it stays, on a branch of its own."""
-    tip, length = yield from _hold(session)
-    if not (yield from _leads_through(tip, to)):
+    end = yield from _hold(session)
+    if not (yield from _leads_through(end.tip, to)):
         raise Refused(Refusal.NOT_FOUND)
-    return (yield from _move(session, tip, to, length, TipMove.REWIND, by, at))
+    return (yield from _move(session, end, to, TipMove.REWIND, by, at))
 
 
 def reaches(session: SessionId, entry: Tip) -> Transaction[bool]:
@@ -154,26 +149,24 @@ def reaches(session: SessionId, entry: Tip) -> Transaction[bool]:
 
 def compress(session: SessionId, text: str, upto: Tip, by: PersonId, at: Moment) -> Transaction[Tip | None]:
     """Let a summary stand for all entries up to one; they stay, and an undo or a rewind can still reach them."""
-    before, length = yield from _hold(session)
-    if not (yield from _leads_through(before, upto)):
+    end = yield from _hold(session)
+    if not (yield from _leads_through(end.tip, upto)):
         raise Refused(Refusal.NOT_FOUND)
     draft = Draft(GATEWAY, (Summary(text, upto.session, upto.n),))
-    tip = yield from add(session, before, length, [draft], at, 0)
-    yield from record(session, before, tip, TipMove.COMPRESS, by, at)
-    yield from _set_tip(session, tip, length + 1, at)
+    tip = yield from add(session, end.tip, end.length, [draft], at, 0)
+    yield from record(session, end.tip, tip, TipMove.COMPRESS, by, at)
+    yield from _set_tip(session, tip, end.length + 1, at)
     return tip
 
 
 def back_to(session: SessionId, to: Tip | None, why: TipMove, by: PersonId, at: Moment) -> Transaction[Tip | None]:
     """Move a tip to where it was before."""
-    tip, length = yield from _hold(session)
-    return (yield from _move(session, tip, to, length, why, by, at))
+    return (yield from _move(session, (yield from _hold(session)), to, why, by, at))
 
 
 def tip_changes(session: SessionId, count: int) -> Transaction[list[TipChange]]:
     """How a session's tip has moved other than by new entries, newest first."""
-    rows = yield q.tip_moves(session=session, count=count)
-    return [tip_change_of(row) for row in rows]
+    return (yield from each(TipChange, q.tip_moves(session=session, count=count)))
 
 
 def back_past(entry: Tip) -> Enough:
@@ -187,26 +180,25 @@ def _leads_through(tip: Tip | None, entry: Tip) -> Transaction[bool]:
     return any(e.tip == entry for e in entries)
 
 
-def _hold(session: SessionId) -> Transaction[tuple[Tip | None, int]]:
-    rows = yield q.end_of(session=session)
-    if not rows:
+def _hold(session: SessionId) -> Transaction[End]:
+    end = yield from first(End, q.end_of(session=session))
+    if end is None:
         raise Refused(Refusal.NOT_FOUND)
-    tip_session, tip, length = rows[0]
-    return tip_of(tip_session, tip), length
+    return end
 
 
 def _tip(session: SessionId) -> Transaction[Tip | None]:
-    rows = yield q.session(session=session)
-    if not rows:
+    found = yield from first(Session, q.session(session=session))
+    if found is None:
         raise Refused(Refusal.NOT_FOUND)
-    return tip_of(rows[0][4], rows[0][5])
+    return found.tip
 
 
 def _move(
-    session: SessionId, tip: Tip | None, to: Tip | None, length: int, why: TipMove, by: PersonId, at: Moment
+    session: SessionId, end: End, to: Tip | None, why: TipMove, by: PersonId, at: Moment
 ) -> Transaction[Tip | None]:
-    yield from record(session, tip, to, why, by, at)
-    yield from _set_tip(session, to, length, at)
+    yield from record(session, end.tip, to, why, by, at)
+    yield from _set_tip(session, to, end.length, at)
     return to
 
 

@@ -7,27 +7,33 @@ session left, how it begins.
 from __future__ import annotations
 
 from segue.changes.sessions import sessions, transcripts
-from segue.changes.sessions.rows import session_of, tip_of
 from segue.core.contracts.database import Transaction
 from segue.core.exports.tree import Abandoned, Branch, Link, off_path, pieces
 from segue.core.transcripts import Session, Tip
-from segue.core.values import SessionId
+from segue.core.values import SessionId, Value
+from segue.database.rows import each, one
 from segue.database.statements import q
 
 _PAGE = 1000
 _EVERY = 2**31 - 1
 
 
+class Following(Value, frozen=True):
+    """An entry's number, and the entry that it follows."""
+
+    n: int
+    parent: Tip | None
+
+
 def tree(session: Session) -> Transaction[Branch]:
     """A session with all of its owner's that grew out of it."""
     at = session.tip.n if session.tip and session.tip.session == session.id else 0
     origin, off, entries, n = session.tip, list[Link](), 0, _EVERY
-    while rows := (yield q.links(session=session.id, before=n, count=_PAGE)):
-        links = [Link(n, parent if of == session.id else 0) for n, of, parent in rows]
+    while page := (yield from each(Following, q.links(session=session.id, before=n, count=_PAGE))):
+        links = [Link(h.n, h.parent.n if h.parent and h.parent.session == session.id else 0) for h in page]
         left, at = off_path(links, at)
         off += left
-        entries, n = entries + len(rows), rows[-1][0]
-        origin = tip_of(*rows[-1][1:])
+        entries, n, origin = entries + len(page), page[-1].n, page[-1].parent
     after = origin.n if origin and origin.session == session.parent else 0
     children = yield from sessions.branches(session.id)
     branches: list[Branch] = []
@@ -56,8 +62,7 @@ def _abandoned(session: SessionId, off: list[Link]) -> Transaction[tuple[Abandon
 def root(session: Session) -> Transaction[Session]:
     """The session of the same owner's that all began with."""
     while session.parent is not None:
-        [row] = yield q.session(session=session.parent)
-        parent = session_of(row)
+        parent = yield from one(Session, q.session(session=session.parent))
         if parent.owner != session.owner:
             break
         session = parent

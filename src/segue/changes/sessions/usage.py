@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction
 from segue.core.values import SessionId, Value
+from segue.database.rows import each, first
 from segue.database.statements import q
 
 
@@ -24,11 +25,9 @@ class Size(Value, frozen=True):
 
 def last_size(session: SessionId) -> Transaction[Size | None]:
     """The size that the provider last reported."""
-    rows = yield q.last_size(session=session)
-    return Size(*rows[0]) if rows else None
+    return (yield from first(Size, q.last_size(session=session)))
 
 
 def spent(session: SessionId) -> Transaction[list[Spent]]:
     """What a session has cost, by model."""
-    rows = yield q.usage_of(session=session)
-    return [Spent(Usage(*row[:7]), row[7]) for row in rows]
+    return (yield from each(Spent, q.usage_of(session=session)))

@@ -1,8 +1,8 @@
 -- name: bound
 -- The session that a lane speaks to, with how it stands: when it was last used or came here, what waits, and whether it
 -- was found to be over and nothing but its ending was asked of it since.
-select b.session, case when b.since > s.used then b.since else s.used end, s.head, s.tail, a.kind, a.name, a.topic,
-  b.session is not null and s.sweep is null
+select b.session, case when b.since > s.used then b.since else s.used end as used, s.head, s.tail, a.kind, a.name, a.topic,
+  b.session is not null and s.sweep is null as over
 from lanes l join addresses a on a.key = l.address
 left join bindings b on b.lane = l.key and b.until is null
 left join sessions s on s.id = b.session
@@ -41,7 +41,7 @@ values (:lane, :session, :at, :at, :why, :why, :by, :move, :move);
 
 -- name: last_use
 -- What a lane speaks to, since when, and when somebody last spoke there.
-select b.session, b.since, (select max(t.accepted) from turns t where t.session = b.session and t.lane = b.lane)
+select b.session, b.since, (select max(t.accepted) from turns t where t.session = b.session and t.lane = b.lane) as spoke
 from bindings b where b.lane = :lane and b.until is null;
 
 -- name: move_started
@@ -59,7 +59,7 @@ where m.lane = :lane and m.undone is null and m.kind <> 'undo' order by m.seq de
 
 -- name: move
 -- One move.
-select kind, lane, session, by_person, at, undone from moves where id = :move;
+select kind, session from moves where id = :move;
 
 -- name: undo_move
 -- A move was taken back; nothing comes back if somebody was first.
@@ -67,11 +67,11 @@ update moves set undone = :at where id = :move and undone is null returning id;
 
 -- name: lane_history
 -- What a lane has spoken to, newest first.
-select lane, session, since, until, why, ended_why, by_person from bindings where lane = :lane order by id desc limit :count;
+select lane, session, since, until, why, ended_why, by_person as "by" from bindings where lane = :lane order by id desc limit :count;
 
 -- name: session_history
 -- Where a session has been spoken to, newest first.
-select lane, session, since, until, why, ended_why, by_person from bindings where session = :session order by id desc limit :count;
+select lane, session, since, until, why, ended_why, by_person as "by" from bindings where session = :session order by id desc limit :count;
 
 -- name: lanes_bound
 -- The lanes that speak to a session now, the newest first.

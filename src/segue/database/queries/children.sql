@@ -1,6 +1,11 @@
+-- columns: child
+-- A session `s` that another one started, with its title `t`.
+s.id, s.label, s.ending, s.closed is not null as closed, s.head < s.tail as busy, s.used,
+  coalesce(case when t.number = 1 then t.name else t.name || ' #' || t.number end, '') as title, s.origin as lane
+
 -- name: standing
 -- How a session stands towards those that its owner's agents could ask it.
-select owner, closed, ending, label, parent, depth, head < tail, origin from sessions where id = :session;
+select owner, closed is not null as closed, ending, label, parent, depth from sessions where id = :session;
 
 -- name: forebears
 -- A session and those that started it, the nearest first.
@@ -23,10 +28,14 @@ select lane from up where lane is not null;
 
 -- name: spawned
 -- The children of a session, those that are open first, the newest first.
-select s.id, s.label, s.ending, s.closed, s.head < s.tail, s.used, t.name, t.number, s.origin
+select {child}
 from sessions s left join titles t on t.session = s.id and t.until is null
 where s.parent = :session and s.depth > 0 and s.owner = :owner
 order by case when s.closed is null then 0 else 1 end, s.id desc limit :count;
+
+-- name: started_session
+-- A session that another one started.
+select {child} from sessions s left join titles t on t.session = s.id and t.until is null where s.id = :session;
 
 -- name: caused
 -- How many turns came of one, counted no further than asked.
@@ -44,7 +53,7 @@ where session = :session and seq = :seq and awaited is not null returning awaite
 
 -- name: answer_of
 -- What became of a turn, and whether whoever asked still waits for it.
-select outcome, awaited, received, awaited > {now} from turns where session = :session and seq = :seq;
+select outcome, awaited, received, awaited > {now} as left from turns where session = :session and seq = :seq;
 
 -- name: end_wait
 -- Nobody waits for a turn's answer any more: it will be delivered.
@@ -56,7 +65,7 @@ update turns set received = :at where session = :session and seq = :seq and rece
 
 -- name: unreceived
 -- Answers that were kept for turns that ended without taking them.
-select t.session, t.seq, t.route from turns t join turns w on w.session = t.asked_by and w.seq = t.asked_in
+select t.session, t.seq as turn, t.route, t.outcome from turns t join turns w on w.session = t.asked_by and w.seq = t.asked_in
 where t.awaited is not null and t.received is null and t.outcome is not null and w.outcome is not null
 order by t.session, t.seq limit :count;
 

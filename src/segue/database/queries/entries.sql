@@ -1,6 +1,10 @@
+-- columns: entry
+-- An entry `e`.
+e.session, e.n, e.parent_session, e.parent as parent_n, e.role, e.person, e.name, e.parts, e.at, e.turn, e.identity, e.address
+
 -- name: end_of
 -- Where a session ends, held until the transaction does.
-select tip_session, tip, length from sessions where id = :session {for_update};
+select tip_session, tip as tip_n, length from sessions where id = :session {for_update};
 
 -- name: add_entry
 -- One more entry.
@@ -14,15 +18,11 @@ update sessions set tip_session = :tip_session, tip = :tip, length = :length,
 
 -- name: entries_upto
 -- The entries of a session from this one back.
-select session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address
-from entries
-where session = :session and n <= :n order by n desc limit :count;
+select {entry} from entries e where e.session = :session and e.n <= :n order by e.n desc limit :count;
 
 -- name: entry
 -- One entry.
-select session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address
-from entries
-where session = :session and n = :n;
+select {entry} from entries e where e.session = :session and e.n = :n;
 
 -- name: count_said
 -- How many messages of people and the agent lead to where a session ends.
@@ -36,13 +36,11 @@ select count(*) from path p join entries e on e.session = p.session and e.n = p.
 
 -- name: entries_since
 -- All entries of a session from this one on, whichever branch they are on.
-select session, n, parent_session, parent, role, person, name, parts, at, turn, identity, address
-from entries
-where session = :session and n > :n order by n limit :count;
+select {entry} from entries e where e.session = :session and e.n > :n order by e.n limit :count;
 
 -- name: links
 -- How the entries of a session hang together, those before this one, the newest first.
-select n, parent_session, parent from entries where session = :session and n < :before order by n desc limit :count;
+select n, parent_session, parent as parent_n from entries where session = :session and n < :before order by n desc limit :count;
 
 -- name: add_tip_move
 -- The record of a tip that moved.
@@ -51,7 +49,7 @@ values (:session, :from_session, :from_n, :to_session, :to_n, :why, :by, :at);
 
 -- name: tip_moves
 -- How a session's tip has moved, newest first.
-select from_session, from_n, to_session, to_n, why, by_person, at from tips where session = :session
+select from_session as before_session, from_n as before_n, to_session as after_session, to_n as after_n, why, by_person as "by", at from tips where session = :session
 order by id desc limit :count;
 
 -- name: add_usage
@@ -65,7 +63,7 @@ on conflict (session, turn, model) do update set input = usage.input + excluded.
 
 -- name: last_size
 -- How large the last request of a session was, and the turn that made it.
-select turn, max(size) from usage where session = :session group by turn order by turn desc limit 1;
+select turn, max(size) as tokens from usage where session = :session group by turn order by turn desc limit 1;
 
 -- name: asked_in
 -- What people asked in a turn, as entries, in order.
@@ -82,6 +80,7 @@ order by e.n desc limit 1;
 
 -- name: usage_of
 -- What a session cost, by model.
-select model, cast(sum(input) as bigint), cast(sum(output) as bigint), cast(sum(reasoning) as bigint),
-  cast(sum(cache_read) as bigint), cast(sum(cache_write) as bigint), sum(cost), count(distinct turn)
+select model, cast(sum(input) as bigint) as input, cast(sum(output) as bigint) as output,
+  cast(sum(reasoning) as bigint) as reasoning, cast(sum(cache_read) as bigint) as cache_read,
+  cast(sum(cache_write) as bigint) as cache_write, sum(cost) as cost, count(distinct turn) as turns
 from usage where session = :session group by model order by model;

@@ -1,3 +1,8 @@
+-- columns: handoff
+-- A handoff.
+id, session, origin, destination, kind, lane, move, state, by_person as "by", requested, deadline, epoch, turn, wrote,
+  tip_session as before_session, tip as before_n, settled, error
+
 -- name: add_handoff
 -- Somebody asks for a handoff.
 insert into handoffs (id, session, origin, destination, kind, state, by_person, requested, progressed, deadline)
@@ -5,21 +10,15 @@ values (:handoff, :session, :origin, :destination, :kind, 'requested', :by, :at,
 
 -- name: handoff
 -- One handoff.
-select id, session, origin, destination, kind, lane, move, state, by_person, requested, deadline, epoch, turn, wrote,
-  tip_session, tip, settled, error
-from handoffs where id = :handoff;
+select {handoff} from handoffs where id = :handoff;
 
 -- name: lock_handoff
 -- Hold a handoff and see how it stands; its lanes and its session are held before.
-select id, session, origin, destination, kind, lane, move, state, by_person, requested, deadline, epoch, turn, wrote,
-  tip_session, tip, settled, error
-from handoffs where id = :handoff {for_update};
+select {handoff} from handoffs where id = :handoff {for_update};
 
 -- name: last_handoff_from
 -- The newest handoff from a lane.
-select id, session, origin, destination, kind, lane, move, state, by_person, requested, deadline, epoch, turn, wrote,
-  tip_session, tip, settled, error
-from handoffs where origin = :lane order by requested desc, id desc limit 1;
+select {handoff} from handoffs where origin = :lane order by requested desc, id desc limit 1;
 
 -- name: handoffs_unclaimed
 -- Handoffs that no other replica drives that is alive, and whose session isn't bound in the new place yet.

@@ -4,7 +4,7 @@ select id from sessions where sweep <= :at order by sweep limit :count;
 
 -- name: hold_to_sweep
 -- Hold a session that is to be looked at; nothing comes back if somebody was first.
-select owner, used, head < tail, tip is not null, closed is not null from sessions
+select owner, used, head < tail as busy, tip is not null as anything, closed is not null as closed from sessions
 where id = :session and sweep <= :at {for_update};
 
 -- name: sweep_at
@@ -26,7 +26,7 @@ where b.session = :session and b.until is null;
 
 -- name: last_left
 -- When and why the last of its lanes left a session.
-select until, ended_why from bindings where session = :session and until is not null order by until desc, id desc limit 1;
+select until, ended_why as why from bindings where session = :session and until is not null order by until desc, id desc limit 1;
 
 -- name: last_asked
 -- The last that was asked of a session before its ending.

@@ -1,3 +1,7 @@
+-- columns: schedule
+-- Scheduled work.
+id, session, lane, owner, task, line, zone, deliver, route, since, due, ended
+
 -- name: add_schedule
 -- Work for later; nothing comes back if it was made before.
 insert into schedules (id, call, session, lane, owner, task, line, zone, deliver, route, since, due)
@@ -6,16 +10,16 @@ on conflict (call) do nothing returning id;
 
 -- name: schedule_of_call
 -- The work that a call made when it was first run.
-select id, session, lane, owner, task, line, zone, deliver, route, since, due, ended from schedules where call = :call;
+select {schedule} from schedules where call = :call;
 
 -- name: schedules_of
 -- What is still to come of a person's scheduled work, the next first.
-select id, session, lane, owner, task, line, zone, deliver, route, since, due, ended from schedules
+select {schedule} from schedules
 where owner = :owner and ended is null order by due, id limit :count;
 
 -- name: schedules_due
 -- Scheduled work that is due by now, the longest due first.
-select id, session, lane, owner, task, line, zone, deliver, route, since, due, ended from schedules
+select {schedule} from schedules
 where due <= :at and ended is null order by due limit :count;
 
 -- name: hold_schedule

@@ -1,6 +1,6 @@
 -- name: unindexed
 -- Sessions with entries that can't be found yet.
-select id, indexed, length, began_by from sessions where indexed < length order by id limit :count;
+select id as session, indexed, began_by as owner from sessions where indexed < length order by id limit :count;
 
 -- name: entries_to_index
 -- Entries that can't be found yet.
@@ -26,12 +26,12 @@ update sessions set indexed = :upto where id = :session and indexed = :n;
 
 -- name: search (sqlite)
 -- The newest entries of an owner that have all these words.
-select e.session, e.n, e.parent_session, e.parent, e.role, e.person, e.name, e.parts, e.at, e.turn, e.identity, e.address
+select {entry}
 from search f cross join entries e on e.seq = f.rowid cross join sessions s on s.id = e.session
 where f.search match :match and s.owner = :owner order by f.rowid desc limit :count;
 
 -- name: search (postgres)
 -- The newest entries of an owner that have all these words.
-select e.session, e.n, e.parent_session, e.parent, e.role, e.person, e.name, e.parts, e.at, e.turn, e.identity, e.address
+select {entry}
 from search f join entries e on e.seq = f.seq join sessions s on s.id = e.session
 where f.tokens @@ cast(cast(:tsquery as text) as tsquery) and s.owner = :owner order by f.seq desc limit :count;

@@ -1,3 +1,8 @@
+-- columns: session
+-- A session `s` with its title `t`.
+s.id, s.owner, s.began, s.used, s.tip_session, s.tip as tip_n,
+  coalesce(case when t.number = 1 then t.name else t.name || ' #' || t.number end, '') as title, s.parent, s.label, s.closed, s.origin
+
 -- name: add_session
 -- A new session.
 insert into sessions (id, owner, began_by, began, used, origin, parent, depth, label, ending, tip_session, tip)
@@ -5,12 +10,13 @@ values (:session, :owner, :owner, :at, :at, :origin, :parent, :depth, :label, :e
 
 -- name: session
 -- One session with its title.
-select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+select {session}
 from sessions s left join titles t on t.session = s.id and t.until is null where s.id = :session;
 
 -- name: lock_session
 -- Hold a session and see how a move finds it.
-select id, owner, origin, tip_session, tip, closed, head < tail, depth from sessions where id = :session {for_update};
+select id, owner, origin, tip_session, tip as tip_n, closed is not null as closed, head < tail as busy, depth from sessions
+where id = :session {for_update};
 
 -- name: handoff_running
 -- Whether a handoff of a session hasn't settled yet.
@@ -18,8 +24,8 @@ select id from handoffs where session = :session and settled is null;
 
 -- name: children
 -- The live children of a session, those with a label first.
-select c.id, c.label from sessions c where c.parent = :session and c.closed is null and c.depth > 0
-order by c.label desc, c.id limit :most;
+select {session} from sessions s left join titles t on t.session = s.id and t.until is null
+where s.parent = :session and s.closed is null and s.depth > 0 order by s.label desc, s.id limit :most;
 
 -- name: child
 -- The live child of a session that goes by a label.
@@ -27,7 +33,7 @@ select id from sessions where parent = :parent and label = :label and closed is 
 
 -- name: sessions_of_owner
 -- The sessions of a person in which anything was said, last used first.
-select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+select {session}
 from sessions s left join titles t on t.session = s.id and t.until is null
 where s.owner = :owner and (s.used, s.id) < (:before, :id) and s.used >= :since
   and (s.tip is not null or s.length > 0 or s.tail > 0)
@@ -35,7 +41,7 @@ order by s.used desc, s.id desc limit :count;
 
 -- name: sessions_of_lane
 -- The open sessions that a lane has spoken to and in which anything was said, the last to come first.
-select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+select {session}
 from (select session, min(id) as first from bindings where lane = :lane group by session) as b
 join sessions s on s.id = b.session left join titles t on t.session = s.id and t.until is null
 where s.closed is null and (s.tip is not null or s.length > 0 or s.tail > 0) order by b.first desc limit :count;
@@ -77,14 +83,14 @@ where session = :session and summary = :summary and redaction = :redaction order
 
 -- name: lanes_staying
 -- The lanes that speak to a session and will, the newest first: one that a handoff leaves isn't among them.
-select b.lane, a.kind, a.name, a.topic from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
+select b.lane, {place} from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
 where b.session = :session and b.until is null and not exists (
   select 1 from handoffs h where h.session = b.session and h.origin = b.lane and h.settled is null)
 order by b.id desc;
 
 -- name: place_of
 -- What is known about the place of a lane.
-select a.kind, a.name, a.topic from lanes l join addresses a on a.key = l.address where l.key = :lane;
+select {place} from lanes l join addresses a on a.key = l.address where l.key = :lane;
 
 -- name: sources
 -- As whom and where people ever spoke to a session, or to one that it goes on from.
@@ -97,7 +103,7 @@ select distinct t.identity, t.route from line join turns t on t.session = line.i
 
 -- name: branches
 -- The sessions that were forked or spawned from one.
-select s.id, s.owner, s.began, s.used, s.tip_session, s.tip, t.name, t.number, s.parent, s.label, s.closed, s.origin
+select {session}
 from sessions s left join titles t on t.session = s.id and t.until is null where s.parent = :session order by s.began, s.id;
 
 -- name: children_at_work
@@ -108,3 +114,7 @@ with recursive below (id, at_work) as (
   select c.id, c.head < c.tail from below join sessions c on c.parent = below.id where c.closed is null and c.depth > 0
 )
 select 1 from below where at_work limit 1;
+
+-- name: skip_turns
+-- Turns up to this one happened elsewhere.
+update sessions set head = :turn, tail = :turn where id = :session;

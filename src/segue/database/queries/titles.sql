@@ -1,6 +1,6 @@
 -- name: title
 -- What a session is called.
-select name, number, owner from titles where session = :session and until is null;
+select name, number from titles where session = :session and until is null;
 
 -- name: last_number
 -- The newest number of a lineage.
@@ -23,7 +23,7 @@ order by number desc limit 1;
 
 -- name: titles_of
 -- The titles of an owner, newest first.
-select name, number, session from titles where owner = :owner and until is null order by id desc limit :count;
+select name, number from titles where owner = :owner and until is null order by id desc limit :count;
 
 -- name: titles_astray
 -- The titles of an owner whose sessions belong to somebody else now, the oldest first.

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from segue.changes.exchange import children
-from segue.changes.exchange.children import Answer, Unreceived, Waiting
+from segue.changes.exchange.children import Taken, Unreceived, Waiting
 from segue.core.lanes import Address
 from segue.core.text.splitting import split
 from segue.core.topics import DELIVERIES, TURNS
@@ -90,7 +90,7 @@ class Messages:
         note = {"note": _NOTES[answer.outcome]} if _NOTES[answer.outcome] else {}
         return told | {"state": answer.outcome.value, "reply": answer.text} | note
 
-    async def _answer(self, session: SessionId, turn: int, seconds: float) -> Answer | None:
+    async def _answer(self, session: SessionId, turn: int, seconds: float) -> Taken | None:
         """What a session answers, or None once the time is over."""
         news = asyncio.Event()
 

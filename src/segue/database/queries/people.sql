@@ -1,6 +1,6 @@
 -- name: identity
 -- Who an identity is now.
-select p.id, p.name, p.since, h.at
+select p.id, p.name, p.since, h.at is not null as heard
 from identities i join persons p on p.id = i.person left join heard h on h.person = p.id where i.key = :key;
 
 -- name: person
@@ -46,7 +46,7 @@ select id from persons where id = :person {for_share};
 
 -- name: lock_persons
 -- Hold two persons while they are joined or parted.
-select id, since from persons where id = :one or id = :two order by since, id {for_update};
+select id from persons where id = :one or id = :two order by since, id {for_update};
 
 -- name: add_merge
 -- Two persons turned out to be one.
@@ -54,7 +54,7 @@ insert into merges (id, kept, gone, since, why, by_person) values (:merge, :kept
 
 -- name: merge
 -- A merge that holds.
-select kept, gone, since from merges where id = :merge and until is null;
+select id, kept, gone, since from merges where id = :merge and until is null;
 
 -- name: end_merge
 -- The merge was wrong; nothing comes back if somebody was first to say so.
@@ -62,7 +62,7 @@ update merges set until = :at where id = :merge and until is null returning id;
 
 -- name: merges_of
 -- The merges that hold into this person.
-select id, gone, since, why, by_person from merges where kept = :person and until is null order by since, id;
+select id, kept, gone, since from merges where kept = :person and until is null order by since, id;
 
 -- name: everyone_in
 -- A person and all who were merged into them, however far back.
@@ -91,7 +91,7 @@ select key from identities where person = :person order by since, key;
 
 -- name: lanes_of_person
 -- The lanes that are one person's share of an address.
-select key, address from lanes where person = :person order by key;
+select key from lanes where person = :person order by key;
 
 -- name: lanes_astray
 -- The lanes of a person that speak to a session of another: their share of an address, or a private chat they spoke in.
@@ -101,3 +101,78 @@ where s.owner = :owner and (l.person = :person or (l.person = '' and a.kind = 'd
   select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
   join identities i on i.key = t.identity where h.lane = l.key and i.person = :person)))
 order by b.lane;
+
+-- name: footing
+-- Whether a person is the host, how many grants they have in such places of an account, and who owns a lane's session.
+with recursive inside (id) as (
+  select p.id from persons p where p.id = :person
+  union
+  select m.gone from merges m join inside on m.kept = inside.id where m.until is null
+)
+select
+  (select count(*) from identities where key = :host and person = :person) as host,
+  (select count(*) from grants g join inside on inside.id = g.person
+   where g.account = :account and g.place = :place and g.until is null) as granted,
+  (select s.owner from bindings b join sessions s on s.id = b.session where b.lane = :lane and b.until is null) as owner;
+
+-- name: add_grant
+-- Somebody may speak in such places of an account from now on; nothing comes back if they might before.
+insert into grants (account, person, place, since, why, by_person) values (:account, :person, :place, :at, :why, :by)
+on conflict (account, person, place) where until is null do nothing returning id;
+
+-- name: end_grants
+-- Somebody may no longer speak there, whoever of them it was that might.
+with recursive inside (id) as (
+  select p.id from persons p where p.id = :person
+  union
+  select m.gone from merges m join inside on m.kept = inside.id where m.until is null
+)
+update grants set until = :at
+where account = :account and place = :place and until is null and person in (select id from inside) returning id;
+
+-- name: grants_of_account
+-- Who may speak on an account by a grant, oldest first.
+select person, place as scope, since, why, by_person as "by" from grants where account = :account and until is null order by id;
+
+-- name: add_code
+-- A code that somebody was given.
+insert into codes (digest, kind, account, person, body, made, expires)
+values (:digest, :kind, :account, :person, :body, :at, :expires);
+
+-- name: codes_made_since
+-- The codes of a kind that a person was given on an account since a time.
+select count(*) from codes where kind = :kind and account = :account and person = :person and made > :since;
+
+-- name: codes_of_others
+-- How many codes of a kind the others on an account hold that work.
+select count(*) from codes
+where kind = :kind and account = :account and person <> :person and used is null and expires > :at;
+
+-- name: end_codes
+-- What a person was given before works no more.
+update codes set expires = :at
+where kind = :kind and account = :account and person = :person and used is null and expires > :at;
+
+-- name: code
+-- A code that works.
+select digest, kind, account, person, body from codes where digest = :digest and used is null and expires > :at;
+
+-- name: use_code
+-- A code was used: it works no more.
+update codes set used = :at where digest = :digest and used is null returning digest;
+
+-- name: add_try
+-- Somebody typed a code that doesn't work.
+insert into tries (person, at) values (:person, :at);
+
+-- name: tries_since
+-- How many codes that don't work a person has typed since a time.
+select count(*) from tries where person = :person and at > :since;
+
+-- name: forget_codes
+-- Forget codes that worked no more before a time.
+delete from codes where expires < :before;
+
+-- name: forget_tries
+-- Forget tries from before a time.
+delete from tries where at < :before;

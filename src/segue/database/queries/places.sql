@@ -1,6 +1,10 @@
+-- columns: place
+-- A place as it is known.
+a.key as address, a.kind, a.name, a.topic, a.opened_for is not null as opened
+
 -- name: address
 -- What is known about an address.
-select kind, name, topic, opened_for from addresses where key = :address;
+select {place} from addresses a where a.key = :address;
 
 -- name: see_address
 -- Remember an address and what is known about it now; an opened thread stays one.
@@ -24,15 +28,15 @@ on conflict (alias) do update set address = excluded.address;
 
 -- name: lanes_at
 -- The lanes at an address.
-select key, person from lanes where address = :address order by key;
+select key from lanes where address = :address order by key;
 
 -- name: addresses_in
 -- A chat and its threads: their keys begin with the chat's.
-select key, kind, name, topic, opened_for from addresses where key >= :chat and key < :after order by key;
+select {place} from addresses a where a.key >= :chat and a.key < :after order by a.key;
 
 -- name: chat_since
 -- Since when a chat or any of its threads is known.
-select min(since) from addresses where key >= :chat and key < :after;
+select min(since) from addresses where key >= :chat and key < :after having min(since) is not null;
 
 -- name: aliases_of
 -- The other ids of a chat.
@@ -40,7 +44,7 @@ select alias from aliases where address = :address order by alias;
 
 -- name: all_lanes
 -- Every lane with the session that it speaks to.
-select l.key, a.kind, a.name, b.session, b.since, b.why
+select l.key as lane, a.kind, a.name, b.session, b.since, b.why
 from lanes l join addresses a on a.key = l.address left join bindings b on b.lane = l.key and b.until is null
 where l.key > :after order by l.key limit :count;
 
@@ -50,7 +54,7 @@ select key from lanes where key = :lane {for_update};
 
 -- name: home
 -- The address that an account's owner named for what has nowhere else to go.
-select h.address, a.kind, a.name, a.topic, h.by_person, h.since from homes h join addresses a on a.key = h.address
+select {place}, h.by_person as "by", h.since from homes h join addresses a on a.key = h.address
 where h.account = :account;
 
 -- name: set_home
@@ -60,7 +64,7 @@ on conflict (account) do update set address = excluded.address, by_person = excl
 
 -- name: homes
 -- Every home.
-select h.address, a.kind, a.name, a.topic, h.by_person, h.since from homes h join addresses a on a.key = h.address
+select {place}, h.by_person as "by", h.since from homes h join addresses a on a.key = h.address
 order by h.account;
 
 -- name: repoint_aliases
@@ -69,22 +73,39 @@ update aliases set address = :address where address = :old and alias <> :address
 
 -- name: people_at
 -- The people who ever spoke at an address, whoever they were taken for at the time.
-select distinct p.id, p.name from lanes l join bindings b on b.lane = l.key
+select distinct p.id, p.name, p.since from lanes l join bindings b on b.lane = l.key
 join turns t on t.session = b.session and t.route = l.address
 join identities i on i.key = t.identity join persons p on p.id = i.person where l.address = :address;
 
 -- name: private_lanes
 -- The private chats on an account in which a person's sessions were spoken to, the newest first.
-select a.key, a.name from sessions s join bindings b on b.session = s.id join lanes l on l.key = b.lane
+select {place} from sessions s join bindings b on b.session = s.id join lanes l on l.key = b.lane
 join addresses a on a.key = l.address
 where s.owner = :person and a.kind = 'dm' and a.key >= :first and a.key < :last and l.person in ('', :person)
 order by b.id desc limit :count;
 
 -- name: linked_chats
 -- The private chats on an account in which a person said by a code who they are.
-select a.key, a.name from identities i join addresses a on a.key = i.linked_in
+select {place} from identities i join addresses a on a.key = i.linked_in
 where i.person = :person and a.kind = 'dm' and a.key >= :first and a.key < :last order by i.key;
 
 -- name: chats_named
 -- The places on an account, by their keys.
-select key, kind, name, topic from addresses where key >= :first and key < :last order by key;
+select {place} from addresses a where a.key >= :first and a.key < :last order by a.key;
+
+-- name: close_windows
+-- Nobody looks at anything that a replica serves.
+delete from windows where replica = :replica;
+
+-- name: open_window
+-- Somebody looks at an address that a replica serves.
+insert into windows (address, replica, account) values (:address, :replica, :account);
+
+-- name: windows_elsewhere
+-- The addresses of an account that somebody looks at and another living replica serves; there are few windows.
+select distinct w.address from windows w join replicas r on r.id = w.replica
+where w.account = :account and w.replica <> :me order by w.address;
+
+-- name: free_windows
+-- Nobody looks at what a replica served that isn't alive.
+delete from windows where not exists (select 1 from replicas r where r.id = windows.replica);

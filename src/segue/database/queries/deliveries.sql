@@ -1,0 +1,73 @@
+-- name: add_delivery
+-- A message to be sent; if a turn was streaming into it, this is its final text.
+insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, accepted, due)
+values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :choices, :files, :at, {now})
+on conflict (key) do update set text = excluded.text, entry = excluded.entry, answers = excluded.answers,
+  choices = excluded.choices, files = excluded.files, streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
+
+-- name: unsent_at
+-- Whether anything waits to be sent to an address.
+select 1 from deliveries where address = :address and sent is null and dead is null and key <> :key limit 1;
+
+-- name: open_stream
+-- A message that a running turn will stream into; an earlier attempt's is taken over with its platform id.
+insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due, holder, streaming)
+values (:key, :account, :address, :session, :turn, 0, '', :answers, :at, {now}, :me, :epoch)
+on conflict (key) do update set holder = excluded.holder, streaming = excluded.streaming
+where deliveries.sent is null and deliveries.streaming is not null returning cast(id as text) as id, coalesce(message, '') as message;
+
+-- name: placed
+-- The platform's id of a message that isn't final yet.
+update deliveries set message = :message where key = :key and holder = :me and sent is null returning id;
+
+-- name: streams_of
+-- What a turn, or an earlier attempt at it, streams into.
+select key from deliveries where key >= :first and key < :last and streaming is not null;
+
+-- name: end_streams
+-- What a turn streamed into and then left without an answer stays as it is.
+update deliveries set streaming = null, holder = null, sent = :at
+where key >= :first and key < :last and streaming is not null returning id;
+
+-- name: outgoing
+-- Take the oldest unsent delivery of each address, never two of one address at a time, nor one to a window that only
+-- other replicas serve.
+with next as (
+  select d.id from deliveries d where d.account = :account and d.sent is null and d.dead is null and d.holder is null
+    and d.streaming is null and d.due <= {now} and not exists (
+      select 1 from deliveries p where p.address = d.address and p.sent is null and p.dead is null
+        and (p.id < d.id or p.holder is not null))
+    and (not exists (select 1 from windows w join replicas r on r.id = w.replica where w.address = d.address)
+      or exists (select 1 from windows w where w.address = d.address and w.replica = :me))
+  order by d.due, d.id limit :count {skip_locked})
+update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
+returning cast(id as text) as id, address, coalesce(session, '') as session, entry, text, key, coalesce(message, '') as message, attempts as attempt,
+  doubtful - 1 as doubtful, answers, choices, files, accepted as since, coalesce(handoff, '') as handoff;
+
+-- name: sent
+-- A delivery was sent: it is a receipt now.
+update deliveries set sent = :at, message = :message, holder = null, error = null
+where id = :id and holder = :me and attempts = :attempt and sent is null {counted};
+
+-- name: unsent
+-- A delivery couldn't be sent: again later.
+update deliveries set holder = null, due = {now} + :delay, error = :error, doubtful = doubtful - :certain
+where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
+
+-- name: give_up
+-- A delivery can't ever be sent: a dead letter.
+update deliveries set dead = :at, holder = null, error = :error
+where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
+
+-- name: retry_delivery
+-- A dead letter is tried again.
+update deliveries set dead = null, due = {now}, error = null where id = :id and dead is not null returning id;
+
+-- name: dead_deliveries
+-- What couldn't be sent.
+select id, address, session, text, error, dead as at from deliveries where dead is not null order by dead desc limit :count;
+
+-- name: receipt
+-- The delivery behind a message, if Segue sent it.
+select address, message, session, entry, sent as at from deliveries
+where message = :message and address = :address and session is not null order by id desc limit 1;

@@ -1,0 +1,58 @@
+-- name: join_replicas
+-- A replica comes alive.
+insert into replicas (id, expires) values (:me, {now} + :seconds);
+
+-- name: beat
+-- A replica lives on; nothing comes back if it was given up.
+update replicas set expires = {now} + :seconds where id = :me and expires >= {now} returning expires;
+
+-- name: bury
+-- Replicas whose time is over; one that froze in a transaction and keeps its row locked can wait.
+delete from replicas where id in (select id from replicas where expires < {now} {skip_locked}) returning id;
+
+-- name: leave_replicas
+-- A replica goes.
+delete from replicas where id = :me;
+
+-- name: free_sessions
+-- What is held by a replica that isn't alive is free, also if it was buried before it took it; its turn has cost a life.
+-- What a frozen transaction keeps locked is freed later: whoever waited for it would be taken for dead meanwhile.
+with dead as (
+  select id from sessions
+  where holder is not null and not exists (select 1 from replicas r where r.id = sessions.holder) {skip_locked})
+update sessions set holder = null, running = 0, due = {now}, deaths = deaths + 1
+where id in (select id from dead) returning id;
+
+-- name: hand_over
+-- What a replica that goes still held is free.
+update sessions set holder = null, running = 0, due = {now} where holder = :me;
+
+-- name: free_deliveries
+-- What was being sent by a replica that isn't alive is free.
+with dead as (
+  select id from deliveries
+  where holder is not null and sent is null and not exists (select 1 from replicas r where r.id = deliveries.holder)
+  {skip_locked})
+update deliveries set holder = null where id in (select id from dead) returning id;
+
+-- name: take_connection
+-- Hold a connection that nobody holds.
+insert into connections (account, holder, epoch) values (:account, :me, 1)
+on conflict (account) do update set holder = excluded.holder, epoch = connections.epoch + 1
+where connections.holder is null or connections.holder = excluded.holder returning epoch, cursor;
+
+-- name: leave_connection
+-- Let a connection go.
+update connections set holder = null where account = :account and holder = :me;
+
+-- name: set_cursor
+-- How far an account's messages were taken in.
+update connections set cursor = :cursor
+where account = :account and holder = :me and epoch = :epoch returning account;
+
+-- name: free_connections
+-- The connections of a replica that isn't alive are free.
+with dead as (
+  select account from connections
+  where holder is not null and not exists (select 1 from replicas r where r.id = connections.holder) {skip_locked})
+update connections set holder = null where account in (select account from dead) returning account;

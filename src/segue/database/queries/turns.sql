@@ -1,0 +1,169 @@
+-- columns: turn
+-- A turn as it waits.
+session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity, cause, awaited, stopped_by
+
+-- name: see
+-- An arrival's key; nothing comes back if it was seen before.
+insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing {counted};
+
+-- name: forget_seen
+-- Keys older than any platform redelivers.
+delete from seen where id in (select id from seen where at < :before order by id limit :count);
+
+-- name: add_letter
+-- An arrival that couldn't be understood, as it came.
+insert into letters (account, raw, why, at) values (:account, :raw, :why, :at);
+
+-- name: letters
+-- Arrivals that couldn't be understood.
+select id, account, raw, why, at from letters where retried is null order by id desc limit :count;
+
+-- name: enqueue
+-- A turn more for a session; an idle one is held at once, unless it is put off because of a handoff.
+update sessions set tail = tail + 1, used = case when used < :at then :at else used end,
+  due = case when head = tail and due = 0 then {now} else due end,
+  epoch = epoch + case when head = tail and due = 0 and cast(:me as text) is not null then 1 else 0 end,
+  running = case when head = tail and due = 0 and cast(:me as text) is not null then tail + 1 else running end,
+  holder = case when head = tail and due = 0 then cast(:me as text) else holder end
+where id = :session and closed is null
+returning tail as seq, holder, epoch, head, tip_session, tip as tip_n, sweep is null as unswept;
+
+-- name: add_turn_from
+-- The turn of an arrival, if its lane still speaks to that session, and its speaker is still that person.
+insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
+select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :at, :trace, :identity
+from bindings b where b.lane = :lane and b.until is null and b.session = :session
+  and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
+
+-- name: add_turn_quoting
+-- The turn of an arrival that quotes a session which its lane has spoken to before, if its speaker is still that person.
+insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
+select :session, :seq, :kind, l.key, :route, :person, :name, :message, :quotes, :parts, :at, :trace, :identity
+from lanes l where l.key = :lane and exists (select 1 from bindings b where b.lane = l.key and b.session = :session)
+  and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
+
+-- name: add_turn
+-- A turn that came from no lane.
+insert into turns (session, seq, kind, call, lane, route, person, name, message, quotes, parts, accepted, trace, identity,
+  asked_by, asked_in, cause, awaited)
+values (:session, :seq, :kind, :call, :lane, :route, :person, :name, :message, '', :parts, :at, :trace, :identity,
+  :by, :by_turn, :cause, {now} + cast(:wait as {real}))
+on conflict (call) where call is not null do nothing returning seq;
+
+-- name: turn_of_call
+-- The turn that a call made when it was first run.
+select session, seq as turn, outcome from turns where call = :call;
+
+-- name: claim
+-- Take sessions that have turns and no holder.
+with free as (
+  select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
+update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
+returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes;
+
+-- name: nothing_waits
+-- All that waited was taken back: the session is idle.
+update sessions set head = tail, running = 0, holder = null, due = 0 where id = :session;
+
+-- name: set_running
+-- The turns up to this one run now.
+update sessions set running = :running where id = :session;
+
+-- name: waiting
+-- The turns of a session that nobody has answered, in order.
+select {turn} from turns
+where session = :session and seq > :head and outcome is null order by seq limit :count;
+
+-- name: opening_waiting
+-- The opening turn of a handoff, which goes before all that was said since it was asked for.
+select {turn} from turns
+where session = :session and kind = 'opening' and outcome is null limit 1;
+
+-- name: lost_session
+-- Whether somebody holds a session no more.
+select 1 from sessions where id = :session and (holder is null or holder <> :me or epoch <> :epoch);
+
+-- name: hold
+-- Lock a session and see whether this replica still holds it.
+select tip_session, tip as tip_n, length, head, tail, 0 as abandoned from sessions
+where id = :session and holder = :me and epoch = :epoch {for_update};
+
+-- name: hold_turn
+-- The same at a turn's end, and whether the lane that asked speaks to another session by now.
+select s.tip_session, s.tip as tip_n, s.length, s.head, s.tail, case when exists (
+    select 1 from turns t where t.session = s.id and t.seq = :turn and t.lane is not null and not exists (
+      select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)) then 1 else 0 end as abandoned
+from sessions s where s.id = :session and s.holder = :me and s.epoch = :epoch {for_update};
+
+-- name: finish
+-- A turn is done: the session moves on, and is let go if nothing waits.
+update sessions set head = :head, running = :running, due = 0, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
+  used = case when used < :at and sweep is not null then :at else used end,
+  holder = case when tail > :head then holder end
+where id = :session and holder = :me and epoch = :epoch {counted};
+
+-- name: end_turn
+-- What became of a turn; nothing comes back if it had ended before.
+update turns set outcome = :outcome, finished = :at, within = :within, error = :error
+where session = :session and seq = :seq and outcome is null {counted};
+
+-- name: let_go
+-- A holder gives a session back.
+update sessions set holder = null, running = 0, fails = fails + :failed, due = {now} + :delay
+where id = :session and holder = :me and epoch = :epoch returning fails;
+
+-- name: stop_turns
+-- Somebody wants their running turn to end.
+update turns set stopped_by = :person
+where session = :session and person = :person and outcome is null and stopped_by is null
+  and seq <= (select running from sessions where id = :session) returning seq;
+
+-- name: left_running
+-- The session in which somebody's turn runs that they asked for in a lane, whatever the lane speaks to by now.
+select s.id from (select distinct session from bindings where lane = :lane) as b
+join sessions s on s.id = b.session
+join turns t on t.session = s.id and t.seq > s.head and t.seq <= s.running
+where t.lane = :lane and t.person = :person and t.outcome is null and t.stopped_by is null
+order by t.accepted desc limit 1;
+
+-- name: stopped_by
+-- Who wants a running turn to end.
+select stopped_by from turns where session = :session and outcome is null and stopped_by is not null limit 1;
+
+-- name: replace_waiting
+-- An edit of a message that still waits; nothing comes back if it runs or was answered.
+update turns set parts = :parts where session = :session and seq = :seq and outcome is null
+  and seq > (select case when holder is null then head else running end from sessions where id = :session) returning seq;
+
+-- name: turn_runs
+-- Whether a turn of an open session waits or runs.
+select 1 from turns t join sessions s on s.id = t.session
+where t.session = :session and t.seq = :seq and t.outcome is null and s.closed is null;
+
+-- name: add_journal
+-- A finished tool call of a running turn.
+insert into journal (session, turn, call, n, epoch, parts, at)
+values (:session, :turn, :call, (select count(*) from journal where session = :session and turn = :turn), :epoch, :parts, :at)
+on conflict (session, turn, call) do nothing;
+
+-- name: journal
+-- The finished tool calls of a turn, in order.
+select parts from journal where session = :session and turn = :turn order by n;
+
+-- name: turn_at
+-- The turn that a message became at an address, whoever said it, and the one that answered it.
+select t.session, t.seq, coalesce(t.within, t.seq) as answered from turns t
+where t.message = :message and t.route = :address order by t.accepted desc limit 1;
+
+-- name: turns_within
+-- What people asked in a turn, in order.
+select seq from turns where session = :session and (seq = :turn or within = :turn) and kind = 'arrival' order by seq;
+
+-- name: last_turn_of
+-- The last thing that was said to a session from a lane.
+select seq from turns where session = :session and lane = :lane and kind = 'arrival' order by seq desc limit 1;
+
+-- name: turn_of_message
+-- The turn that a person's message became, whoever they were taken for at the time.
+select t.session, t.seq from turns t join lanes l on l.key = t.lane join identities i on i.key = t.identity
+where t.message = :message and l.address = :address and i.person = :person order by t.accepted desc limit 1;
