@@ -18,6 +18,10 @@ from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
 from segue.core.values import Moment
 from segue.runtime.cancelling import surely
 
+_PACE = 0.05
+"""Seconds between two looks at a text that grows, for each so many characters of it."""
+_SHORT = 20_000
+
 
 class Hung(Exception):
     """The agent said nothing for too long."""
@@ -102,21 +106,34 @@ def cancelled() -> bool:
 
 
 class Said:
-    """What an agent has said so far in a turn."""
+    """What an agent has said so far in a turn; its pieces are joined only when somebody looks."""
 
     def __init__(self, journal: tuple[Part, ...]) -> None:
-        self.parts: list[Part] = list(journal)
-        self._open = False
+        self._parts: list[Part] = list(journal)
+        self._pieces: list[str] = []
+        """Pieces of the text that the last part is to be."""
         self._thought = len(journal)
 
     def add(self, part: Part) -> None:
         """One thing more; pieces of text that follow each other are one text."""
-        last = self.parts[-1] if self.parts else None
-        if isinstance(part, Text) and isinstance(last, Text) and self._open:
-            self.parts[-1] = Text(last.text + part.text)
-        else:
-            self.parts.append(part)
-        self._open = isinstance(part, Text)
+        if not isinstance(part, Text):
+            self._join()
+            self._pieces = []
+        if not self._pieces:
+            self._parts.append(part)
+        if isinstance(part, Text):
+            self._pieces.append(part.text)
+
+    def _join(self) -> None:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+            self._parts[-1] = Text(self._pieces[0])
+
+    @property
+    def parts(self) -> list[Part]:
+        """All of it, in order."""
+        self._join()
+        return self._parts
 
     @property
     def text(self) -> str:
@@ -133,6 +150,35 @@ class Said:
         found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
         self._thought = max(self._thought, at)
         return found
+
+
+class Growth:
+    """Tells how a text grows: at once, but a long one less often, so that what is told in a second stays bounded."""
+
+    def __init__(self, said: Said, tell: Callable[[str], None]) -> None:
+        self._said = said
+        self._tell = tell
+        self._pause: asyncio.TimerHandle | None = None
+        self._grown = False
+
+    def grew(self) -> None:
+        """There is more of it."""
+        self._grown = True
+        if self._pause is None:
+            self._look()
+
+    def end(self) -> None:
+        """Tell no more."""
+        if self._pause is not None:
+            self._pause.cancel()
+
+    def _look(self) -> None:
+        self._pause = None
+        if self._grown:
+            self._grown, text = False, self._said.text
+            self._tell(text)
+            pause = _PACE * max(1.0, len(text) / _SHORT)
+            self._pause = asyncio.get_running_loop().call_later(pause, self._look)
 
 
 STOPPED = "(Stopped.)"

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 _PACE = 1.0
 """Seconds between two edits."""
+_AHEAD = 4
+"""Messages' worth of a reply that is looked at to cut its first one."""
 _TYPING = 4.0
 """Seconds between two signs that somebody writes."""
 _CALL = 10.0
@@ -71,14 +73,17 @@ class Stream:
             await asyncio.sleep(_TYPING)
 
     async def _show_text(self, adapter: Adapter, edits: EditsMessages, address: Address) -> None:
+        shown = ""
         while True:
             await self._changed.wait()
             self._changed.clear()
-            text = split(self._text, adapter.longest)[0] if self._text.strip() else ""
-            if text and self._replica.left > self._replica.lease / 2:
+            begins = self._text[: _AHEAD * adapter.longest.count]
+            text = split(begins, adapter.longest)[0] if begins.strip() else ""
+            if text != shown and self._replica.left > self._replica.lease / 2:
                 try:
                     async with self._calling:
                         await self._call(adapter, edits, address, text)
+                        shown = text
                 except Fenced:
                     return
                 except (SendError, TimeoutError) as error:

@@ -11,13 +11,14 @@ import logging
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from msgspec.structs import replace
 
 from segue.changes.exchange import handoffs, turns
 from segue.changes.exchange.beginnings import Beginning, begin, draft_of, far_enough, reset_taken_back
 from segue.changes.sessions import transcripts
-from segue.core.contracts.agents import Agent, Steers, SummedUp, Usage, Work
+from segue.core.contracts.agents import Agent, Event, Steers, SummedUp, Usage, Work
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
@@ -34,6 +35,7 @@ from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import (
     STOPPED,
+    Growth,
     Hung,
     Running,
     Said,
@@ -59,6 +61,9 @@ _SPOKEN = frozenset({TurnKind.ARRIVAL, TurnKind.RETRY})
 """Turns that somebody's words are the start of; no other is theirs to steer or to interrupt."""
 _LONGEST_BACKOFF = 30.0
 _MOMENT = 0.1
+_LONG = 20_000
+_BREATH = 0.01
+"""Seconds that one agent may go on without letting anybody else."""
 
 
 class Turns:
@@ -233,7 +238,9 @@ class Turns:
             if live.telling is not None:
                 live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
-        done = answered(live, said, stream.streamed, adapter.longest if adapter else None)
+        make = partial(answered, live, said, stream.streamed, adapter.longest if adapter else None)
+        # A long text takes a while to be cut into messages: others go on meanwhile.
+        done = await asyncio.to_thread(make) if len(said.text) > _LONG else make()
         return await self._write(live, done)
 
     async def _do(self, live: Running, path: Sequence[Entry]) -> Run | None:
@@ -287,8 +294,10 @@ class Turns:
 
     async def _answer(self, live: Running, work: Work, said: Said, stream: Stream) -> None:
         """Take in what the agent says; a hung one is given up."""
-        settings, run = self._settings, live.run
+        settings = self._settings
         events = self._agent.answer(work)
+        growth = Growth(said, partial(self._show, live.run, stream))
+        loop, breath = asyncio.get_running_loop(), 0.0
         whole = asyncio.timeout(settings.turn_total)
         try:
             async with whole:
@@ -298,24 +307,36 @@ class Turns:
                     live.silence = None
                     if event is None:
                         return
-                    if isinstance(event, Usage):
-                        live.spent.append(event)
-                        continue
-                    said.add(event)
-                    if isinstance(event, ToolResult):
-                        await self._journal(run, said, event)
-                    elif isinstance(event, Text):
-                        stream.show(said.text)
-                        self._watches.tell(run.held.session, Growing(run.name, said.text))
-                        if run.turns[0].kind is TurnKind.OPENING:
-                            await self._opening(live)
+                    await self._take_in(live, said, growth, event)
+                    if loop.time() > breath:
+                        # An agent that never waits would keep everybody else from going on.
+                        await asyncio.sleep(0)
+                        breath = loop.time() + _BREATH
         except TimeoutError as error:
             if hung := self._hung(live, whole):
                 raise hung from error
             raise
         finally:
+            growth.end()
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
+
+    async def _take_in(self, live: Running, said: Said, growth: Growth, event: Event) -> None:
+        if isinstance(event, Usage):
+            live.spent.append(event)
+            return
+        said.add(event)
+        if isinstance(event, ToolResult):
+            await self._journal(live.run, said, event)
+        elif isinstance(event, Text):
+            growth.grew()
+            if live.run.turns[0].kind is TurnKind.OPENING:
+                await self._opening(live)
+
+    def _show(self, run: Run, stream: Stream, text: str) -> None:
+        """Show what was said so far, to whoever looks."""
+        stream.show(text)
+        self._watches.tell(run.held.session, Growing(run.name, text))
 
     def _hung(self, live: Running, whole: asyncio.Timeout) -> Hung | None:
         """What to say of an agent that took too long; None if it was something of its own that did."""
