@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.core import schedules
-from segue.core.schedules import MOST_MISSED, ONCE, divide, following, late, missed, plan
+from segue.core.schedules import MOST_MISSED, ONCE, divide, following, late, missed, plan, shown
 from segue.errors import Invalid
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -51,6 +51,10 @@ def test_a_time_is_read(when: str, line: str, due: str) -> None:
     assert plan(when, "Europe/Berlin", NOW) == schedules.Plan(local(due), line, "Europe/Berlin")
 
 
+def test_work_beyond_the_last_year_that_a_date_can_have_is_shown() -> None:
+    assert shown(ONCE, "America/New_York", local("9999-12-31T23:59", "America/New_York")).startswith("9999-12-")
+
+
 def test_a_zone_at_the_end_is_the_zone_that_is_meant() -> None:
     found = plan("every day at 9 America/New_York", "Europe/Berlin", NOW)
     assert (found.zone, found.due) == ("America/New_York", local("2026-03-29T09:00", "America/New_York"))
@@ -63,7 +67,11 @@ def test_a_zone_at_the_end_is_the_zone_that_is_meant() -> None:
         ("soon", '"soon" is not a time'),
         ("in 5 parsecs", '"parsec" is not a length of time'),
         ("in 999999 weeks", "too far away"),
-        ("in 0 minutes", "too far away"),
+        ("in 0 minutes", "in 0 minutes has passed"),
+        ("9999-12-31 23:59 America/New_York", "9999-12-31 23:59 is too far away"),
+        ("9999-12-31 23:59 Pacific/Kiritimati", "9999-12-31 23:59 is too far away"),
+        ("0001-01-01 0:00 Pacific/Kiritimati", "0001-01-01 0:00 has passed"),
+        (f"{'1' * 5000} * * * *", "is not a time"),
         ("at 25", "25:00 is not a time of day"),
         ("at 13pm", "13:00pm is not a time of day"),
         ("at 9:75", "9:75 is not a time of day"),

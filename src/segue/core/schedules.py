@@ -30,6 +30,10 @@ _EXAMPLES = (
 _MOST_WORDS = 8
 _LONGEST = 200
 """Characters of a time: nothing longer is read."""
+_FARTHEST = 3660 * 86400
+"""Seconds ahead that work may be due; also keeps each zone's clocks within the years that a date can have."""
+_LATEST = 253_402_128_000
+"""A moment on the last days of the year 9999: every zone's clocks can show it."""
 _LATE = 60.0
 """Seconds after which work counts as late."""
 
@@ -53,7 +57,7 @@ _DATE = re.compile(rf"(?:(?:at|on) )?(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:t| | at
 _IN = re.compile(r"in (?P<count>\d{1,6}|an?) ?(?P<unit>[a-z]+?)s?")
 _EVERY = re.compile(rf"every (?P<days>[a-z, ]+) at {_CLOCK}")
 _PERIOD = re.compile(r"every (?:(?P<count>\d{1,2}) ?)?(?P<unit>m|min|minute|h|hour)s?")
-_CRON = re.compile(r"[\d*]\S*(?: [\d*a-z]\S*){4}")
+_CRON = re.compile(r"[\d*]\S{0,199}(?: [\d*a-z]\S{0,199}){4}")
 
 
 class Plan(Value, frozen=True):
@@ -124,8 +128,13 @@ def missed(line: str, zone: str, due: Moment, now: Moment) -> tuple[Moment, int]
 
 def shown(line: str, zone: str, due: Moment) -> str:
     """A plan as people read it."""
-    at = datetime.fromtimestamp(due, _zone(zone)).strftime("%Y-%m-%d %H:%M")
+    at = _clock(zone, due)
     return f"{at} ({zone})" if line == ONCE else f"{line} ({zone}), next {at}"
+
+
+def _clock(zone: str, at: Moment) -> str:
+    """What the clocks and the calendar in a zone show."""
+    return datetime.fromtimestamp(min(at, _LATEST), _zone(zone)).strftime("%Y-%m-%d %H:%M")
 
 
 def _last(line: str, zone: str, now: Moment) -> Moment | None:
@@ -150,8 +159,7 @@ def late(zone: str, due: Moment, now: Moment, count: int) -> str:
     """What is told of work that wasn't done each time when it was due; empty if it was."""
     told = ""
     if now - due > _LATE:
-        at = datetime.fromtimestamp(due, _zone(zone)).strftime("%Y-%m-%d %H:%M")
-        told = f" It was due at {at} ({zone}), when no gateway ran."
+        told = f" It was due at {_clock(zone, due)} ({zone}), when no gateway ran."
     if count:
         many = "once" if count == 1 else f"{count} times" if count < MOST_MISSED else f"{count} times or more"
         told += f" Before that it was missed {many}."
@@ -196,9 +204,7 @@ def _in(found: re.Match[str], _zone: ZoneInfo, now: Moment) -> tuple[Moment, str
     if size is None:
         raise Invalid("when", f'"{found["unit"]}" is not a length of time', "Write m, h, d or w: in 90m, in 2h.")
     count = 1 if found["count"].startswith("a") else int(found["count"])
-    if not 0 < count * size <= 3660 * 86400:
-        raise Invalid("when", f"{found[0]} is too far away", "Choose a time within ten years.")
-    return now + count * size, ONCE
+    return _ahead(now + count * size, now, found[0]), ONCE
 
 
 def _at(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
@@ -282,4 +288,6 @@ def _weekday(word: str) -> str:
 def _ahead(moment: Moment, now: Moment, said: str) -> Moment:
     if moment <= now:
         raise Invalid("when", f"{said} has passed", "Choose a time that is still to come.")
+    if moment > now + _FARTHEST:
+        raise Invalid("when", f"{said} is too far away", "Choose a time within ten years.")
     return moment
