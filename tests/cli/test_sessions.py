@@ -131,9 +131,8 @@ def test_a_tree_shows_forks_and_what_was_abandoned(home: Home) -> None:
     trip(home)
     id, fork = home.do(grow)
     tree = home.json("sessions", "show", "Trip", "--tree")
-    assert (tree["id"], tree["entries"]) == (id, 5)
-    assert tree["abandoned"] == [{"after": 2, "entries": 2, "text": "by train?"}]
-    assert [(b["id"], b["after"], b["entries"]) for b in tree["branches"]] == [(fork, 2, 1)]
+    assert [(b["id"], b["parent"], b["after"], b["entries"]) for b in tree] == [(id, None, 0, 5), (fork, id, 2, 1)]
+    assert tree[0]["abandoned"] == [{"after": 2, "entries": 2, "text": "by train?"}]
     assert home.segue("sessions", "show", "Trip", "--tree").stdout.splitlines() == [
         f"Trip ({id}) · 5 entries",
         "├─ after 2: abandoned, 2 entries, “by train?”",

@@ -15,7 +15,7 @@ from cronsim import CronSim, CronSimError
 
 from segue.core.prompt.section import quoted
 from segue.core.resets import strikes
-from segue.core.values import Moment, Value
+from segue.core.values import LAST_MOMENT, Moment, Value
 from segue.errors import Invalid
 
 ONCE = ""
@@ -31,9 +31,7 @@ _MOST_WORDS = 8
 _LONGEST = 200
 """Characters of a time: nothing longer is read."""
 _FARTHEST = 3660 * 86400
-"""Seconds ahead that work may be due; also keeps each zone's clocks within the years that a date can have."""
-_LATEST = 253_402_128_000
-"""A moment on the last days of the year 9999: every zone's clocks can show it."""
+"""Seconds ahead that work may be due."""
 _LATE = 60.0
 """Seconds after which work counts as late."""
 
@@ -134,7 +132,7 @@ def shown(line: str, zone: str, due: Moment) -> str:
 
 def _clock(zone: str, at: Moment) -> str:
     """What the clocks and the calendar in a zone show."""
-    return datetime.fromtimestamp(min(at, _LATEST), _zone(zone)).strftime("%Y-%m-%d %H:%M")
+    return datetime.fromtimestamp(min(at, LAST_MOMENT), _zone(zone)).strftime("%Y-%m-%d %H:%M")
 
 
 def _last(line: str, zone: str, now: Moment) -> Moment | None:

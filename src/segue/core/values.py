@@ -25,6 +25,10 @@ Plain = Annotated[Any, "what JSON or a database can hold"]
 """Anything without life of its own: never a callable or an object that does something."""
 
 
+LAST_MOMENT: Moment = 253_370_764_800
+"""The beginning of the year 9999, after which the calendars of some zones end."""
+
+
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 

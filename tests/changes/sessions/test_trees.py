@@ -1,13 +1,17 @@
 """Trees and long sessions: what was said long ago isn't read again to take something back or to draw a branch."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from segue.changes.exchange.beginnings import begin, far_enough
-from segue.changes.sessions import sessions, transcripts, trees
+from segue.changes.sessions import moves, sessions, transcripts, trees
 from segue.core.contracts.database import Transaction
+from segue.core.exports.tree import draw
 from segue.core.messages import Text
+from segue.core.moves import Actor, Fork, Limits
 from segue.core.transcripts import AGENT, Author, Draft, Role, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
@@ -77,12 +81,36 @@ async def test_a_tree_is_drawn_without_what_was_said(world: World) -> None:
     owned = await world.store.session(session, ann)
     read: Counter[str] = Counter()
     tree = await world.store.driver.read(counting(read), trees.tree, owned)
-    assert tree.entries == 2 * LONG + 2
-    left = [(piece.after, piece.entries, piece.text) for piece in tree.abandoned]
+    assert [(branch.id, branch.parent, branch.after) for branch in tree] == [
+        (session, None, 0),
+        (fork, session, 2 * LONG + 2),
+    ]
+    assert [branch.entries for branch in tree] == [2 * LONG + 2, 0]
+    left = [(piece.after, piece.entries, piece.text) for piece in tree[0].abandoned]
     assert left == [(10, 2 * LONG - 9, "question 5"), (10, 1, "from the middle")]
-    assert [(branch.id, branch.after, branch.entries) for branch in tree.branches] == [(fork, 2 * LONG + 2, 0)]
     # Of what was said only the beginnings of the two branches that were left.
     assert read.pop("links") == 2 * LONG + 2
     assert read == {"entry": 2, "branches": 1}
     branches = await world.store.driver.read(sessions.branches, session)
     assert [child.id for child in branches] == [fork]
+
+
+async def test_a_tree_may_be_deeper_than_python_recurses(world: World) -> None:
+    ann = await world.person("ann")
+    lane = await world.dm(ann)
+    first = await world.renew(lane, ann)
+    depth = sys.getrecursionlimit() + 100
+    chain = [first, *(world.store.new_session_id() for _ in range(depth))]
+
+    def grow() -> Transaction[None]:
+        for source, fork in pairwise(chain):
+            yield from moves.make(Fork(lane, source, fork), Actor(ann.id), Limits(), f"move {fork}", world.clock())
+
+    await world.store.driver.write(grow)
+    deepest = await world.store.session(chain[-1], ann)
+    root = await world.store.driver.read(trees.root, deepest)
+    assert root.id == first
+    tree = await world.store.driver.read(trees.tree, root)
+    assert [branch.id for branch in tree] == chain
+    *_, last = draw(tree, lambda branch: branch.id)
+    assert last == f"{'   ' * (depth - 1)}└─ from the start: {chain[-1]} · 0 entries"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from segue.changes.commands.request import Answer, Request, Table, bound, called, counted, name, own, quoted, short
 from segue.changes.exchange import traces, turns
@@ -104,9 +105,9 @@ class Looking:
             title = f"“{branch.title or branch.label}”" if branch.title or branch.label else "an untitled session"
             return f"{title} (here)" if branch.id == session.id else title
 
-        lines = list(draw(tree, named))
-        more = [f"… and {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
-        return Answer("\n".join([*lines[:_LINES], *more]))
+        left = sum(1 + len(branch.abandoned) for branch in tree) - _LINES
+        more = [f"… and {left} more lines"] if left > 0 else []
+        return Answer("\n".join([*islice(draw(tree, named), _LINES), *more]))
 
     def _why(self, request: Request) -> Transaction[Answer]:
         trace = yield from traces.in_lane(request.lane, request.arrival.quotes)

@@ -25,8 +25,19 @@ class Following(Value, frozen=True):
     parent: Tip | None
 
 
-def tree(session: Session) -> Transaction[Branch]:
-    """A session with all of its owner's that grew out of it."""
+def tree(root: Session) -> Transaction[tuple[Branch, ...]]:
+    """A session with all of its owner's that grew out of it, itself first."""
+    found, waiting = list[Branch](), [root]
+    while waiting:
+        session = waiting.pop()
+        found += [(yield from _branch(session))]
+        children = yield from sessions.branches(session.id)
+        own = [child for child in children if child.owner == root.owner]
+        waiting += sorted(own, key=lambda child: child.id, reverse=True)
+    return tuple(found)
+
+
+def _branch(session: Session) -> Transaction[Branch]:
     at = session.tip.n if session.tip and session.tip.session == session.id else 0
     origin, off, entries, n = session.tip, list[Link](), 0, _EVERY
     while page := (yield from each(Following, q.links(session=session.id, before=n, count=_PAGE))):
@@ -35,20 +46,8 @@ def tree(session: Session) -> Transaction[Branch]:
         off += left
         entries, n, origin = entries + len(page), page[-1].n, page[-1].parent
     after = origin.n if origin and origin.session == session.parent else 0
-    children = yield from sessions.branches(session.id)
-    branches: list[Branch] = []
-    for child in children:
-        if child.owner == session.owner:
-            branches += [(yield from tree(child))]
-    return Branch(
-        session.id,
-        session.title,
-        session.label,
-        after,
-        entries,
-        (yield from _abandoned(session.id, off)),
-        tuple(sorted(branches, key=lambda child: (child.after, child.id))),
-    )
+    abandoned = yield from _abandoned(session.id, off)
+    return Branch(session.id, session.parent, session.title, session.label, after, entries, abandoned)
 
 
 def _abandoned(session: SessionId, off: list[Link]) -> Transaction[tuple[Abandoned, ...]]:

@@ -16,14 +16,12 @@ from segue.core.lanes import clean_name
 from segue.core.messages import File, Part, Parts, Summary, encode_parts
 from segue.core.titles import new_title, parse
 from segue.core.transcripts import Author, Entry, Session, Tip
-from segue.core.values import Moment, SessionId, Value
+from segue.core.values import LAST_MOMENT, Moment, SessionId, Value
 from segue.errors import Invalid
 
 T = TypeVar("T")
 VERSION = 1
 DAMAGED = "Export the session again: this text was cut off or changed."
-_LAST_MOMENT = 253_402_300_799
-"""The end of the year 9999, the last that a calendar can name."""
 _MOST_TURNS = 2**53
 
 
@@ -183,7 +181,7 @@ def checked_title(text: str, at: int) -> str:
 
 def check_moment(moment: Moment, at: int) -> None:
     """Refuse what no calendar can name."""
-    if not 0 <= moment < _LAST_MOMENT:
+    if not 0 <= moment < LAST_MOMENT:
         raise invalid(at, f"{moment} is not a time", DAMAGED)
 
 

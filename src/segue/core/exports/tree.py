@@ -1,13 +1,18 @@
-"""The branches of a session: what was forked or spawned from it, and what it left behind itself."""
+"""The branches of a session: what was forked or spawned from it, and what it left behind itself.
+
+Law: a tree is a flat row of its sessions, each with its parent, and is walked without recursion: people make it as deep
+as they like.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from segue.core.values import SessionId, Value
 
 _SHORT = 60
+_LAST = "└─ "
 
 
 class Abandoned(Value, frozen=True):
@@ -24,6 +29,7 @@ class Branch(Value, frozen=True):
     """A session in the tree."""
 
     id: SessionId
+    parent: SessionId | None
     title: str
     label: str
     """What its parent calls it, if that spawned it under a name."""
@@ -32,7 +38,6 @@ class Branch(Value, frozen=True):
     entries: int
     """How many it has written itself, those that it abandoned included."""
     abandoned: tuple[Abandoned, ...]
-    branches: tuple[Branch, ...]
 
 
 class Link(Value, frozen=True):
@@ -71,23 +76,29 @@ def pieces(off: Iterable[Link]) -> list[Piece]:
     return [Piece(link, entries) for link, entries in count.items()]
 
 
-def draw(tree: Branch, named: Callable[[Branch], str]) -> Iterator[str]:
-    """The tree, one line a branch, each by the name that it is given."""
-    yield f"{named(tree)} · {_entries(tree.entries)}"
-    yield from _below(tree, "", named)
-
-
-def _below(tree: Branch, indent: str, named: Callable[[Branch], str]) -> Iterator[str]:
-    items: list[Abandoned | Branch] = [*tree.abandoned, *tree.branches]
-    items.sort(key=lambda item: item.after)
-    for at, item in enumerate(items, 1):
-        knee, further = ("└─ ", "   ") if at == len(items) else ("├─ ", "│  ")
+def draw(tree: Sequence[Branch], named: Callable[[Branch], str]) -> Iterator[str]:
+    """The tree, its root first, one line a branch, each by the name that it is given."""
+    root, *others = tree
+    below: dict[SessionId | None, list[Abandoned | Branch]] = {branch.id: [*branch.abandoned] for branch in tree}
+    for branch in others:
+        below[branch.parent].append(branch)
+    yield f"{named(root)} · {_entries(root.entries)}"
+    waiting = _upwards(below[root.id], "")
+    while waiting:
+        item, knee, indent = waiting.pop()
         where = f"after {item.after}" if item.after else "from the start"
         if isinstance(item, Abandoned):
             yield f"{indent}{knee}{where}: abandoned, {_entries(item.entries)}, “{_short(item.text)}”"
         else:
             yield f"{indent}{knee}{where}: {named(item)} · {_entries(item.entries)}"
-            yield from _below(item, indent + further, named)
+            waiting += _upwards(below[item.id], indent + ("   " if knee == _LAST else "│  "))
+
+
+def _upwards(items: list[Abandoned | Branch], indent: str) -> list[tuple[Abandoned | Branch, str, str]]:
+    """What hangs on one branch, the lowest line first, each with its knee and its indentation."""
+    items.sort(key=lambda item: item.after)
+    knees = [*["├─ "] * (len(items) - 1), _LAST]
+    return [(item, knee, indent) for item, knee in zip(items, knees, strict=False)][::-1]
 
 
 def _entries(count: int) -> str:

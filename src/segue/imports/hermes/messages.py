@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from segue.core.messages import File, Parts, Reasoning, Text, ToolCall, ToolResult, encode_parts
-from segue.core.values import Moment, Value
+from segue.core.values import LAST_MOMENT, Moment, Value
 from segue.errors import Invalid
 
 UNREADABLE = (ValueError, TypeError, RecursionError, Invalid)
@@ -22,7 +22,6 @@ _SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 """How a message begins that stands for those that were compacted."""
 _PLAIN_THOUGHTS = ("reasoning", "reasoning_content")
 _STRUCTURED_THOUGHTS = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
-_LATEST = 253_402_300_799
 
 Raw = Mapping[str, Any]
 
@@ -82,7 +81,7 @@ def moment(value: Any) -> Moment | None:
             value = datetime.fromisoformat(value).timestamp()
         except (ValueError, OverflowError, OSError):
             return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LATEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < LAST_MOMENT:
         return None
     return float(value)
 
