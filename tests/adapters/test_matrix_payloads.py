@@ -1,5 +1,6 @@
 """What a homeserver may tell, as the specification of Matrix has it, and what it may not, served as recorded."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from segue.adapters.matrix import Matrix, MatrixAccount
+from segue.adapters.matrix import Matrix, MatrixAccount, homeserver
 from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.rooms import Rooms
@@ -30,6 +31,7 @@ from segue.testing.inbox import Inbox
 Json = dict[str, Any]
 BOT, ANN, BEN = "@segue:example.org:8448", "@ann:example.org:8448", "@ben:other.example"
 ROOM = "!old/room:example.org:8448"
+HANGS = 504
 AT = Address("matrix", "main", "example.org:8448", ROOM)
 
 
@@ -41,6 +43,8 @@ class Recorded:
         self.elsewhere: Json = {}
         """Rooms that it is invited to, or out of."""
         self.known: dict[str, Json] = {}
+        self.troubled: dict[str, int] = {}
+        """Events that it answers with an error, or never."""
         self.answer: Response | None = None
         self.asked: list[str] = []
         """What was asked of homeservers that are gone."""
@@ -78,6 +82,9 @@ class Recorded:
         return Response(json.dumps(told), media_type="application/json")
 
     async def _event(self, request: Request) -> Response:
+        if trouble := self.troubled.get(request.path_params["id"]):
+            await asyncio.sleep(60 if trouble == HANGS else 0)
+            return JSONResponse({"errcode": "M_UNKNOWN", "error": "?"}, trouble)
         found = self.known.get(request.path_params["id"])
         return JSONResponse(found) if found else JSONResponse({"errcode": "M_NOT_FOUND", "error": "?"}, 404)
 
@@ -222,6 +229,40 @@ class Circle(Homeserver):
 
 async def test_rooms_that_go_on_in_a_circle_lead_somewhere() -> None:
     assert await Rooms(Circle("http://127.0.0.1:1", BOT)).now("!a") == "!b"
+
+
+@pytest.mark.parametrize("trouble", [500, 502, HANGS])
+async def test_a_reply_to_what_the_homeserver_never_tells_is_taken_in_without_it(
+    line: Line, trouble: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(homeserver, "_SLOWEST_EVENT", 0.05)
+    line.server.troubled = {"$0": trouble, "$root": trouble}
+    replies = {"m.relates_to": {"rel_type": "m.thread", "event_id": "$root", "m.in_reply_to": {"event_id": "$0"}}}
+    line.server.events = [event(text("look", **replies))]
+    for _ in range(4):
+        with pytest.raises(Disconnected):
+            await line.adapter.arrivals(Inbox().accept, line.cursor)
+        assert line.cursor.value == "before", "what may come is waited for"
+    inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
+    assert inbox.texts == ["look", "hello"]
+    assert inbox.letters == []
+
+
+async def test_an_edit_of_what_the_homeserver_never_tells_is_a_letter(line: Line) -> None:
+    line.server.troubled = {"$0": 500}
+    line.server.events = [event({**text("* no"), "m.relates_to": {"rel_type": "m.replace", "event_id": "$0"}})]
+    for _ in range(2):
+        with pytest.raises(Disconnected):
+            await line.adapter.arrivals(Inbox().accept, line.cursor)
+        assert line.cursor.value == "before"
+    inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
+    assert (inbox.texts, [letter.kind for letter in inbox.letters]) == (["hello"], ["Invalid"])
+
+
+async def test_an_event_that_breaks_its_reader_is_a_letter(line: Line) -> None:
+    inbox = await line.hears({**event(text("late")), "origin_server_ts": 10**400}, event(text("hello"), id="$2"))
+    assert inbox.texts == ["hello"]
+    assert len(inbox.letters) == 1
 
 
 @pytest.mark.parametrize("predecessor", [None, "!x", {}, {"room_id": 7}, {"room_id": ROOM}])

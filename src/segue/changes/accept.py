@@ -117,11 +117,7 @@ def accept(
 
     If the session is idle and `me` is given, that replica holds it when this returns.
     """
-    account = account_key(arrival.place.address.platform, arrival.place.address.account)
-    new = True
-    for key in sorted(arrival.keys):
-        new = bool((yield q.see(account=account, key=key, at=at))) and new
-    if not new:
+    if not (yield from _see(arrival, at)):
         return Duplicate()
     yield from addresses.expect(arrival.place, arrival.chat_aliases)
     met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], at)
@@ -145,6 +141,17 @@ def accept(
     return (yield from _queue(arrival, session, lane, met, reset, me, trace, at))
 
 
+def give_up(arrival: Arrival, why: str, told: str, key: str, at: Moment) -> Transaction[bool]:
+    """Make a dead letter of an arrival, and tell its person; returns whether it is new, and it isn't any more."""
+    if not (yield from _see(arrival, at)):
+        return False
+    address = arrival.place.address
+    yield from bury(account_key(address.platform, address.account), ascii(arrival), why, at)
+    if arrival.parts:
+        yield from deliveries.notify(address, told, key, (arrival.message,), at)
+    return True
+
+
 def bury(account: str, raw: str, why: str, at: Moment) -> Transaction[None]:
     """Keep an arrival that couldn't be understood, as it came."""
     yield q.add_letter(account=account, raw=raw, why=why, at=at)
@@ -159,6 +166,14 @@ def letters(count: int) -> Transaction[list[Letter]]:
 def forget(at: Moment) -> Transaction[None]:
     """Forget keys that no platform redelivers any more."""
     yield q.forget_seen(before=at - KEPT, count=1000)
+
+
+def _see(arrival: Arrival, at: Moment) -> Transaction[bool]:
+    """Remember an arrival by its keys; returns whether it is new."""
+    account, new = account_key(arrival.place.address.platform, arrival.place.address.account), True
+    for key in sorted(arrival.keys):
+        new = bool((yield q.see(account=account, key=key, at=at))) and new
+    return new
 
 
 def _locate(

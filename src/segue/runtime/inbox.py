@@ -25,12 +25,15 @@ from segue.core.settings import AccountSettings, Busy, Mentions, Quotes
 from segue.core.topics import DELIVERIES, HANDOFF, LOOK, TURNS
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Invalid, Refused, StoreError
+from segue.errors import Fenced, Invalid, Refused, SegueError, StoreError
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.turns.turns import Turns
 
 log = logging.getLogger(__name__)
+
+TOLD = "That message couldn't be taken in, and nothing was changed. Write it another way; the host's log says more."
+"""Said where somebody wrote what became a dead letter."""
 
 
 class Inbox:
@@ -49,27 +52,25 @@ class Inbox:
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
-        if isinstance(arrival, Letter):
-            outcome = await self._bury(arrival)
-        else:
-            try:
-                outcome = await self._take(arrival)
-            except Invalid as error:
-                outcome = await self._bury(_letter(arrival, error))
-            except StoreError as error:
-                self._metrics.store_failed(error)
-                raise
+        try:
+            outcome = await (self._bury(arrival) if isinstance(arrival, Letter) else self._take(arrival))
+        except StoreError as error:
+            self._metrics.store_failed(error)
+            raise
         self._probe(Point.ACCEPT_COMMITTED)
         where = arrival if isinstance(arrival, Letter) else arrival.place.address
         self._metrics.accepted(where.platform, where.account, outcome)
-        if outcome is Accepted.DEAD:
-            self._metrics.buried(where.platform, where.account)
         return outcome
 
     async def _take(self, arrival: Arrival) -> Accepted:
         trace = self._ids()
         with traced(trace):
-            return await self._write(arrival, trace)
+            try:
+                return await self._write(arrival, trace)
+            except (StoreError, Fenced):
+                raise
+            except Exception as error:  # noqa: BLE001 -- whatever it is, the same message would come again for ever
+                return await self._give_up(arrival, error, trace)
 
     async def _write(self, arrival: Arrival, trace: str) -> Accepted:
         at = self._clock()
@@ -179,15 +180,30 @@ class Inbox:
         address, key = arrival.place.address, f"notice/{trace}"
         yield from deliveries.notify(address, said.text, key, (arrival.message,), at, said.choices, said.files)
 
+    async def _give_up(self, arrival: Arrival, error: Exception, trace: str) -> Accepted:
+        """Make a dead letter of an arrival that can't be taken in, in a transaction of its own, and tell its person."""
+        address, kind = arrival.place.address, type(error).__name__
+        why = _kept(f"{kind}: {error}" if isinstance(error, SegueError) else kind)
+        log.error("a message from %s.%s can't be taken in: %s", address.platform, address.account, why, exc_info=error)
+        try:
+            new = await self._driver.write(arrivals.give_up, arrival, why, TOLD, f"notice/{trace}", self._clock())
+        except (Invalid, UnicodeError):
+            # Its own ids are what no database keeps: nobody can be told by them.
+            return await self._bury(Letter(address.platform, address.account, ascii(arrival), why, kind))
+        if not new:
+            return Accepted.DUPLICATE
+        self._metrics.buried(address.platform, address.account, kind)
+        await self._driver.hint(DELIVERIES)
+        return Accepted.DEAD
+
     async def _bury(self, letter: Letter) -> Accepted:
         log.error("something from %s.%s couldn't be understood: %s", letter.platform, letter.account, letter.why)
         account = account_key(letter.platform, letter.account)
-        await self._driver.write(arrivals.bury, account, letter.raw, letter.why, self._clock())
+        await self._driver.write(arrivals.bury, account, _kept(letter.raw), _kept(letter.why), self._clock())
+        self._metrics.buried(letter.platform, letter.account, letter.kind)
         return Accepted.DEAD
 
 
-def _letter(arrival: Arrival, error: Invalid) -> Letter:
-    """An arrival that turned out to be impossible, as a dead letter that a database can keep."""
-    address = arrival.place.address
-    raw = ascii(arrival)
-    return Letter(address.platform, address.account, raw, str(error))
+def _kept(text: str) -> str:
+    """A text as every database can keep it."""
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()

@@ -104,8 +104,6 @@ class Outbox:
         if outcome != SENT:
             self.wake.set()
         self._metrics.sent(platform, account, outcome, time.monotonic() - started)
-        if outcome == DEAD:
-            self._metrics.buried(platform, account)
 
     async def _outcome(self, held: Outgoing) -> str:
         """Send it and record what became of it, which is also the name it is counted under."""
@@ -190,6 +188,7 @@ class Outbox:
         log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)
         record = handoffs.give_up if held.handoff else deliveries.give_up
         await self._keep(record, held, str(error) or type(error).__name__, self._clock())
+        self._metrics.buried(self._adapter.platform, self._adapter.account, type(error).__name__)
         await self._tell(held)
         return DEAD
 

@@ -38,7 +38,7 @@ def busy() -> Metrics:
     metrics.ended("done", 1.5)
     metrics.ended("failed", 2.5)
     metrics.sent("http", "alpha", "sent", 0.02)
-    metrics.buried("http", "alpha")
+    metrics.buried("http", "alpha", "KeyError")
     metrics.store_failed(StoreFull("full"))
     return metrics
 
@@ -54,7 +54,7 @@ def test_what_happened_is_counted() -> None:
     assert figure(metrics, "segue_turn_seconds_sum") == 4.0
     assert figure(metrics, "segue_deliveries_total", **account, outcome="sent") == 1
     assert figure(metrics, "segue_delivery_seconds_count", **account) == 1
-    assert figure(metrics, "segue_dead_letters_total", **account) == 1
+    assert figure(metrics, "segue_dead_letters_total", **account, type="KeyError") == 1
     assert figure(metrics, "segue_store_errors_total", outcome="StoreFull") == 1
 
 
@@ -76,7 +76,7 @@ def test_two_gateways_count_apart() -> None:
 
 def test_labels_name_no_person_chat_or_session() -> None:
     names = {name for _, labels in samples(busy()) for name, _ in labels}
-    assert names == {"platform", "account", "outcome", "le"}
+    assert names == {"platform", "account", "outcome", "type", "le"}
 
 
 async def test_what_the_store_could_not_do_is_counted_where_it_happens() -> None:

@@ -80,7 +80,7 @@ def _decode(body: bytes) -> Sent:
         if named := _NAMED.search(problem):
             path = f"{path}.{named[1]}" if path else named[1]
         raise Invalid(path or "body", problem, "The fields are in the documentation of the HTTP adapter.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid("body", "it is not JSON in UTF-8", "Send one JSON object.") from error
 
 

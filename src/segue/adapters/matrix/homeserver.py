@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -20,6 +21,8 @@ Json = dict[str, Plain]
 
 _SLOWEST = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
 """Longer than the homeserver holds a sync that has nothing to tell."""
+_SLOWEST_EVENT = 5.0
+"""Everything that is told after it waits for it."""
 _STATE = ("encryption", "member", "name", "topic", "join_rules", "tombstone")
 _TYPES = ["m.room.message", "m.room.encrypted", *(f"m.room.{kind}" for kind in _STATE)]
 PRIVATE_CHATS = "m.direct"
@@ -103,9 +106,12 @@ class Homeserver:
     async def event(self, room: str, event: str) -> Json | None:
         """One event; None if there is no such, or none that may be seen."""
         try:
-            return await self._call(Method.GET, Path.v3.rooms[room].event[event])
+            async with asyncio.timeout(_SLOWEST_EVENT):
+                return await self._call(Method.GET, Path.v3.rooms[room].event[event])
         except SendNever:
             return None
+        except TimeoutError as error:
+            raise SendUnsure(f"{self.url} doesn't tell an event") from error
 
     async def state(self, room: str) -> list[Json]:
         """How a room is now."""

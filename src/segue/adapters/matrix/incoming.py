@@ -6,9 +6,9 @@ and is told by its events' ids.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import OrderedDict
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
@@ -20,10 +20,11 @@ from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
 from segue.adapters.shared.attachments import BEGINNING, Tries, cite
 from segue.adapters.shared.downloads import NotFetched
-from segue.core.contracts.adapters import Accept, Files, Letter
+from segue.adapters.shared.letters import or_letter
+from segue.core.contracts.adapters import Accept, Files
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Arrival, File, Part, Speaker, Text
-from segue.errors import Disconnected, SendNever
+from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +57,15 @@ class Incoming:
         await self._invitations.take(batch, accept)
         for room, joined in batch.get("rooms", {}).get("join", {}).items():
             for event in understood(joined.get("state", {}).get("events", []), Event):
-                await self._state(room, event)
+                await self._take_in(self._heed(room, event), msgspec.to_builtins(event), accept)
             for raw in await self._events(room, joined.get("timeline", {}), since):
-                await self._hear(room, raw, accept)
+                await self._take_in(self._hear(room, raw), raw, accept)
+
+    async def _take_in(self, reading: Awaitable[Arrival | None], raw: object, accept: Accept) -> None:
+        """Take one event; what can't be understood is kept as it came."""
+        arrived = await or_letter(reading, raw, "matrix", self._account)
+        if arrived is not None:
+            await accept(arrived)
 
     async def _events(self, room: str, timeline: Json, since: str) -> list[Any]:
         """All that happened in a room since the token, the oldest first; in a new room since the invitation."""
@@ -101,26 +108,23 @@ class Incoming:
         if event.type == "m.room.tombstone":
             await self._invitations.go_along(room, event)
 
-    async def _hear(self, room: str, raw: object, accept: Accept) -> None:
-        """Take one event; what can't be understood is kept as it came."""
+    async def _hear(self, room: str, raw: object) -> Arrival | None:
+        return await self._heed(room, decode(raw))
+
+    async def _heed(self, room: str, event: Event) -> Arrival | None:
+        """What an event comes to, if the homeserver tells all that is needed for it within a few tries."""
         try:
-            event = decode(raw)
             if event.state_key is not None:
                 await self._state(room, event)
-                return
-            if event.sender == self._me:
-                return
-            if event.type == "m.room.encrypted":
+            elif event.sender != self._me and event.type == "m.room.encrypted":
                 await self._refuse(room)
-                return
-            arrival = None
-            if event.type == "m.room.message" and not event.is_empty:
-                arrival = await self._arrival(room, event)
-        except msgspec.ValidationError as error:
-            await accept(Letter("matrix", self._account, json.dumps(raw), str(error)))
-            return
-        if arrival is not None:
-            await accept(arrival)
+            elif event.sender != self._me and event.type == "m.room.message" and not event.is_empty:
+                return await self._arrival(room, event)
+        except SendError as error:
+            if not self._tries.lasts(event.event_id, error):
+                raise
+            raise Invalid("event", f"the homeserver doesn't tell what it needs ({error})", "See its log.") from error
+        return None
 
     async def _arrival(self, id: str, event: Event) -> Arrival | None:
         """A message as the gateway knows it; None if it isn't for anybody to answer."""
@@ -143,23 +147,23 @@ class Incoming:
             await self._refuse(id)
             return None
         edits, answers = event.relation.replaces, relation.quotes
+        cited, root = await self._cited(id, answers), await self._cited(id, thread)
         parts = [await self._taken(part, room) for part in content.parts]
         named = content.mentions_user(self._me, room.names.get(self._me, ""))
         return Arrival(
             place=room.place(Address("matrix", self._account, self._server.space, id, thread)),
             message=event.event_id,
             speaker=Speaker(Identity("matrix", self._account, event.sender), room.names.get(event.sender, "")),
-            parts=tuple(await self._citing(id, answers, parts)),
+            parts=tuple(self._citing(cited, parts)),
             at=event.origin_server_ts / 1000,
             quotes="" if edits else answers,
             edits=edits,
-            mentions_agent=named or await self._mine(id, answers) or await self._mine(id, thread),
+            mentions_agent=named or any(found is not None and found.sender == self._me for found in (cited, root)),
             chat_aliases=(room.former,) if room.former else (),
         )
 
-    async def _citing(self, room: str, answers: str, parts: list[Part]) -> list[Part]:
+    def _citing(self, found: Event | None, parts: list[Part]) -> list[Part]:
         """What was said, after what it answers if somebody else said that: the agent may not know it."""
-        found = await self._look_up(room, answers) if answers else None
         first, *rest = parts
         if found is None or found.sender == self._me or not isinstance(first, Text):
             return parts
@@ -171,10 +175,15 @@ class Incoming:
             return parts  # it was taken back, or has no words
         return [Text(cited + first.text), *rest]
 
-    async def _mine(self, room: str, event: str) -> bool:
-        """Whether the agent wrote a message."""
-        found = await self._look_up(room, event) if event else None
-        return found is not None and found.sender == self._me
+    async def _cited(self, room: str, id: str) -> Event | None:
+        """The event that a message answers or hangs on; one that the homeserver never tells keeps nobody waiting."""
+        try:
+            return await self._look_up(room, id) if id else None
+        except SendError as error:
+            if not self._tries.lasts(id, error):
+                raise Disconnected(str(error)) from error
+            log.warning("matrix.%s: %s isn't told, and what answers it is taken in without it", self._account, id)
+            return None
 
     async def _look_up(self, room: str, id: str) -> Event | None:
         """An event that another one names; None if there is none in this room."""

@@ -17,7 +17,7 @@ from segue.core.contracts.adapters import Accept
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Arrival, Speaker
 from segue.core.values import Value
-from segue.errors import SendError, SendLater, SendNever
+from segue.errors import SendError, SendNever
 
 log = logging.getLogger(__name__)
 
@@ -104,9 +104,8 @@ class Invitations:
         try:
             await self._server.join(room, by.partition(":")[2])
         except SendError as error:
-            limited = isinstance(error, SendLater) and error.seconds is not None
             # The room's own homeserver may be gone for good: what it doesn't answer keeps nobody else waiting.
-            if limited or not (isinstance(error, SendNever) or self._tries.over(room)):
+            if not isinstance(error, SendNever) and not self._tries.lasts(room, error):
                 raise
             log.warning("%s: it can't join %s, to which %s asks it: %s", self._name, room, by, error)
             return False

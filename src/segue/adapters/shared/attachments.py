@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from segue.errors import SendError, SendLater
+
 _TRIES = 3
 
 
@@ -13,6 +15,10 @@ class Tries:
 
     def __init__(self) -> None:
         self._failed: dict[str, int] = {}
+
+    def lasts(self, what: str, error: SendError) -> bool:
+        """Count one more failure; whether it is to be lived with. A platform that asks for patience hasn't failed."""
+        return not (isinstance(error, SendLater) and error.seconds is not None) and self.over(what)
 
     def over(self, what: str) -> bool:
         """Count one more failure; whether it has failed too often to be waited for."""

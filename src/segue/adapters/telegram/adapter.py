@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from telegram.error import BadRequest, TelegramError
 from segue.adapters.shared.attachments import Tries
 from segue.adapters.shared.background import beside
 from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
+from segue.adapters.shared.letters import or_letter
 from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, reached
 from segue.adapters.telegram.chats import Chats, Pace, thread
 from segue.adapters.telegram.incoming import Heard, Me, read
@@ -30,7 +30,7 @@ from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery, File, Notice, Part, Sending
 from segue.core.values import Secret
-from segue.errors import Disconnected, Invalid, SendLater, SendNever
+from segue.errors import Disconnected, SendLater, SendNever
 
 log = logging.getLogger(__name__)
 
@@ -121,22 +121,25 @@ class Telegram:
 
     async def take(self, raw: Any, accept: Accept) -> None:
         """Take one update in."""
-        me = await self.who()
-        try:
-            update = decode(raw)
-            heard = read(update, raw, self.account, me, self._clock())
-        except Invalid as error:
-            await accept(Letter(self.platform, self.account, json.dumps(raw), str(error)))
-            return
-        self._remember(update)
-        if heard is None:
-            return
-        await accept(await self._whole(heard, update))
-        if heard.callback:
+        arrived, pressed = await self._arrived(raw)
+        if arrived is not None:
+            await accept(arrived)
+        if pressed:
             try:
-                await self._api.answer_callback_query(heard.callback)
+                await self._api.answer_callback_query(pressed)
             except TelegramError as error:
                 log.info("a button stays pressed: %s", type(error).__name__)
+
+    async def _arrived(self, raw: Any) -> tuple[Arrival | Letter | None, str]:
+        """What an update tells, and the button that it was told by."""
+        read_as = await or_letter(self._read(raw, await self.who()), raw, self.platform, self.account)
+        return (read_as, "") if isinstance(read_as, Letter) else read_as
+
+    async def _read(self, raw: Any, me: Me) -> tuple[Arrival | None, str]:
+        update = decode(raw)
+        heard = read(update, raw, self.account, me, self._clock())
+        self._remember(update)
+        return (await self._whole(heard, update), heard.callback) if heard is not None else (None, "")
 
     def _remember(self, update: Update) -> None:
         if update.message is not None and update.message.became:

@@ -31,6 +31,8 @@ class Letter(Value, frozen=True):
     account: str
     raw: str
     why: str
+    kind: str = "Invalid"
+    """The type of the error that it came to."""
 
 
 Accept = Callable[[Arrival | Letter], Awaitable[Accepted]]

@@ -33,7 +33,10 @@ class Metrics:
             "segue_delivery_seconds", "How long attempts to send took.", account, buckets=_SOON, registry=registry
         )
         self._dead = Counter(
-            "segue_dead_letters", "Messages that were given up, either way.", account, registry=registry
+            "segue_dead_letters",
+            "Messages that were given up, either way, by the type of the error.",
+            (*account, "type"),
+            registry=registry,
         )
         self._store_errors = Counter(
             "segue_store_errors", "What the database couldn't do.", ("outcome",), registry=registry
@@ -68,9 +71,9 @@ class Metrics:
         self._deliveries.labels(platform, account, outcome).inc()
         self._delivery_seconds.labels(platform, account).observe(seconds)
 
-    def buried(self, platform: str, account: str) -> None:
-        """A message became a dead letter."""
-        self._dead.labels(platform, account).inc()
+    def buried(self, platform: str, account: str, kind: str) -> None:
+        """A message became a dead letter, by an error of this type."""
+        self._dead.labels(platform, account, kind).inc()
 
     def store_failed(self, error: Exception) -> None:
         """The database couldn't do something."""

@@ -150,10 +150,8 @@ class Window:
         """The person says something."""
         speaker = Speaker(self._identity, self._seat.name)
         async with self._telling:
-            accepted = await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), at))
+            await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), at))
             await self._send({"accepted": id})
-        if accepted is Accepted.DEAD:
-            await self._send({"notice": "That can't be understood, so it isn't answered. Use other characters."})
         await self._tell()
 
     async def invite(self) -> None:
