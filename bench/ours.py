@@ -9,14 +9,13 @@ from pathlib import Path
 
 from bench.raw import HOST
 from bench.texts import ANSWER, QUESTION, entry
-from segue.changes import accept as arrivals
-from segue.changes.accept import Fresh, Queued
+from segue.changes.accept import Fresh, FrontDoor, Queued
 from segue.changes.exchange import replicas, turns
 from segue.changes.sessions import transcripts
 from segue.core.contracts.database import Driver, Transaction
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
-from segue.core.settings import Settings
+from segue.core.settings import GatewaySettings
 from segue.core.transcripts import AGENT, Author, Draft, Role
 from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId
@@ -25,7 +24,7 @@ from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import Paths
 from segue.store import Store, fresh_ids
 
-_SETTINGS = Settings()
+_DOOR = FrontDoor(GatewaySettings())
 _TOGETHER = 500
 """Conversations that are populated in one commit."""
 
@@ -92,9 +91,7 @@ class Segue:
         """Take a message of a conversation in."""
         self._messages += 1
         arrival = arrival_of(number, f"{self._me}.{self._messages}", QUESTION)
-        queued = await self._driver.write(
-            arrivals.accept, arrival, _SETTINGS, self._fresh(), self._me, "trace", time.time()
-        )
+        queued = await self._driver.write(_DOOR.accept, arrival, self._fresh(time.time()), self._me)
         return _run_of(queued)
 
     async def finish(self, run: Run) -> None:
@@ -110,7 +107,7 @@ class Segue:
         for number in numbers:
             at = time.time()
             arrival = arrival_of(number, f"first.{number}", entry(dice))
-            queued = yield from arrivals.accept(arrival, _SETTINGS, self._fresh(), self._me, "trace", at)
+            queued = yield from _DOOR.accept(arrival, self._fresh(at), self._me)
             run = _run_of(queued)
             yield from turns.finish(run.held, answer(run, entry(dice)), at)
             author = Author(Role.PERSON, run.turns[0].person)
@@ -122,8 +119,8 @@ class Segue:
         """The person who owns every second conversation."""
         return await self.store.person(Identity("telegram", "bot", HOST), HOST)
 
-    def _fresh(self) -> Fresh:
-        return Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), (self._ids(),))
+    def _fresh(self, at: float) -> Fresh:
+        return Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), (self._ids(),), "trace", at)
 
 
 def place_of(number: int | str) -> Place:

@@ -241,7 +241,7 @@ async def test_a_reply_to_what_the_homeserver_never_tells_is_taken_in_without_it
     line.server.events = [event(text("look", **replies))]
     for _ in range(4):
         with pytest.raises(Disconnected):
-            await line.adapter.arrivals(Inbox().accept, line.cursor)
+            await line.adapter.run(Given(Inbox().accept, line.cursor))
         assert line.cursor.value == "before", "what may come is waited for"
     inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
     assert inbox.texts == ["look", "hello"]
@@ -253,7 +253,7 @@ async def test_an_edit_of_what_the_homeserver_never_tells_is_a_letter(line: Line
     line.server.events = [event({**text("* no"), "m.relates_to": {"rel_type": "m.replace", "event_id": "$0"}})]
     for _ in range(2):
         with pytest.raises(Disconnected):
-            await line.adapter.arrivals(Inbox().accept, line.cursor)
+            await line.adapter.run(Given(Inbox().accept, line.cursor))
         assert line.cursor.value == "before"
     inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
     assert (inbox.texts, [letter.kind for letter in inbox.letters]) == (["hello"], ["Invalid"])

@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 
 from segue.core.contracts.database import Transaction
+from segue.core.topics import Wake
 from segue.database.statements import POSTGRES, compile_for
 from segue.database.transactions import Moved
 from segue.errors import SegueError
@@ -64,6 +65,9 @@ class Half:
             await self._connection.execute("rollback")
             self.answer = repr(error)
         else:
+            if isinstance(statement, Wake):
+                self._rows = []
+                return
             query = _QUERIES[statement.name]
             try:
                 arguments = [statement.arguments[name] for name in query.order]

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from segue.changes import accept
-from segue.changes.accept import Duplicate, Handled, Instead, Queued
-from segue.changes.exchange import deliveries, turns
+from segue.changes.accept import Duplicate, Handled, Queued
+from segue.changes.commands.request import Answer, Request
+from segue.changes.exchange import deliveries, letters, turns
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Kind, Lane, Place, Rules, Sharing
 from segue.core.messages import Arrival, Aside, Text, decode_parts
@@ -78,10 +78,10 @@ async def test_keys_are_forgotten_when_no_platform_redelivers_any_more(world: Wo
     arrival = world.arrival("ann", "hello", message="77")
     await world.accept(arrival)
     world.clock.passes(7 * 86400)
-    await world.store.driver.write(accept.forget, world.clock())
+    await world.store.driver.write(letters.forget, world.clock())
     assert isinstance(await world.accept(arrival), Duplicate)
     world.clock.passes(2 * 86400)
-    await world.store.driver.write(accept.forget, world.clock())
+    await world.store.driver.write(letters.forget, world.clock())
     assert await world.raw("select count(*) from seen") == [(0,)]
 
 
@@ -293,7 +293,7 @@ async def test_an_edit_replaces_what_still_waits(world: World) -> None:
     await world.hear("ann", "running", me="r")
     await world.hear("ann", "teh", message="typo")
     edited = await world.accept(world.arrival("ann", "the", edits="typo"))
-    assert edited == Handled("edited")
+    assert edited == Handled.EDITED
     queued = await world.hear("ann", "next")
     assert [t.parts for t in await world.store.driver.read(turns.waiting, queued.session, 9)] == [
         (Text("running"),),
@@ -306,7 +306,7 @@ async def test_a_later_edit_is_an_entry_of_its_own_without_a_turn(world: World) 
     queued = await world.hear("ann", "teh", message="typo", me="r")
     await answered(world, queued, "hi")
     edited = await world.accept(world.arrival("ann", "the", edits="typo"))
-    assert edited == Handled("edited later")
+    assert edited == Handled.EDITED_LATER
     path = await world.store.path(queued.session)
     assert words(path) == ["hi", "the"]
     assert (path[-1].author.role, path[-1].author.person) == (Role.PERSON, queued.met.person.id)
@@ -315,7 +315,7 @@ async def test_a_later_edit_is_an_entry_of_its_own_without_a_turn(world: World) 
 
 async def test_an_edit_of_what_runs_waits_for_the_answer(world: World) -> None:
     queued = await world.hear("ann", "teh", message="typo", me="r")
-    assert await world.accept(world.arrival("ann", "the", edits="typo")) == Handled("edited later")
+    assert await world.accept(world.arrival("ann", "the", edits="typo")) == Handled.EDITED_LATER
     assert queued.run is not None
     assert await world.said(queued.session) == []
     done = await world.store.driver.write(turns.finish, queued.run.held, answer(queued.run, "hi"), world.clock())
@@ -328,7 +328,7 @@ async def test_an_edit_of_what_runs_waits_for_the_answer(world: World) -> None:
 async def test_an_edit_of_what_runs_in_a_session_that_was_closed_is_not_lost(world: World) -> None:
     queued = await world.hear("ann", "teh", message="typo", me="r")
     await world.raw("update sessions set closed = 1")
-    assert await world.accept(world.arrival("ann", "the", edits="typo")) == Handled("edited later")
+    assert await world.accept(world.arrival("ann", "the", edits="typo")) == Handled.EDITED_LATER
     assert await world.said(queued.session) == ["the"]
 
 
@@ -337,7 +337,7 @@ async def test_an_edit_finds_what_its_person_said_before_two_ids_were_one(world:
     queued = await world.hear("phone", "running", private("phone"), me="r")
     await world.hear("phone", "teh", private("phone"), message="typo")
     edit = world.arrival("uuid", "the", private("uuid"), edits="typo", aliases=("phone",), chat_aliases=("phone",))
-    assert await world.accept(edit) == Handled("edited")
+    assert await world.accept(edit) == Handled.EDITED
     said = [t.parts for t in await world.store.driver.read(turns.waiting, queued.session, 9)]
     assert said == [(Text("running"),), (Text("the"),)]
 
@@ -359,8 +359,8 @@ async def test_a_message_to_a_session_that_moved_goes_where_its_lane_speaks_now(
 
 
 async def test_what_cannot_be_understood_is_kept(world: World) -> None:
-    await world.store.driver.write(accept.bury, "telegram/bot", "raw", "no chat", world.clock())
-    [letter] = await world.store.driver.read(accept.letters, 10)
+    await world.store.driver.write(letters.bury, "telegram/bot", "raw", "no chat", world.clock())
+    [letter] = await world.store.driver.read(letters.newest, 10)
     assert (letter.account, letter.raw, letter.why, letter.at) == ("telegram/bot", "raw", "no chat", world.clock())
 
 
@@ -407,14 +407,12 @@ async def test_only_who_asks_something_is_heard(world: World) -> None:
 async def test_who_has_only_typed_a_command_is_still_to_be_heard(world: World) -> None:
     queued = await world.hear("ann", "hello", public("g", "t"))
 
-    def gate(*_: object) -> Transaction[Handled | Instead | None]:
+    def run(_: Request) -> Transaction[Answer]:
         yield from ()
-        return Instead((Text(""),), TurnKind.COMPRESS, queued.session)
+        return Answer(ask=(Text(""),), kind=TurnKind.COMPRESS, session=queued.session)
 
     typed = world.arrival("bob", "/compress", public("g", "t"))
-    await world.store.driver.write(
-        accept.accept, typed, Settings(), world.fresh(typed), None, "trace", world.clock(), gate
-    )
+    await world.store.driver.write(world.door(run=run).accept, typed, world.fresh(typed), None)
     assert await asides(world) == ['"ann" speaks to you for the first time ever.']
     await world.hear("bob", "hello", public("g", "t"))
     assert await asides(world) == [f'"{name}" speaks to you for the first time ever.' for name in ("ann", "bob")]

@@ -9,8 +9,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from segue.changes import accept as arrivals
-from segue.changes.accept import Fresh
+from segue.changes.accept import Fresh, FrontDoor
 from segue.changes.exchange import children, deliveries, handoffs, replicas, turns
 from segue.changes.exchange.children import Asker
 from segue.changes.exchange.deliveries import Outgoing
@@ -22,7 +21,7 @@ from segue.core.lanes import Address, Identity, Lane, Person, Rules
 from segue.core.messages import Speaker, Text
 from segue.core.moves import Actor, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
 from segue.core.resets import Policies, Policy, When
-from segue.core.settings import Settings
+from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Draft, Tip
 from segue.core.turns import Run
 from segue.core.values import PersonId, SessionId
@@ -52,9 +51,9 @@ class Scene:
         name = f"{user} {place and place.address.key}"
         arrival = self.world.arrival(user, "hello", place, **{"message": f"m {name}", **more})
         merges = tuple(f"merge {name} {n}" for n in range(4))
-        fresh = Fresh(PersonId(f"person {name}"), SessionId(f"session {name}"), f"move {name}", merges)
-        arguments = (arrival, settings or Settings(), fresh, None, "trace", LATER)
-        return lambda: arrivals.accept(*arguments)
+        fresh = Fresh(PersonId(f"person {name}"), SessionId(f"session {name}"), f"move {name}", merges, "trace", LATER)
+        door = FrontDoor(GatewaySettings(routing=settings or Settings()))
+        return lambda: door.accept(arrival, fresh, None)
 
     def move(self, move: Move, by: Person | None = None) -> Make:
         name = f"move {move!r}"

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from segue.changes import accept
-from segue.changes.exchange import deliveries, turns
+from segue.changes.exchange import deliveries, letters, turns
 from segue.core.lanes import Address, Person, Place
 from segue.core.messages import Text
 from segue.core.moves import Renew
@@ -110,16 +109,16 @@ def test_what_lies_about_is_told_with_the_reason(home: Home) -> None:
         [out] = await write(deliveries.outgoing, "r", "http", "alpha", 1)
         await write(deliveries.give_up, out, "the callback says 410", time.time())
         await write(deliveries.notify, THERE, "hi", "k2", (), 1000.0)
-        await write(accept.bury, "http/alpha", "{", "not JSON", time.time())
+        await write(letters.bury, "http/alpha", "{", "not JSON", time.time())
 
     home.do(litter)
-    dead, letters, late = wrong(home)
-    assert (dead[0], letters[0], late[0]) == ("dead letters", "arrivals", "deliveries")
+    dead, unread, late = wrong(home)
+    assert (dead[0], unread[0], late[0]) == ("dead letters", "arrivals", "deliveries")
     assert dead[1].startswith("1 couldn't be sent, the last ")
     assert dead[1].endswith(" (the callback says 410).")
-    assert letters[1].endswith(" (not JSON).")
+    assert unread[1].endswith(" (not JSON).")
     assert late[1].startswith("1 wait to be sent, the oldest since ")
-    assert all(fix for _, _, fix in (dead, letters, late))
+    assert all(fix for _, _, fix in (dead, unread, late))
 
 
 def test_an_agent_that_fails_is_told_by_the_name_of_its_error(home: Home) -> None:

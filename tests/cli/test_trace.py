@@ -1,9 +1,8 @@
-from segue.changes import accept
-from segue.changes.accept import Fresh, Queued
+from segue.changes.accept import Fresh, FrontDoor, Queued
 from segue.changes.exchange import deliveries, turns
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
-from segue.core.settings import Settings
+from segue.core.settings import GatewaySettings
 from segue.core.transcripts import AGENT, Draft
 from segue.core.turns import Finish, Reply
 from segue.core.values import PersonId, SessionId
@@ -17,8 +16,8 @@ async def _ask(store: Store) -> Queued:
     speaker = Speaker(Identity("http", "alpha", "u1"), "Ada")
     arrival = Arrival(Place(HERE, Kind.DM), "m1", speaker, (Text("hello"),), 1000.0)
     id = store.new_session_id
-    fresh = Fresh(PersonId(id()), SessionId(id()), id(), (id(),))
-    queued = await store.driver.write(accept.accept, arrival, Settings(), fresh, "r", "", 1000.0)
+    fresh = Fresh(PersonId(id()), SessionId(id()), id(), (id(),), "", 1000.0)
+    queued = await store.driver.write(FrontDoor(GatewaySettings()).accept, arrival, fresh, "r")
     assert isinstance(queued, Queued)
     return queued
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from segue.changes import accept
-from segue.changes.exchange import deliveries, replicas
+from segue.changes.exchange import deliveries, letters, replicas
 from segue.core.lanes import Address
 from segue.database.checks import Alive, Pile, Tally, check
 from segue.errors import StoreCorrupt, StoreUnreachable
@@ -33,7 +32,7 @@ async def test_dead_letters_are_counted(world: World) -> None:
         await world.store.driver.write(deliveries.notify, THERE, "hi", why, (), time.time())
         [out] = await world.store.driver.write(deliveries.outgoing, "r", "telegram", "bot", 1)
         await world.store.driver.write(deliveries.give_up, out, why, at)
-        await world.store.driver.write(accept.bury, "telegram/bot", "{", f"not JSON {why}", at)
+        await world.store.driver.write(letters.bury, "telegram/bot", "{", f"not JSON {why}", at)
     found = await look(world)
     assert found.dead == Pile(2, 2.0, "blocked")
     assert found.letters == Pile(2, 2.0, "not JSON blocked")

@@ -20,7 +20,6 @@ from segue.database.rows import columns_of, each, first, one
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations, q
 
 SOURCE = Path(segue.__file__).parent
-UNREAD = {"changes/accept.py"}
 READERS = {"each", "first", "one"}
 HELD_FOR_TRUTH = (ast.Expr, ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
 
@@ -110,7 +109,7 @@ def handled(tree: ast.Module) -> Iterator[int]:
 
 
 def test_nobody_takes_a_row_apart_by_hand() -> None:
-    found = [f"{path}:{line}" for path, tree in trees() if path not in UNREAD for line in handled(tree)]
+    found = [f"{path}:{line}" for path, tree in trees() for line in handled(tree)]
     assert found == []
 
 

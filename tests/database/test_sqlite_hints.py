@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from segue.database.hints import Hints
-from segue.database.sqlite_hints import Wake
+from segue.database.sqlite_hints import Sockets
 from tests.changes.small import open_sqlite
 
 ROOT = Path(__file__).parent.parent.parent
@@ -29,7 +29,7 @@ def database() -> Iterator[Path]:
 
 @contextlib.asynccontextmanager
 async def joined(database: Path) -> AsyncIterator[tuple[Hints, asyncio.Queue[str]]]:
-    wake = Wake.open(database)
+    wake = Sockets.open(database)
     heard: asyncio.Queue[str] = asyncio.Queue()
     wake.listen(heard.put_nowait)
     try:

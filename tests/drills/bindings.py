@@ -17,14 +17,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from segue.changes import accept
-from segue.changes.accept import Fresh, Queued
+from segue.changes.accept import Fresh, FrontDoor, Queued
 from segue.changes.sessions import moves
 from segue.changes.sessions.moves import Moving
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.moves import Actor, Release, Renew, Resume
-from segue.core.settings import Settings
+from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, SessionId, Value
 from segue.errors import OutcomeUnknown, Refusal, Refused, StoreError
 from segue.store import Store, fresh_ids, open_driver
@@ -41,6 +40,7 @@ LANES = 3
 KILLS = 6
 """At most, in one history: what never came back may have happened at any time since, which the search has to try."""
 _ACTS = ("talk", "talk", "new", "resume", "resume", "release", "undo", "look", "look")
+_DOOR = FrontDoor(GatewaySettings())
 _SPEAKER = Speaker(Identity("wall", "alpha", "ann"), "Ann")
 
 Moves = tuple[tuple[str, str | None, str | None], ...]
@@ -215,8 +215,8 @@ class _Voice:
         match do:
             case "talk":
                 arrival = Arrival(_place(number), of[0], _SPEAKER, (Text("hello"),), at)
-                fresh = Fresh(PersonId(self._ids()), SessionId(of[1]), of[0], (self._ids(),))
-                queued = await driver.write(accept.accept, arrival, Settings(), fresh, None, of[0], at)
+                fresh = Fresh(PersonId(self._ids()), SessionId(of[1]), of[0], (self._ids(),), of[0], at)
+                queued = await driver.write(_DOOR.accept, arrival, fresh, None)
                 assert isinstance(queued, Queued)
                 self._known.append(queued.session)
                 return queued.session

@@ -20,11 +20,10 @@ from segue.adapters.telegram.incoming import Me, read
 from segue.adapters.telegram.updates import decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
-from segue.changes import accept
-from segue.changes.accept import Duplicate, Fresh
+from segue.changes.accept import Duplicate, Fresh, FrontDoor
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.messages import Arrival
-from segue.core.settings import Settings
+from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, Secret, SessionId, Value
 from segue.database.sqlite import Running, Sqlite
 from segue.store import fresh_ids
@@ -36,6 +35,7 @@ from tests.drills.town import Town
 
 GENUINE = 40
 """Messages that really come, on each platform."""
+_DOOR = FrontDoor(GatewaySettings())
 _NOW = 1_700_000_000.0
 _WINDOW = 300
 _KNOWN = "http secret"
@@ -76,8 +76,10 @@ class _House:
         if isinstance(arrival, Letter):
             outcome = Accepted.DEAD
         else:
-            fresh = Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), (self._ids(),))
-            taken = await self._driver.write(accept.accept, arrival, Settings(), fresh, None, self._ids(), self.now)
+            fresh = Fresh(
+                PersonId(self._ids()), SessionId(self._ids()), self._ids(), (self._ids(),), self._ids(), self.now
+            )
+            taken = await self._driver.write(_DOOR.accept, arrival, fresh, None)
             outcome = Accepted.DUPLICATE if isinstance(taken, Duplicate) else Accepted.NEW
         self.accepted[outcome] += 1
         return outcome

@@ -16,7 +16,7 @@ from segue.adapters.telegram.webhook import HEADER
 from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
 from segue.changes.exchange.deliveries import Outgoing
 from segue.core.contracts.adapters import Accepted, Letter
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Statement, Transaction
 from segue.core.lanes import Lane
 from segue.core.messages import Arrival
 from segue.core.turns import Run
@@ -96,7 +96,7 @@ def split(at: str) -> Patch:
                         statement = steps.send(rows)
                     except StopIteration as done:
                         return done.value
-                    if statement.name == at:
+                    if isinstance(statement, Statement) and statement.name == at:
                         worker._execute("commit")
                         worker._execute(worker._begin)
                     rows = yield statement

@@ -11,9 +11,8 @@ import pytest
 
 from segue import open_store
 from segue.adapters.http import Http
-from segue.changes import accept
 from segue.changes.commands.request import Answer, Request
-from segue.changes.exchange import deliveries
+from segue.changes.exchange import deliveries, letters
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Kind, Place
@@ -75,7 +74,7 @@ async def test_a_command_that_breaks_is_a_dead_letter_its_person_is_told_and_oth
         await platform.dm(ann).reads("are you there?")
         await platform.dm(bob).reads("and for me?")
         await platform.settles()
-        [letter] = await gateway.store.driver.read(accept.letters, 10)
+        [letter] = await gateway.store.driver.read(letters.newest, 10)
         account = {"platform": platform.name, "account": platform.account}
         assert figure(gateway.metrics, "segue_dead_letters_total", **account, type="KeyError") == 1
         assert figure(gateway.metrics, "segue_arrivals_total", **account, outcome="dead") == 1
@@ -90,7 +89,7 @@ async def test_what_was_given_up_once_is_a_duplicate_when_it_comes_again(tmp_pat
     async with running(tmp_path, platform, KeyError()) as gateway:
         poison = arrival(platform, 1, "/status")
         assert [await gateway.accept(poison) for _ in range(3)] == [Accepted.DEAD, *[Accepted.DUPLICATE] * 2]
-        assert len(await gateway.store.driver.read(accept.letters, 10)) == 1
+        assert len(await gateway.store.driver.read(letters.newest, 10)) == 1
 
 
 async def test_neighbours_in_one_commit_keep_what_they_changed(tmp_path: Path) -> None:
@@ -99,7 +98,7 @@ async def test_neighbours_in_one_commit_keep_what_they_changed(tmp_path: Path) -
         said = [arrival(platform, n, "/status" if n % 3 == 0 else "hello") for n in range(60)]
         outcomes = await asyncio.gather(*map(gateway.accept, said))
         assert outcomes == [Accepted.DEAD if n % 3 == 0 else Accepted.NEW for n in range(60)]
-        assert len(await gateway.store.driver.read(accept.letters, 100)) == 20
+        assert len(await gateway.store.driver.read(letters.newest, 100)) == 20
         assert await asyncio.gather(*map(gateway.accept, said)) == [Accepted.DUPLICATE] * 60
 
 
@@ -109,16 +108,16 @@ async def test_trouble_of_the_store_is_no_dead_letter(tmp_path: Path, error: Exc
     async with running(tmp_path, platform, error) as gateway:
         with pytest.raises(type(error)):
             await gateway.accept(arrival(platform, 1, "/status"))
-        assert await gateway.store.driver.read(accept.letters, 10) == []
+        assert await gateway.store.driver.read(letters.newest, 10) == []
 
 
-@pytest.mark.parametrize("id", ["nul\0", "half \ud800"])
+@pytest.mark.parametrize("id", ["nul\0", "half \ud800"], ids=["a NUL", "half of a pair"])
 async def test_ids_that_no_database_keeps_are_given_up_without_a_word(tmp_path: Path, id: str) -> None:
     platform = WhatsApp()
     async with running(tmp_path, platform, KeyError()) as gateway:
         assert await gateway.accept(arrival(platform, 1, "hello", id)) is Accepted.DEAD
         assert await gateway.accept(Letter(platform.name, platform.account, id, id)) is Accepted.DEAD
-        assert len(await gateway.store.driver.read(accept.letters, 10)) == 2
+        assert len(await gateway.store.driver.read(letters.newest, 10)) == 2
 
 
 async def test_a_date_that_some_calendar_cant_name_is_refused(tmp_path: Path) -> None:
@@ -146,5 +145,5 @@ async def test_over_http_a_dead_letter_is_accepted(tmp_path: Path) -> None:
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             answers = [await client.post(path, content=body, headers=signed(key, body, now)) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [202, 200]
-        [letter] = await store.driver.read(accept.letters, 10)
+        [letter] = await store.driver.read(letters.newest, 10)
         assert letter.why == "OverflowError"

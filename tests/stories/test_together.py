@@ -5,9 +5,9 @@ import time
 from itertools import pairwise
 
 from segue import AGENT, Address, Identity, Kind, PersonId, Place, Resume, Role, SessionId, Text, open_store
-from segue.changes.accept import Fresh, accept
+from segue.changes.accept import Fresh, FrontDoor
 from segue.core.messages import Arrival, Speaker
-from segue.core.settings import Settings
+from segue.core.settings import GatewaySettings
 from segue.core.transcripts import GATEWAY
 from segue.store import fresh_ids
 from tests.drills.gateways import ACCOUNT
@@ -79,11 +79,11 @@ async def test_ten_thousand_messages_that_wait_are_all_answered_in_order(stage: 
     town = stage.town
     chats = [f"chat{n}" for n in range(20)]
     async with await open_store(stage.where) as store:
-        ids = fresh_ids(time.time)
+        ids, door = fresh_ids(time.time), FrontDoor(GatewaySettings())
 
         async def leave(chat: str, n: int) -> None:
-            fresh = Fresh(PersonId(ids()), SessionId(ids()), ids(), (ids(),))
-            await store.driver.write(accept, _arrival(chat, n), Settings(), fresh, None, ids(), time.time())
+            fresh = Fresh(PersonId(ids()), SessionId(ids()), ids(), (ids(),), ids(), time.time())
+            await store.driver.write(door.accept, _arrival(chat, n), fresh, None)
 
         for n in range(500):
             await asyncio.gather(*(leave(chat, n) for chat in chats))

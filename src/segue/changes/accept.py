@@ -1,64 +1,68 @@
-"""Arrivals: one transaction from a message as it came in to a turn that waits for its session."""
+"""The front door: one transaction from a message as it came in to a turn that waits for its session.
+
+Law: seen, who, where, may they, command or words, session, queue. All of it happens once, or none of it does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
-from typing import Any
+from enum import Enum, StrEnum
+from typing import NamedTuple
 
-import msgspec
-
-from segue.changes.exchange import deliveries, turns
+from segue.changes.commands.request import Answer, Request
+from segue.changes.exchange import deliveries, edits, quotes, turns
+from segue.changes.exchange.edits import Edited
+from segue.changes.exchange.letters import see
+from segue.changes.exchange.welcome import welcome
 from segue.changes.people import actors, persons
+from segue.changes.people.access import Pass, Refuse, Verdict
 from segue.changes.people.persons import Met
 from segue.changes.places import addresses
-from segue.changes.sessions import moves, resets, transcripts
-from segue.core.contracts.database import Row, Transaction
-from segue.core.lanes import Address, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
-from segue.core.messages import Arrival, Aside, Notice, Parts, Telling, encode_parts
-from segue.core.moves import Actor, Consent, Fork, Renew, Why
+from segue.changes.sessions import moves, resets, sessions, transcripts
+from segue.changes.sessions.rows import Bound
+from segue.core.commands import Command, Unknown, parse
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Kind, Lane, Person, Place, Sharing, clean_place, lane_of
+from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
+from segue.core.moves import Actor, Consent, Fork, Renew, Resume, Why
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
-from segue.core.settings import DmThreads, Settings
-from segue.core.transcripts import GATEWAY, Author, Draft, Role, Source, Tip
-from segue.core.turns import Ask, Claim, Run, Turn, TurnKind
+from segue.core.settings import AccountSettings, Busy, DmThreads, GatewaySettings, Mentions, Quotes
+from segue.core.topics import Topic, Wake
+from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
+from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.database.rows import first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refused
 
-KEPT = 8 * 86400.0
-"""Seconds for which a redelivery is known: a day more than the most patient platform tries."""
-
 
 class Fresh(Value, frozen=True):
-    """Ids that an arrival may need, made before its transaction so that it can run again."""
+    """Ids and the time of one arrival, made before its transaction so that it can run again."""
 
     person: PersonId
     session: SessionId
     move: str
     merges: tuple[str, ...]
     """One for the chat, then one for each alias of the person."""
+    trace: str
+    at: Moment
 
 
 class Duplicate(Value, frozen=True):
     """The same message came before; it is safe to acknowledge."""
 
 
-class Letter(Value, frozen=True):
-    """An arrival that couldn't be understood, as it came, and why."""
+class Handled(Enum):
+    """Why an arrival became no turn."""
 
-    id: int
-    account: str
-    raw: str
-    why: str
-    at: Moment
-
-
-class Handled(Value, frozen=True):
-    """An arrival that became no turn: a command, an edit, or one that was refused."""
-
-    why: str
+    REFUSED = "its person may not"
+    COMMAND = "it was a command"
+    EDITED = "it replaced words that still waited"
+    EDITED_LATER = "it stands after what it edits"
+    NOTHING_SAID = "it told of a place and had no words"
+    NOT_MEANT = "it was for the people there"
 
 
 class Queued(Value, frozen=True):
@@ -82,8 +86,8 @@ class Via(StrEnum):
     """It answers a message of it; its lane has spoken to it before and goes on as it is."""
 
 
-class Instead(Value, frozen=True):
-    """Something else is to be asked than what came in: a command brought words for the agent, or a turn of its own."""
+class Errand(Value, frozen=True):
+    """What is asked, of which session: the words that came in, or what a command makes of them."""
 
     parts: Parts
     kind: TurnKind = TurnKind.ARRIVAL
@@ -94,111 +98,261 @@ class Instead(Value, frozen=True):
     """The lane that speaks to that session, if it isn't the one that the arrival came in; it is answered there."""
 
 
-Gate = Callable[[Arrival, Met, Lane], Transaction[Handled | Instead | None]]
-"""Looks at an arrival before its session is: it may be refused, or be a command."""
+class Spot(NamedTuple):
+    """Where an arrival came in, under the ids first known for it, and what its lane speaks to if it is known."""
+
+    lane: Lane
+    place: Place
+    speaking: Bound | None
 
 
-def open_gate(_arrival: Arrival, _met: Met, _lane: Lane) -> Transaction[Handled | Instead | None]:
-    """Let everything pass."""
-    yield from ()
-    return None
+class Entering(NamedTuple):
+    """An arrival on its way in: who sent it, where, and the replica that may run it."""
+
+    arrival: Arrival
+    fresh: Fresh
+    me: str | None
+    met: Met
+    spot: Spot
 
 
-def accept(
-    arrival: Arrival,
-    settings: Settings,
-    fresh: Fresh,
-    me: str | None,
-    trace: str,
-    at: Moment,
-    gate: Gate = open_gate,
-) -> Transaction[Queued | Handled | Duplicate]:
-    """Take one message in, exactly once: who is it, may they, which lane, which session, and the turn it waits in.
-
-    If the session is idle and `me` is given, that replica holds it when this returns.
-    """
-    if not (yield from _see(arrival, at)):
-        return Duplicate()
-    yield from addresses.expect(arrival.place, arrival.chat_aliases)
-    met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], at)
-    lane, place, row = yield from _locate(arrival, settings, fresh, met.person, at)
-    passed = yield from gate(arrival, met, lane)
-    if isinstance(passed, Handled):
-        return passed
-    if isinstance(passed, Instead):
-        arrival = msgspec.structs.replace(arrival, parts=passed.parts)
-        if passed.session is not None:
-            speaks, here = passed.lane or lane, lane.address.key
-            return (
-                yield from _queue(
-                    arrival, passed.session, speaks, met, None, me, trace, at, passed.kind, passed.via, here
-                )
-            )
-        lane, row = yield from _look(place, settings, _who(arrival, met.person))
-    if arrival.edits and (edited := (yield from _edit(arrival, place, met.person, fresh.move, at))):
-        return edited
-    session, reset = yield from _session(arrival, lane, place, row, settings, fresh, met.person, at)
-    return (yield from _queue(arrival, session, lane, met, reset, me, trace, at))
+Judge = Callable[[Arrival, Command | Unknown | None, Met, Lane, Moment], Transaction[Verdict]]
+RunCommand = Callable[[Request], Transaction[Answer]]
 
 
-def give_up(arrival: Arrival, why: str, told: str, key: str, at: Moment) -> Transaction[bool]:
-    """Make a dead letter of an arrival, and tell its person; returns whether it is new, and it isn't any more."""
-    if not (yield from _see(arrival, at)):
-        return False
-    address = arrival.place.address
-    yield from bury(account_key(address.platform, address.account), ascii(arrival), why, at)
-    if arrival.parts:
-        yield from deliveries.notify(address, told, key, (arrival.message,), at)
-    return True
+class FrontDoor:
+    """Takes arrivals in as the settings say; without a judge everybody may speak, and all that they say is words."""
+
+    def __init__(self, settings: GatewaySettings, judge: Judge | None = None, run: RunCommand | None = None) -> None:
+        self._settings = settings
+        self._routing = settings.routing
+        self._judge = judge
+        self._run = run
+
+    def accept(self, arrival: Arrival, fresh: Fresh, me: str | None) -> Transaction[Queued | Handled | Duplicate]:
+        """Take one message in, exactly once; if its session is idle, `me` holds it when this returns."""
+        # Seen?
+        if not (yield from see(arrival, fresh.at)):
+            return Duplicate()
+        # Who?
+        yield from addresses.expect(arrival.place, arrival.chat_aliases)
+        met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at)
+        # Where?
+        spot = yield from self._locate(arrival, met.person, fresh)
+        came = Entering(arrival, fresh, me, met, spot)
+        # May they? A command, or words?
+        errand = yield from self._errand(came)
+        if isinstance(errand, Handled):
+            return errand
+        # Which session, and its queue.
+        if errand.session is not None:
+            return (yield from self._queue(came, errand, errand.session, None))
+        if errand.parts is not arrival.parts:
+            # A command brought these words, and may have moved its lane.
+            came = came._replace(spot=(yield from self._look(spot.place, _who(arrival, met.person))))
+        if arrival.edits and (edited := (yield from self._edit(came))):
+            return edited
+        session, reset = yield from self._session(came)
+        return (yield from self._queue(came, errand, session, reset))
+
+    def _errand(self, came: Entering) -> Transaction[Errand | Handled]:
+        """What an arrival asks for, unless its person may not, or it was a command that asks for nothing."""
+        arrival, _, _, met, spot = came
+        if self._judge is None:
+            return Errand(arrival.parts)
+        command = parse(plain_text(arrival.parts))
+        verdict = yield from self._judge(arrival, command, met, spot.lane, came.fresh.at)
+        if isinstance(verdict, Refuse):
+            if verdict.notice:
+                yield from self._say(came, Answer(verdict.notice))
+            return Handled.REFUSED
+        if not arrival.parts:
+            # Whoever has a conversation there knows how to talk to it.
+            if arrival.brings_agent and (spot.speaking is None or spot.speaking.session is None):
+                yield from self._say(came, Answer(welcome(arrival.place, spot.lane, self._account(spot.lane))))
+            return Handled.NOTHING_SAID
+        if isinstance(command, Command):
+            return (yield from self._command(came, command, verdict))
+        if not (yield from self._meant(came)):
+            return Handled.NOT_MEANT
+        return (yield from self._quoted(came))
+
+    def _command(self, came: Entering, command: Command, verdict: Pass) -> Transaction[Errand | Handled]:
+        arrival, fresh, _, met, spot = came
+        if arrival.edits:
+            # A command ran when it was typed, and what was said as words stays words.
+            words = yield from edits.of_words(arrival, spot.lane.address, met.person)
+            return Errand(arrival.parts) if words else Handled.COMMAND
+        if self._run is None:
+            return Handled.COMMAND
+        request = Request(command, arrival, met, spot.lane, verdict.standing, fresh.trace, fresh.at)
+        answer = yield from self._run(request)
+        if answer.text:
+            yield from self._say(came, answer)
+        if answer.ask:
+            return Errand(answer.ask, answer.kind, answer.session, lane=answer.lane)
+        return Handled.COMMAND
+
+    def _meant(self, came: Entering) -> Transaction[bool]:
+        """Whether a message in a group is for the agent: it names or answers it, or is in a thread that it opened."""
+        arrival, address = came.arrival, came.spot.lane.address
+        if arrival.place.kind is Kind.DM or self._account(came.spot.lane).mentions is Mentions.OPTIONAL:
+            return True
+        if arrival.edits and (yield from edits.of_words(arrival, address, came.met.person)):
+            # What was meant for it stays so, though the new words don't say it again.
+            return True
+        return arrival.mentions_agent or bool(address.thread and (yield from addresses.opened(address)))
+
+    def _quoted(self, came: Entering) -> Transaction[Errand]:
+        """Words for the session that wrote the message they answer, if the host lets quotes decide."""
+        arrival, lane = came.arrival, came.spot.lane
+        here = Errand(arrival.parts)
+        if self._settings.quotes is Quotes.OFF or not arrival.quotes or arrival.edits:
+            return here
+        session = yield from quotes.session(lane, arrival.quotes, came.met.person.id)
+        current = yield from sessions.bound(lane)
+        if session is None or (current is not None and current.id == session):
+            return here
+        if self._settings.quotes is Quotes.ONCE:
+            return Errand(arrival.parts, session=session, via=Via.QUOTE)
+        try:
+            actor, move = Actor(came.met.person.id), Resume(lane, session, Why.QUOTE)
+            yield from moves.make(move, actor, self._routing.limits, came.fresh.move, came.fresh.at)
+        except Refused:
+            # What can't be switched to now changes nothing: the message is asked where the lane speaks.
+            return here
+        return Errand(arrival.parts, session=session)
+
+    def _say(self, came: Entering, said: Answer) -> Transaction[None]:
+        address, key = came.arrival.place.address, f"notice/{came.fresh.trace}"
+        answers = (came.arrival.message,)
+        yield from deliveries.notify(address, said.text, key, answers, came.fresh.at, said.choices, said.files)
+
+    def _account(self, lane: Lane) -> AccountSettings:
+        return self._settings.accounts.get((lane.address.platform, lane.address.account), AccountSettings())
+
+    def _locate(self, arrival: Arrival, person: Person, fresh: Fresh) -> Transaction[Spot]:
+        """The lane and the place of an arrival, remembered as they are described now."""
+        who = _who(arrival, person)
+        lane, place, speaking = yield from self._look(arrival.place, who)
+        if speaking is None or speaking.session is None or arrival.chat_aliases:
+            # Only a lane that isn't known can be another id of one that is. A person is held before a chat.
+            yield from _still(person)
+            place = yield from addresses.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], fresh.at)
+            lane, place, speaking = yield from self._look(place, who)
+        if arrival.topic is Telling.ONCE:
+            place = yield from addresses.as_known(place)
+        if not _described(place, speaking):
+            place = clean_place(place)
+            if not _described(place, speaking):
+                yield from moves.see(place, lane.person, fresh.at)
+        return Spot(lane, place, speaking)
+
+    def _look(self, place: Place, who: str) -> Transaction[Spot]:
+        rules, known = self._routing.rules, place
+        if place.address.thread and rules.threads is Sharing.APART and (yield from addresses.opened(place.address)):
+            known = Place(place.address, place.kind, place.name, place.topic, opened=True)
+        lane = lane_of(known, who, rules)
+        return Spot(lane, place, (yield from first(Bound, q.bound(lane=lane.key))))
+
+    def _edit(self, came: Entering) -> Transaction[Handled | None]:
+        arrival, address = came.arrival, came.spot.place.address
+        match (yield from edits.edit(arrival, address, came.met.person, came.fresh.move, came.fresh.at)):
+            case Edited.WAITING:
+                return Handled.EDITED
+            case Edited.SAID:
+                return Handled.EDITED_LATER
+            case _:
+                return None
+
+    def _session(self, came: Entering) -> Transaction[tuple[SessionId, Due | None]]:
+        """The session that a lane speaks to; a new one if it had none or a reset is due."""
+        fresh, person, (lane, place, speaking) = came.fresh, came.met.person, came.spot
+        actor, limits = Actor(person.id), self._routing.limits
+        if speaking is None or speaking.session is None:
+            yield from _unmoved(came)
+            move = yield from self._first(came)
+            yield from moves.make(move, actor, limits, fresh.move, fresh.at)
+            return fresh.session, None
+        policy, session = self._routing.resets.of(lane, place.kind), speaking.session
+        # The last turn of a session that is over keeps nobody from starting over.
+        over = due(policy, speaking.used, fresh.at) if speaking.head == speaking.tail or speaking.over else None
+        if over is None or (yield from resets.at_work(session, fresh.at)):
+            return session, None
+        yield from _unmoved(came)
+        try:
+            yield from moves.make(Renew(lane, fresh.session, Why(over.value)), actor, limits, fresh.move, fresh.at)
+        except Refused as refused:
+            # A handoff that began meanwhile is no reason to refuse a message: look again.
+            raise Moved from refused
+        if policy.notice and (yield from transcripts.count_said(session)):
+            yield from deliveries.notify(lane.address, notice(policy, over), f"reset/{fresh.move}", (), fresh.at)
+        return fresh.session, over
+
+    def _first(self, came: Entering) -> Transaction[Renew | Fork]:
+        """How a lane begins: as a fork of the private chat's session if this is a thread there, else anew."""
+        arrival, fresh, person, (lane, place, _) = came.arrival, came.fresh, came.met.person, came.spot
+        anew = Renew(lane, fresh.session, Why.FIRST)
+        if place.kind is not Kind.DM or not place.address.thread or self._routing.dm_threads is DmThreads.FRESH:
+            return anew
+        if (yield q.lane_history(lane=lane.key, count=1)):
+            return anew
+        # What the root shows is known, also where the private chat speaks to nobody any more.
+        root = yield from _shown(arrival, place)
+        around = yield from self._look(Place(place.address.outside, Kind.DM), person.id)
+        source = root.session if root else around.speaking.session if around.speaking else None
+        known = (yield from first(Session, q.session(session=source))) if source is not None else None
+        if known is None or known.owner != person.id:
+            return anew
+        return Fork(lane, known.id, fresh.session, at=root, consent=Consent.GIVEN)
+
+    def _queue(self, came: Entering, errand: Errand, session: SessionId, reset: Due | None) -> Transaction[Queued]:
+        """A turn more for a session; this replica holds it from here on if it was idle and a slot is free."""
+        arrival, fresh, me, met, spot = came
+        lane, person = errand.lane or spot.lane, met.person
+        slot = yield from turns.enqueue(session, me, fresh.at)
+        if slot is None:
+            raise Moved
+        turn = Turn(
+            session,
+            slot.seq,
+            errand.kind,
+            lane.key,
+            spot.lane.address.key,
+            person.id,
+            person.name,
+            arrival.message,
+            arrival.quotes,
+            errand.parts,
+            fresh.at,
+            fresh.trace,
+            arrival.speaker.identity.key,
+        )
+        # The session is locked now: if the lane still speaks to it, this message belongs here.
+        add = q.add_turn_from if errand.via is Via.BINDING else q.add_turn_quoting
+        if not (yield add(**_columns(turn))):
+            raise Moved
+        # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
+        # A command is nothing that an agent hears.
+        heard = met.heard or errand.kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=fresh.at))
+        met = Met(person, met.new, heard)
+        tip = (yield from _tell(session, met, turn.identity, reset, fresh.at)) or slot.tip
+        if me is not None and slot.holder == me and slot.head + 1 == slot.seq:
+            return Queued(session, slot.seq, lane, met, reset, Run(Claim(session, me, slot.epoch), (turn,), tip))
+        if me is None:
+            yield Wake(Topic.TURNS)
+        if self._settings.busy is not Busy.QUEUE:
+            yield Wake(Topic.LOOK, session)
+        return Queued(session, slot.seq, lane, met, reset)
 
 
-def bury(account: str, raw: str, why: str, at: Moment) -> Transaction[None]:
-    """Keep an arrival that couldn't be understood, as it came."""
-    yield q.add_letter(account=account, raw=raw, why=why, at=at)
-
-
-def letters(count: int) -> Transaction[list[Letter]]:
-    """The arrivals that couldn't be understood, the newest first."""
-    rows = yield q.letters(count=count)
-    return [Letter(*row) for row in rows]
-
-
-def forget(at: Moment) -> Transaction[None]:
-    """Forget keys that no platform redelivers any more."""
-    yield q.forget_seen(before=at - KEPT, count=1000)
-
-
-def _see(arrival: Arrival, at: Moment) -> Transaction[bool]:
-    """Remember an arrival by its keys; returns whether it is new."""
-    account, new = account_key(arrival.place.address.platform, arrival.place.address.account), True
-    for key in sorted(arrival.keys):
-        new = bool((yield q.see(account=account, key=key, at=at))) and new
-    return new
-
-
-def _locate(
-    arrival: Arrival, settings: Settings, fresh: Fresh, person: Person, at: Moment
-) -> Transaction[tuple[Lane, Place, Row | None]]:
-    """The lane and the place of an arrival, under the ids first known for them, and what the lane speaks to."""
-    place, who = arrival.place, _who(arrival, person)
-    lane, row = yield from _look(place, settings, who)
-    if row is None or row[0] is None or arrival.chat_aliases:
-        # Only a lane that isn't known can be another id of one that is. A person is held before a chat, as everywhere.
-        yield from _still(person)
-        place = yield from addresses.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], at)
-        lane, row = yield from _look(place, settings, who)
-    if arrival.topic is Telling.ONCE:
-        place = yield from addresses.as_known(place)
-    if row is None or _described(row) != (place.kind, place.name, place.topic):
-        place = clean_place(place)
-        if row is None or _described(row) != (place.kind, place.name, place.topic):
-            yield from moves.see(place, lane.person, at)
-    return lane, place, row
-
-
-def _described(row: Row) -> tuple[Kind, str, str]:
-    """What is known about the place of a lane."""
-    return Kind(row[4]), row[5], row[6]
+def _described(place: Place, speaking: Bound | None) -> bool:
+    """Whether a place is remembered as it is described now."""
+    return speaking is not None and (speaking.kind, speaking.name, speaking.topic) == (
+        place.kind,
+        place.name,
+        place.topic,
+    )
 
 
 def _who(arrival: Arrival, person: Person) -> str:
@@ -206,81 +360,24 @@ def _who(arrival: Arrival, person: Person) -> str:
     return person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
 
 
-def _look(place: Place, settings: Settings, who: str) -> Transaction[tuple[Lane, Row | None]]:
-    apart = place.address.thread and settings.rules.threads is Sharing.APART
-    if apart and (yield from addresses.opened(place.address)):
-        place = Place(place.address, place.kind, place.name, place.topic, opened=True)
-    lane = lane_of(place, who, settings.rules)
-    rows = yield q.bound(lane=lane.key)
-    return lane, rows[0] if rows else None
-
-
-def _session(
-    arrival: Arrival,
-    lane: Lane,
-    place: Place,
-    row: Row | None,
-    settings: Settings,
-    fresh: Fresh,
-    person: Person,
-    at: Moment,
-) -> Transaction[tuple[SessionId, Due | None]]:
-    """The session that a lane speaks to; a new one if it had none or a reset is due."""
-    actor = Actor(person.id)
-    if row is None or row[0] is None:
-        yield from _unmoved(lane, None, person)
-        move = yield from _first(lane, place, arrival, settings, fresh, person)
-        yield from moves.make(move, actor, settings.limits, fresh.move, at)
-        return fresh.session, None
-    session, used, head, tail = row[:4]
-    policy = settings.resets.of(lane, place.kind)
-    # The last turn of a session that is over keeps nobody from starting over.
-    over = due(policy, used, at) if head == tail or row[7] else None
-    if over is None or (yield from resets.at_work(session, at)):
-        return SessionId(session), None
-    yield from _unmoved(lane, row, person)
-    try:
-        yield from moves.make(Renew(lane, fresh.session, Why(over.value)), actor, settings.limits, fresh.move, at)
-    except Refused as refused:
-        # A handoff that began meanwhile is no reason to refuse a message: look again.
-        raise Moved from refused
-    if policy.notice and (yield from transcripts.count_said(SessionId(session))):
-        yield from deliveries.notify(lane.address, notice(policy, over), f"reset/{fresh.move}", (), at)
-    return fresh.session, over
-
-
-def _unmoved(lane: Lane, row: Row | None, person: Person) -> Transaction[None]:
+def _unmoved(came: Entering) -> Transaction[None]:
     """Lock a lane that is to get a new session, unless a neighbour was first, or its person was merged meanwhile."""
-    yield from _still(person)
+    lane, _, speaking = came.spot
+    yield from _still(came.met.person)
     yield q.lock_lane(lane=lane.key)
-    [now] = yield q.bound(lane=lane.key)
-    if tuple(now[:4]) != (tuple(row[:4]) if row else (None, None, None, None)):
+    now = yield from one(Bound, q.bound(lane=lane.key))
+    if _stands(now) != (_stands(speaking) if speaking else (None, None, None, None)):
         raise Moved
+
+
+def _stands(bound: Bound) -> tuple[SessionId | None, Moment | None, int | None, int | None]:
+    return bound.session, bound.used, bound.head, bound.tail
 
 
 def _still(person: Person) -> Transaction[None]:
     """Hold a person, unless they turned out to be somebody else meanwhile."""
     if (yield from actors.hold(person.id)) != person.id:
         raise Moved
-
-
-def _first(
-    lane: Lane, place: Place, arrival: Arrival, settings: Settings, fresh: Fresh, person: Person
-) -> Transaction[Renew | Fork]:
-    """How a lane begins: as a fork of the private chat's session if this is a thread there, else anew."""
-    anew = Renew(lane, fresh.session, Why.FIRST)
-    if place.kind is not Kind.DM or not place.address.thread or settings.dm_threads is DmThreads.FRESH:
-        return anew
-    if (yield q.lane_history(lane=lane.key, count=1)):
-        return anew
-    # What the root shows is known, also where the private chat speaks to nobody any more.
-    root = yield from _shown(arrival, place)
-    _, row = yield from _look(Place(place.address.outside, Kind.DM), settings, person.id)
-    source = root.session if root else row[0] if row else None
-    found = (yield q.session(session=source)) if source is not None else []
-    if not found or found[0][1] != person.id:
-        return anew
-    return Fork(lane, SessionId(found[0][0]), fresh.session, at=root, consent=Consent.GIVEN)
 
 
 def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
@@ -292,96 +389,7 @@ def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
     return None
 
 
-def _edit(arrival: Arrival, place: Place, person: Person, id: str, at: Moment) -> Transaction[Handled | None]:
-    """An edit: it replaces text that still waits; later it is an entry of its own. None if the message isn't known."""
-    edited = yield from _edited(arrival, place.address, person)
-    if edited is None:
-        return None
-    session, seq = edited
-    yield q.lock_session(session=session)
-    if (yield q.replace_waiting(session=session, seq=seq, parts=encode_parts(arrival.parts))):
-        return Handled("edited")
-    parts = (Notice("edits what they said before:"), *arrival.parts)
-    identity, here = arrival.speaker.identity.key, place.address.key
-    if (yield q.turn_runs(session=session, seq=seq)):
-        # What it changes isn't in the transcript yet.
-        edit = Ask(session, TurnKind.EDIT, f"edit/{id}", parts, person.id, person.name, route=here, identity=identity)
-        yield from turns.ask(edit, at)
-    else:
-        author = Author(Role.PERSON, person.id, person.name)
-        yield from transcripts.append(session, [Draft(author, parts, Source(identity, here))], at)
-    return Handled("edited later")
-
-
-def edits_words(arrival: Arrival, lane: Lane, person: Person) -> Transaction[bool]:
-    """Whether an edit changes what its person said to the agent; what else they wrote was a command, or for others."""
-    edited = yield from _edited(arrival, lane.address, person)
-    if edited is None:
-        return False
-    [turn] = yield q.traced_turn(session=edited[0], turn=edited[1])
-    return TurnKind(turn[2]) is TurnKind.ARRIVAL
-
-
-def _edited(arrival: Arrival, address: Address, person: Person) -> Transaction[tuple[SessionId, int] | None]:
-    """The turn that an edited message became, under whichever id its chat had then."""
-    rows = yield q.turn_of_message(message=arrival.edits, address=address.key, person=person.id)
-    if not rows:
-        aliases = yield q.aliases_of(address=address.outside.key)
-        thread = address.key.removeprefix(address.outside.key)
-        for (alias,) in aliases:
-            there = f"{alias}{thread}"
-            rows = rows or (yield q.turn_of_message(message=arrival.edits, address=there, person=person.id))
-    return (SessionId(rows[0][0]), rows[0][1]) if rows else None
-
-
-def _queue(
-    arrival: Arrival,
-    session: SessionId,
-    lane: Lane,
-    met: Met,
-    reset: Due | None,
-    me: str | None,
-    trace: str,
-    at: Moment,
-    kind: TurnKind = TurnKind.ARRIVAL,
-    via: Via = Via.BINDING,
-    route: str = "",
-) -> Transaction[Queued]:
-    slot = yield from turns.enqueue(session, me, at)
-    if slot is None:
-        raise Moved
-    seq = slot.seq
-    person = met.person
-    turn = Turn(
-        session,
-        seq,
-        kind,
-        lane.key,
-        route or lane.address.key,
-        person.id,
-        person.name,
-        arrival.message,
-        arrival.quotes,
-        arrival.parts,
-        at,
-        trace,
-        arrival.speaker.identity.key,
-    )
-    # The session is locked now: if the lane still speaks to it, this message belongs here.
-    row = _row(turn)
-    if not (yield q.add_turn_from(**row) if via is Via.BINDING else q.add_turn_quoting(**row)):
-        raise Moved
-    # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
-    # A command is nothing that an agent hears.
-    heard = met.heard or kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=at))
-    met = Met(met.person, met.new, heard)
-    tip = (yield from _tell(session, met, turn.identity, reset, at)) or slot.tip
-    if me is None or slot.holder != me or slot.head + 1 != seq:
-        return Queued(session, seq, lane, met, reset)
-    return Queued(session, seq, lane, met, reset, Run(Claim(session, me, slot.epoch), (turn,), tip))
-
-
-def _row(turn: Turn) -> dict[str, Any]:
+def _columns(turn: Turn) -> dict[str, object]:
     """A turn as the arrival's queries take it."""
     return {
         "session": turn.session,

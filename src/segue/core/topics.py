@@ -1,14 +1,51 @@
-"""Topics of wake-ups: what a process tells the others, and itself, once something is committed."""
+"""Topics of wake-ups: what a transaction tells whoever waits for it, once it is committed."""
 
-TURNS = "turns"
-"""A session has turns and no holder."""
-DELIVERIES = "deliveries"
-"""Something waits to be sent."""
-CONNECTIONS = "connections"
-"""A connection may be free."""
-SAID = "said "
-"""Before a session's id: something was said there."""
-HANDOFF = "handoff "
-"""Before a session's id: a handoff of it was asked for, or came a step further, or to its end."""
-LOOK = "look "
-"""Before a session's id: something changed for the turn that runs there."""
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+
+from segue.core.values import Value
+
+
+class Topic(StrEnum):
+    """What there may be to do; each is about a session, an account or nothing in particular."""
+
+    TURNS = "turns"
+    """A session has turns and no holder."""
+    DELIVERIES = "deliveries"
+    """Something waits to be sent by an account."""
+    CONNECTIONS = "connections"
+    """A connection may be free."""
+    SAID = "said"
+    """Something was said in a session."""
+    HANDOFF = "handoff"
+    """A handoff of a session was asked for, or came a step further, or to its end."""
+    LOOK = "look"
+    """Something changed for the turn that runs in a session."""
+
+
+class Hearers(Enum):
+    """Who is woken."""
+
+    ALL = "every process that shares the database"
+    HERE = "this process alone, which has all that is needed"
+
+
+class Wake(Value, frozen=True):
+    """A wake-up that a transaction asks for; only a hint, it may get lost."""
+
+    topic: Topic
+    about: str = ""
+    """The key of an account, or the id of a session."""
+    hearers: Hearers = Hearers.ALL
+
+    @property
+    def text(self) -> str:
+        """The wake-up as it is sent."""
+        return f"{self.topic} {self.about}" if self.about else self.topic.value
+
+
+def read_wake(text: str) -> Wake | None:
+    """A wake-up as it was sent; None if some were lost, or if it is one that this version doesn't know."""
+    topic, _, about = text.partition(" ")
+    return Wake(Topic(topic), about) if topic in set(Topic) else None

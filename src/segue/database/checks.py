@@ -11,6 +11,7 @@ from typing import TypeVar
 import apsw
 
 from segue.core.contracts.database import Row, Statement, Transaction
+from segue.core.topics import Wake
 from segue.core.values import Moment, Value
 from segue.database.rows import one
 from segue.database.sqlite_file import APPLICATION, File
@@ -149,7 +150,7 @@ async def _run(steps: Transaction[T], fetch: Callable[[Statement], Awaitable[lis
     try:
         statement = next(steps)
         while True:
-            statement = steps.send(await fetch(statement))
+            statement = steps.send([] if isinstance(statement, Wake) else await fetch(statement))
     except StopIteration as done:
         result: T = done.value
         return result

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from segue.core.topics import Hearers, Wake
+
 
 class Hints:
     """Calls every listener of this process."""
@@ -27,6 +29,14 @@ class Hints:
         loop = asyncio.get_running_loop()
         for heard in self._listeners.values():
             loop.call_soon(heard, topic)
+
+    def wake(self, wake: Wake) -> None:
+        """Send a wake-up to whom it is for."""
+        match wake.hearers:
+            case Hearers.ALL:
+                self.send(wake.text)
+            case Hearers.HERE:
+                self.tell(wake.text)
 
     def send(self, topic: str) -> None:
         """Tell whoever shares the database; here that is this process alone."""

@@ -11,6 +11,7 @@ import asyncpg
 
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.probes import Point, Probe
+from segue.core.topics import Wake
 from segue.database.postgres_hints import Channel
 from segue.database.postgres_server import TROUBLE, Server
 from segue.database.statements import POSTGRES, Compiled, compile_for, migrations
@@ -21,6 +22,7 @@ P = ParamSpec("P")
 
 
 T = TypeVar("T")
+_Done = tuple[Any, list[Wake]]
 
 
 _WRITE = "begin isolation level read committed"
@@ -108,7 +110,7 @@ class Postgres:
         try:
             for _ in range(ATTEMPTS):
                 try:
-                    return await self._attempt(begin, probe, transaction)
+                    result, wakes = await self._attempt(begin, probe, transaction)
                 except _IN_THE_WAY:
                     await asyncio.sleep(0)
                 except _Broken as broken:
@@ -118,13 +120,17 @@ class Postgres:
                     self._pool.forget()
                 except asyncpg.PostgresError as error:
                     raise self._server.named(error) from None  # its text may quote what people wrote
+                else:
+                    for wake in wakes:
+                        self._channel.wake(wake)
+                    return result
             raise never_settled(self._server.place)
         finally:
             self._running -= 1
             if self._closing.is_set() and not self._running:
                 self._finished.set()
 
-    async def _attempt(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]]) -> Any:
+    async def _attempt(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]]) -> _Done:
         async with self._pool.lend() as connection:
             at = None
             try:
@@ -146,17 +152,23 @@ class Postgres:
             probe(Point.WRITE_COMMITTED)
             return result
 
-    async def _run(self, connection: asyncpg.Connection, steps: Transaction[Any]) -> Any:
+    async def _run(self, connection: asyncpg.Connection, steps: Transaction[Any]) -> _Done:
+        """What a transaction returns, and the wake-ups that it asks for."""
         rows: Any = None
+        wakes: list[Wake] = []
         try:
             while True:
                 statement = steps.send(rows)
+                if isinstance(statement, Wake):
+                    wakes.append(statement)
+                    rows = []
+                    continue
                 arguments = statement.arguments
                 refuse_unsound(arguments)
                 query = self._queries[statement.name]
                 rows = await connection.fetch(query.sql, *[arguments[name] for name in query.order])
         except StopIteration as done:
-            return done.value
+            return done.value, wakes
 
     def _lost(self, begin: str, at: Point | None, error: Exception) -> Exception:
         if begin is _WRITE and at is Point.WRITE_DONE:

@@ -19,9 +19,10 @@ import apsw
 
 from segue.core.contracts.database import Clock, Transaction
 from segue.core.contracts.probes import Point, Probe
+from segue.core.topics import Wake
 from segue.database.hints import Hints
 from segue.database.sqlite_file import File
-from segue.database.sqlite_hints import Wake
+from segue.database.sqlite_hints import Sockets
 from segue.database.sqlite_threads import Desk, Inline, Job, Threads
 from segue.database.statements import SQLITE, Compiled, compile_for, migrations
 from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded
@@ -87,16 +88,16 @@ class Sqlite:
                     file,
                     Threads("segue writer", [writer], _GROUP),
                     Threads("segue reader", reading, 1),
-                    Wake.open(file.path),
+                    Sockets.open(file.path),
                 )
 
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it once; when this returns, what it did is durable."""
-        return cast(T, await self._submit(self._writer, Job(transaction, args, kwargs)))
+        return cast(T, await self._submit(self._writer, Job(transaction, args, kwargs, self._hints.wake)))
 
     async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one that only reads, on a snapshot, beside the writers."""
-        return cast(T, await self._submit(self._readers, Job(transaction, args, kwargs)))
+        return cast(T, await self._submit(self._readers, Job(transaction, args, kwargs, self._hints.wake)))
 
     def _submit(self, desk: Desk, job: Job) -> asyncio.Future[Any]:
         if self._closed:
@@ -211,9 +212,14 @@ class _Worker:
     def _run(self, job: Job) -> Any:
         steps = job.transaction(*job.args, **job.kwargs)
         rows: Any = None
+        job.wakes = []
         try:
             while True:
                 statement = steps.send(rows)
+                if isinstance(statement, Wake):
+                    job.wakes.append(statement)
+                    rows = []
+                    continue
                 refuse_unsound(statement.arguments)
                 sql, in_order, counted = self._queries[statement.name]
                 found = self._execute(sql, in_order(statement.arguments))

@@ -27,7 +27,7 @@ _LARGEST = 65536
 _MOST = 256  # in one go, so that a flood of hints leaves the event loop its other work
 
 
-class Wake(Hints):
+class Sockets(Hints):
     """One process's socket among those of the others."""
 
     def __init__(self, folder: Path, own: str, heard: socket.socket) -> None:

@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from segue.core.contracts.database import Transaction
+from segue.core.topics import Wake
 
 _STRETCH = 0.005
 _REST = 0.00005
@@ -20,12 +21,19 @@ _REST = 0.00005
 class Job:
     """One transaction that somebody waits for, then its outcome."""
 
-    __slots__ = ("args", "error", "future", "kwargs", "result", "transaction")
+    __slots__ = ("args", "error", "future", "kwargs", "result", "transaction", "wake", "wakes")
 
     def __init__(
-        self, transaction: Callable[..., Transaction[Any]], args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        transaction: Callable[..., Transaction[Any]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        wake: Callable[[Wake], None],
     ) -> None:
         self.transaction = transaction
+        self.wake = wake
+        self.wakes: list[Wake] = []
+        """Wake-ups that the last run of the transaction asked for."""
         self.args = args
         self.kwargs = kwargs
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -33,7 +41,10 @@ class Job:
         self.error: BaseException | None = None
 
     def settle(self) -> None:
-        """Answer whoever waits; who was cancelled meanwhile doesn't any more."""
+        """Answer whoever waits, if they weren't cancelled meanwhile, and send the wake-ups of what was committed."""
+        if self.error is None:
+            for wake in self.wakes:
+                self.wake(wake)
         if not self.future.done():
             if self.error is None:
                 self.future.set_result(self.result)

@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from segue.agents.builtin.agent import Builtin
 from segue.agents.given import Given, as_agent
-from segue.changes import accept as arrivals
+from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
-from segue.changes.exchange import questions
+from segue.changes.exchange import letters, questions
 from segue.changes.exchange.planner import Planner
 from segue.changes.people import codes, grants
 from segue.changes.people.access import Access
@@ -25,12 +25,11 @@ from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Lett
 from segue.core.contracts.database import Clock, Ids
 from segue.core.contracts.probes import Probe
 from segue.core.handoffs import Handoff
-from segue.core.lanes import Lane, Person
+from segue.core.lanes import Lane, Person, account_key
 from segue.core.messages import Arrival
 from segue.core.moves import Consent
 from segue.core.settings import GatewaySettings
-from segue.core.topics import CONNECTIONS, DELIVERIES, HANDOFF, LOOK, SAID, TURNS
-from segue.core.turns import Finish, Run, TurnKind
+from segue.core.topics import Topic, read_wake
 from segue.core.values import SessionId
 from segue.core.windows import ShowsWindows
 from segue.database.none import Absent
@@ -113,12 +112,13 @@ class Gateway:
         )
         planner = Planner(self._adapters, self.settings)
         self._messages = Messages(ground)
-        self._turns = Turns(ground, self.agent, self._toolbox(ground, planner), self._turn_finished)
+        self._turns = Turns(ground, self.agent, self._toolbox(ground, planner))
         if files is not None:
             self._turns.prompt.files = files
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
-        self._access = Access(self.settings, self._ids)
-        self._inbox = Inbox(self.store.driver, ground, self._turns, self._access, self._commands)
+        judge = Access(self.settings, self._ids).judge
+        door = FrontDoor(self.settings, judge, self._commands.run)
+        self._inbox = Inbox(self.store.driver, ground, self._turns, door)
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(ground)
@@ -138,6 +138,14 @@ class Gateway:
             lease_left=lambda: self._replica.left,
             refused=lambda: self._patient.refused,
         )
+        self._ears: dict[Topic, Callable[[str], None]] = {
+            Topic.TURNS: lambda _: self._turns.wake.set(),
+            Topic.DELIVERIES: self._send,
+            Topic.CONNECTIONS: self._connect,
+            Topic.SAID: lambda session: self.watches.tell(SessionId(session), Changed()),
+            Topic.HANDOFF: self._handoff_moved,
+            Topic.LOOK: self._look,
+        }
         self._taking_in = False
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
@@ -200,9 +208,7 @@ class Gateway:
     ) -> Handoff:
         """Hand one of the host's sessions off, as a script asks; raises `Refused` or `Invalid` if that can't be."""
         order, at = self._commands.handing.order, self._clock()
-        asked = await self.store.driver.write(order, session, destination, person.id, consent, window, at)
-        await self.store.driver.hint(HANDOFF + session)
-        return asked
+        return await self.store.driver.write(order, session, destination, person.id, consent, window, at)
 
     def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
         """What platforms call, by path."""
@@ -276,31 +282,40 @@ class Gateway:
     async def _forget(self) -> None:
         """Forget keys that no platform redelivers any more, and codes that work no more."""
         while True:
-            await self._patient.write(arrivals.forget, self._clock())
+            await self._patient.write(letters.forget, self._clock())
             await self._patient.write(codes.forget, self._clock())
             await self._patient.write(questions.expire, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
-    def _heard(self, topic: str) -> None:
-        handoff = topic.startswith(HANDOFF)
-        if topic in ("", TURNS) or handoff:
+    def _heard(self, text: str) -> None:
+        """Wake whoever a wake-up is for; if some were lost, everybody who has a loop."""
+        wake = read_wake(text)
+        if wake is None:
             self._turns.wake.set()
-        if topic in ("", DELIVERIES) or handoff:
-            for outbox in self._outboxes.values():
-                outbox.wake.set()
-        if topic in ("", CONNECTIONS):
-            for life in self._lives:
-                life.wake.set()
-        if topic == "" or handoff:
             self._handoffs.wake.set()
-        if handoff:
-            session = SessionId(topic.removeprefix(HANDOFF))
-            self.watches.tell(session, Moved())
-            self._spawn(self._turns.look(session))
-        if topic.startswith(LOOK):
-            self._spawn(self._turns.look(SessionId(topic.removeprefix(LOOK))))
-        if topic.startswith(SAID):
-            self.watches.tell(SessionId(topic.removeprefix(SAID)), Changed())
+            self._send("")
+            self._connect("")
+        else:
+            self._ears[wake.topic](wake.about)
+
+    def _send(self, account: str) -> None:
+        for (platform, name), outbox in self._outboxes.items():
+            if account in ("", account_key(platform, name)):
+                outbox.wake.set()
+
+    def _connect(self, _: str) -> None:
+        for life in self._lives:
+            life.wake.set()
+
+    def _handoff_moved(self, session: str) -> None:
+        self._handoffs.wake.set()
+        self._turns.wake.set()
+        self._send("")
+        self.watches.tell(SessionId(session), Moved())
+        self._look(session)
+
+    def _look(self, session: str) -> None:
+        self._spawn(self._turns.look(SessionId(session)))
 
     def _prompt(self) -> Prompt:
         return self._turns.prompt
@@ -309,15 +324,3 @@ class Gateway:
         task = asyncio.create_task(work)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
-
-    def _turn_finished(self, run: Run, done: Finish) -> None:
-        # This process hears its own hint too, and so do those who watch from here.
-        self._spawn(self._patient.hint(SAID + run.held.session))
-        if run.turns[0].kind is TurnKind.OPENING:
-            self._spawn(self._patient.hint(HANDOFF + run.held.session))
-        if done.onward or done.owed is not None:
-            self._spawn(self._patient.hint(TURNS))
-        for reply in done.replies:
-            outbox = self._outboxes.get((reply.address.platform, reply.address.account))
-            if outbox is not None:
-                outbox.wake.set()

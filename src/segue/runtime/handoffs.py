@@ -17,11 +17,10 @@ from segue.core.contracts.probes import Point
 from segue.core.destinations import shown
 from segue.core.handoffs import Driven, opening
 from segue.core.lanes import Address, Place
-from segue.core.topics import HANDOFF
 from segue.core.windows import ShowsWindows
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
 from segue.runtime.parts import Ground
-from segue.runtime.replica import Wake
+from segue.runtime.replica import Pause
 from segue.runtime.threads import open_thread
 
 log = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class Handoffs:
         self._clock = ground.clock
         self._probe = ground.probe
         self._driving: dict[str, asyncio.Task[None]] = {}
-        self.wake = Wake(ground.settings.poll)
+        self.wake = Pause(ground.settings.poll)
 
     async def run(self) -> None:
         """Drive what is asked for, and end what is late, until cancelled."""
@@ -82,7 +81,6 @@ class Handoffs:
 
     async def _drive(self, driven: Driven) -> None:
         found, place = driven.handoff, None
-        await self._store.hint(HANDOFF + found.session)
         try:
             place = await self._open(driven)
             self._probe(Point.HANDOFF_OPENED)
@@ -98,7 +96,6 @@ class Handoffs:
             await self._fail(driven, f"{found.place} opened no thread ({str(error).rstrip('.')})")
         if place is not None and place.opened:
             await self._store.write(handoffs.left_open, found.id, place.address, self._clock())
-        await self._store.hint(HANDOFF + found.session)
 
     async def _bind(self, driven: Driven, place: Place) -> None:
         found, routing = driven.handoff, self._settings.routing
@@ -132,6 +129,4 @@ class Handoffs:
 
     async def _sweep(self) -> None:
         for id in await self._store.read(handoffs.overdue, self._clock()):
-            ended = await self._store.write(handoffs.expire, id, self._clock())
-            if ended is not None:
-                await self._store.hint(HANDOFF + ended.session)
+            await self._store.write(handoffs.expire, id, self._clock())

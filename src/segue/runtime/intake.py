@@ -15,7 +15,7 @@ from segue.core.contracts.adapters import Accept, Accepted, Adapter, Connection,
 from segue.core.messages import Arrival
 from segue.errors import Disconnected, Fenced, Invalid
 from segue.runtime.cancelling import surely
-from segue.runtime.replica import Replica, Wake
+from segue.runtime.replica import Pause, Replica
 from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Life:
         self._commands = commands
         self.name = f"{adapter.platform}.{adapter.account}"
         self.health = Health(Reach.CONNECTING)
-        self.wake = Wake(poll)
+        self.wake = Pause(poll)
 
     @property
     def trouble(self) -> str:

@@ -22,11 +22,10 @@ from segue.core.contracts.database import Transaction
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Sending
 from segue.core.settings import Blind
-from segue.core.topics import HANDOFF
 from segue.errors import Fenced, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
 from segue.runtime.parts import Ground
-from segue.runtime.replica import Wake
+from segue.runtime.replica import Pause
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
@@ -56,7 +55,7 @@ class Outbox:
         self._exporting = exporting
         self._calls: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
-        self.wake = Wake(ground.settings.poll)
+        self.wake = Pause(ground.settings.poll)
 
     async def flush(self, seconds: float) -> None:
         """Wait until all that is due was sent, but no longer than this."""
@@ -130,7 +129,6 @@ class Outbox:
         self._probe(Point.SEND_CALLED)
         outcome = await self._record(held, message)
         self._probe(Point.SEND_RECORDED)
-        await self._tell(held)
         return outcome
 
     async def _record(self, held: Outgoing, message: str) -> str:
@@ -189,7 +187,6 @@ class Outbox:
         record = handoffs.give_up if held.handoff else deliveries.give_up
         await self._keep(record, held, str(error) or type(error).__name__, self._clock())
         self._metrics.buried(self._adapter.platform, self._adapter.account, type(error).__name__)
-        await self._tell(held)
         return DEAD
 
     async def _came_to_nothing(self, held: Outgoing) -> bool:
@@ -198,10 +195,6 @@ class Outbox:
             return False
         found = await self._store.read(handoffs.read, held.handoff)
         return found.settled is not None
-
-    async def _tell(self, held: Outgoing) -> None:
-        if held.handoff:
-            await self._store.hint(HANDOFF + held.delivery.session)
 
     async def _send(self, held: Outgoing) -> str:
         """One attempt, by the adapter's class."""

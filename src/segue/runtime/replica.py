@@ -9,7 +9,6 @@ import time
 
 from segue.changes.exchange import replicas
 from segue.core.contracts.database import Ids
-from segue.core.topics import CONNECTIONS, DELIVERIES, TURNS
 from segue.errors import Fenced
 from segue.runtime.retrying import Patient
 
@@ -51,11 +50,8 @@ class Replica:
     async def _beat(self) -> None:
         # The lease is counted from before the call, so that a slow answer makes it shorter, never longer.
         started = time.monotonic()
-        dead = await self._store.write(replicas.beat, self.id, self.lease)
+        await self._store.write(replicas.beat, self.id, self.lease)
         self._until = started + self.lease
-        if dead:
-            for topic in (TURNS, DELIVERIES, CONNECTIONS):
-                await self._store.hint(topic)
 
     @property
     def left(self) -> float:
@@ -65,12 +61,10 @@ class Replica:
     async def leave(self) -> None:
         """Hand all that is held over to the others."""
         await self._store.write(replicas.leave, self.id)
-        for topic in (TURNS, DELIVERIES, CONNECTIONS):
-            await self._store.hint(topic)
 
 
-class Wake:
-    """Set by whoever has work; a loop waits for it, but never longer than the poll."""
+class Pause:
+    """A loop's pause: until somebody has work for it, but never longer than the poll."""
 
     def __init__(self, poll: float) -> None:
         self._poll = poll

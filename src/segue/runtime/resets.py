@@ -11,7 +11,6 @@ from segue.core.contracts.agents import Agent, EndsSessions
 from segue.core.contracts.database import Clock
 from segue.core.messages import Parts, Text
 from segue.core.settings import GatewaySettings
-from segue.core.topics import TURNS
 from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.runtime.retrying import Patient
@@ -48,7 +47,6 @@ class Sweep:
             for session in found:
                 if await self._store.write(resets.look, session, self._policies, self._words, at):
                     asked += 1
-                    await self._store.hint(TURNS)
         return asked
 
 

@@ -42,10 +42,6 @@ class Patient:
         """Read until the store answers."""
         return await self._insist(lambda: self._driver.read(transaction, *args, **kwargs))
 
-    async def hint(self, topic: str) -> None:
-        """Wake every process that shares the database."""
-        await self._insist(lambda: self._driver.hint(topic))
-
     async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
         wait = _SHORTEST
         while True:

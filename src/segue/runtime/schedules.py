@@ -15,9 +15,8 @@ from segue.changes.exchange.schedules import Schedule, Time, Unkept
 from segue.core import schedules as times
 from segue.core.contracts.database import Clock
 from segue.core.settings import GatewaySettings
-from segue.core.topics import DELIVERIES, TURNS
 from segue.core.values import Moment
-from segue.runtime.replica import Wake
+from segue.runtime.replica import Pause
 from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ class Schedules:
         self._planner = planner
         self._folder = Path(settings.data) / FOLDER if settings.data else None
         self._clock = clock
-        self.wake = Wake(settings.poll)
+        self.wake = Pause(settings.poll)
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -50,8 +49,6 @@ class Schedules:
             for schedule in found:
                 if await self._run(schedule, at):
                     queued += 1
-                    await self._store.hint(TURNS)
-                    await self._store.hint(DELIVERIES)
         if self._folder is not None:
             await self._write_files(self._folder)
         return queued

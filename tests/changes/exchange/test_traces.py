@@ -1,16 +1,12 @@
 """Traces: a message is followed from where it came in to all that was sent because of it."""
 
-from segue.changes import accept
-from segue.changes.accept import Handled
+from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, turns
 from segue.changes.exchange.deliveries import Attempt, Outgoing
 from segue.changes.exchange.traces import SendState, Trace, TurnState, of_message
-from segue.changes.people.persons import Met
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Lane
-from segue.core.messages import Arrival
+from segue.core.lanes import Address
 from segue.core.moves import Why
-from segue.core.settings import Settings
 from segue.core.turns import Outcome
 from tests.changes.world import World, answer, private
 
@@ -84,14 +80,14 @@ async def test_what_could_not_be_sent_is_dead(world: World) -> None:
     assert [(n.state, n.at, n.error) for n in found.notices] == [(SendState.DEAD, world.clock(), "blocked")]
 
 
-async def test_a_command_was_seen_and_became_no_turn(world: World) -> None:
-    def gate(_arrival: Arrival, _met: Met, _lane: Lane) -> Transaction[Handled | None]:
-        yield from ()
-        return Handled("command")
+def silent(_: Request) -> Transaction[Answer]:
+    yield from ()
+    return Answer()
 
+
+async def test_a_command_was_seen_and_became_no_turn(world: World) -> None:
     arrival = world.arrival("ann", "/new", message="11")
-    fresh = world.fresh(arrival)
-    await world.store.driver.write(accept.accept, arrival, Settings(), fresh, None, "", world.clock(), gate)
+    await world.store.driver.write(world.door(run=silent).accept, arrival, world.fresh(arrival), None)
     [seen] = (await trace(world, "11")).seen
     assert seen.at == world.clock()
     assert seen.account.startswith("telegram")

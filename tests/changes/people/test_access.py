@@ -8,20 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from segue.changes import accept
-from segue.changes.accept import Fresh, Handled, Queued
+from segue.changes.accept import Handled, Queued
+from segue.changes.commands.request import Answer, Request
 from segue.changes.people import grants
 from segue.changes.people.access import Access, Pass, Refuse, Verdict
 from segue.changes.people.linking import ALREADY, GIVEN, IN_PRIVATE, LINKED, PAIRED, WELCOME, Linking
 from segue.changes.people.persons import Met
-from segue.core import settings as settings_changes
-from segue.core.commands import Command, parse
+from segue.core.commands import Command, Unknown
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
-from segue.core.messages import Arrival, Speaker, Text, plain_text
+from segue.core.messages import Arrival, Speaker, Text
 from segue.core.people import Standing
 from segue.core.settings import AccountSettings, GatewaySettings
-from segue.core.values import PersonId, SessionId
+from segue.core.values import Moment
 from segue.errors import Refusal
 from tests.changes.world import Engine, World
 
@@ -51,30 +50,30 @@ class Door:
 
     async def knock(self, arrival: Arrival) -> tuple[Verdict, str]:
         """Somebody says something: whether they come in, and what they hear."""
-        said: list[tuple[Verdict, str]] = []
+        verdicts: list[Verdict] = []
+        answers: list[str] = []
 
-        def gate(came: Arrival, met: Met, lane: Lane) -> Transaction[Handled | None]:
-            at = self.world.clock()
-            verdict = yield from self.access.judge(came, met, lane, at)
-            command = parse(plain_text(came.parts))
-            answer = ""
-            if isinstance(verdict, Refuse):
-                answer = verdict.notice or ""
-            elif isinstance(command, Command) and command.name == "link":
-                linked = yield from self.linking.link(came, met, lane, verdict.standing, command.rest, at)
-                answer = linked.text
-            said.append((verdict, answer))
-            return Handled("refused") if isinstance(verdict, Refuse) or command else None
+        def judge(
+            came: Arrival, command: Command | Unknown | None, met: Met, lane: Lane, at: Moment
+        ) -> Transaction[Verdict]:
+            verdict = yield from self.access.judge(came, command, met, lane, at)
+            verdicts.append(verdict)
+            answers.append(verdict.notice or "" if isinstance(verdict, Refuse) else "")
+            return verdict
 
-        fresh = Fresh(
-            PersonId(self.world.ids()), SessionId(self.world.ids()), self.world.ids(), (self.world.ids(),) * 3
-        )
-        at = self.world.clock.passes(1)
-        taken = await self.world.store.driver.write(
-            accept.accept, arrival, settings_changes.Settings(), fresh, None, "trace", at, gate
-        )
+        def run(request: Request) -> Transaction[Answer]:
+            if request.command.name == "link":
+                linked = yield from self.linking.link(
+                    request.arrival, request.met, request.lane, request.standing, request.rest, request.at
+                )
+                answers.append(linked.text)
+            return Answer()
+
+        self.world.clock.passes(1)
+        door = self.world.door(judge, run)
+        taken = await self.world.store.driver.write(door.accept, arrival, self.world.fresh(arrival), None)
         assert isinstance(taken, Queued | Handled)
-        return said[-1]
+        return verdicts[-1], answers[-1]
 
     async def say(self, user: str, text: str = "hello", chat: str = "", **more: str) -> tuple[Verdict, str]:
         return await self.knock(said(user, text, chat, **more))
@@ -219,7 +218,7 @@ async def test_the_host_lets_a_stranger_in_by_their_code(door: Door, world: Worl
     assert await door.say("eve", chat="elsewhere") == (Refuse(), ""), "in private alone"
     assert isinstance((await door.say("eve", account="slack.team"))[0], Refuse)
     sent = await world.raw("select text, address from deliveries")
-    assert sent == [(WELCOME, said("eve", "").place.address.key)]
+    assert sent[-1] == (WELCOME, said("eve", "").place.address.key)
 
 
 async def test_a_code_of_a_stranger_works_once_and_for_the_host_alone(door: Door) -> None:

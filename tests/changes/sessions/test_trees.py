@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.changes.exchange.beginnings import begin, far_enough
 from segue.changes.sessions import moves, sessions, transcripts, trees
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Statement, Transaction
 from segue.core.exports.tree import draw
 from segue.core.messages import Text
 from segue.core.moves import Actor, Fork, Limits
@@ -33,7 +33,8 @@ def counting(read: Counter[str]) -> Callable[..., Transaction[Any]]:
             except StopIteration as done:
                 return done.value
             rows = yield statement
-            read[statement.name] += len(rows)
+            if isinstance(statement, Statement):
+                read[statement.name] += len(rows)
 
     return run
 

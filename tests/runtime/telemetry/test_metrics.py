@@ -1,8 +1,9 @@
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from segue.changes.exchange import letters
 from segue.core.contracts.adapters import Accepted
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Speaker, Text
@@ -83,11 +84,11 @@ async def test_what_the_store_could_not_do_is_counted_where_it_happens() -> None
     metrics, troubles = Metrics(), [StoreFull("full"), StoreFull("full")]
 
     class Failing(Absent):
-        async def hint(self, topic: str) -> None:
+        async def read(self, transaction: Any, /, *args: Any, **kwargs: Any) -> Any:
             if troubles:
                 raise troubles.pop()
 
-    await Patient(Failing(), metrics.store_failed).hint("turns")
+    await Patient(Failing(), metrics.store_failed).read(letters.newest, 1)
     assert figure(metrics, "segue_store_errors_total", outcome="StoreFull") == 2
 
 

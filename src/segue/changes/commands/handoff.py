@@ -18,7 +18,6 @@ from segue.core.handoffs import Handoff, Patience
 from segue.core.lanes import Lane, Place
 from segue.core.moves import Actor, Consent, Limits, Resume
 from segue.core.people import Standing
-from segue.core.topics import HANDOFF
 from segue.core.transcripts import Session
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Invalid, Refusal, Refused
@@ -92,7 +91,7 @@ class Handing:
     def _begin(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
         yield from self._request(session, request.lane, choice, request.met.person.id, request.at)
         text = f"Handing {name(session)} off to {choice.name}: {choice.readers}. /handoff cancel stops it."
-        return Answer(text, hint=HANDOFF + session.id)
+        return Answer(text)
 
     def _cancel(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
@@ -101,7 +100,7 @@ class Handing:
             raise Refused(Refusal.NO_HANDOFF)
         yield from handoffs.cancel(running.id, request.met.person.id, request.at)
         text = f"The handoff to {running.place} was cancelled. The conversation is still here."
-        return Answer(text, hint=HANDOFF + session.id)
+        return Answer(text)
 
     def _offer(self, request: Request) -> Transaction[Answer]:
         """What is connected, with who can read there."""

@@ -45,10 +45,9 @@ class Request(Value, frozen=True):
 
 
 class Answer(Value, frozen=True):
-    """What a command says, the session whose running turn must look up, and the turn that it asks for."""
+    """What a command says, and the turn that it asks for."""
 
     text: str = ""
-    look: str = ""
     ask: Parts = ()
     kind: TurnKind = TurnKind.ARRIVAL
     """What kind of turn is asked for."""
@@ -59,8 +58,6 @@ class Answer(Value, frozen=True):
     choices: tuple[str, ...] = ()
     """Commands that answer it."""
     files: tuple[File, ...] = ()
-    hint: str = ""
-    """What the other replicas, and this one, must hear of once it is done."""
 
 
 class Quoted(Value, frozen=True):

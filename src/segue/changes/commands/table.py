@@ -20,7 +20,6 @@ from segue.core import commands
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.settings import GatewaySettings
-from segue.core.topics import HANDOFF
 from segue.database.transactions import attempt
 from segue.errors import Invalid, Refused
 
@@ -81,7 +80,7 @@ class Commands:
         linked = yield from self._linking.link(
             request.arrival, request.met, request.lane, request.standing, request.rest, request.at
         )
-        return Answer(linked.text, hint=HANDOFF + linked.session if linked.session else "")
+        return Answer(linked.text)
 
 
 def _line(spec: commands.Spec) -> str:

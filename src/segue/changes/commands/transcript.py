@@ -82,7 +82,7 @@ class Telling:
             if left is None or not (yield from turns.stop(left, person)):
                 return Answer("Nothing of yours is running.")
             session = left
-        return Answer(look=session)
+        return Answer()
 
 
 def _unasked(move: Last) -> Transaction[bool]:

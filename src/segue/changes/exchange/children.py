@@ -18,6 +18,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Place, Rules
 from segue.core.messages import Parts, Text, plain_text
 from segue.core.moves import Actor, Limits, Spawn
+from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Ending, Role
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -271,6 +272,8 @@ def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[
         if found.ending is Ending.ONE_SHOT and parent != asker.session:
             owed = Owed(parent, CLOSED, asker.person, asker.home, asker.cause, asker.trace)
             yield from turns.tell_parent(session, 1, found.label, owed, at)
+        yield Wake(Topic.LOOK, session)
+        yield Wake(Topic.TURNS)
     return (yield from child(session))
 
 

@@ -10,6 +10,7 @@ from segue.changes.exchange.turns import delivery_key
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Receipt
+from segue.core.topics import Topic, Wake
 from segue.core.turns import Claim
 from segue.core.values import Moment, Value
 from segue.database.rows import each, first
@@ -92,6 +93,7 @@ def notify(
         files=msgspec.json.encode(files).decode(),
         at=at,
     )
+    yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))
 
 
 def sent(held: Outgoing, message: str, at: Moment) -> Transaction[bool]:
@@ -164,6 +166,7 @@ def retry(id: int) -> Transaction[None]:
     """Send a dead letter after all, as soon as its address is free."""
     if not (yield q.retry_delivery(id=id)):
         raise Invalid("delivery", f"{id} is no dead letter", "List them first.")
+    yield Wake(Topic.DELIVERIES)
 
 
 def receipt(address: Address, message: str) -> Transaction[Receipt | None]:

@@ -25,6 +25,7 @@ from segue.core.lanes import Address, Lane, Place, Rules
 from segue.core.messages import Text
 from segue.core.moves import Actor, Consent, Limits, Why
 from segue.core.moves import Handoff as Move
+from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Draft, Entry, Session, TipMove
 from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -73,6 +74,7 @@ def request(
         deadline=deadline(at, at, patience),
     )
     yield q.put_off(session=session, seconds=_longest(patience))
+    yield Wake(Topic.HANDOFF, session)
     return (yield from read(id))
 
 
@@ -119,6 +121,7 @@ def claim(id: str, me: str, patience: Patience, at: Moment) -> Transaction[Drive
     epoch = yield from first(int, q.claim_handoff(handoff=id, me=me, state=state, at=at, deadline=late))
     if epoch is None:
         return None
+    yield Wake(Topic.HANDOFF, found.session)
     title = yield from titles.of(found.session)
     return Driven(found, me, epoch, str(title) if title else "")
 
@@ -176,6 +179,7 @@ def open_in(
     if not bound:
         raise Fenced(f"handoff {found.id}")
     yield q.go_on(session=found.session, turn=0)
+    yield Wake(Topic.HANDOFF, found.session)
     return lane
 
 
@@ -185,6 +189,7 @@ def wrote(session: SessionId, turn: int, patience: Patience, at: Moment) -> Tran
     if id is not None:
         found = yield from read(id)
         yield q.handoff_wrote(handoff=found.id, at=at, deadline=deadline(found.requested, at, patience))
+        yield Wake(Topic.HANDOFF, session)
 
 
 def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transaction[Finished]:
@@ -212,6 +217,7 @@ def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transac
         deadline=deadline(found.requested, at, patience),
     )
     yield q.put_off(session=held.session, seconds=_longest(patience))
+    yield Wake(Topic.HANDOFF, held.session)
     return replace(finished, next=None)
 
 
@@ -232,6 +238,7 @@ def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
         # Under the handoff's own move, so that whoever takes that back takes back both sides.
         yield from moves.bind(origin, None, Why.HANDOFF, found.by, found.move, at)
     yield q.settle_handoff(handoff=found.id, state=after(found.state, Step.COMPLETE), error=None, at=at)
+    yield Wake(Topic.HANDOFF, found.session)
     yield q.go_on(session=found.session, turn=0)
     if found.origin.address.platform not in OWN:
         # A terminal and a page are shown each step of it.
@@ -303,6 +310,7 @@ def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[Non
         slipped = yield from _withdraw(found, found.turn, at)
         yield from _give_back(found.lane, found, at)
     yield q.settle_handoff(handoff=found.id, state=state, error=why, at=at)
+    yield Wake(Topic.HANDOFF, found.session)
     yield q.go_on(session=found.session, turn=found.turn or 0)
     if found.lane is not None and (slipped or (found.lane.address.thread and not found.destination.thread)):
         # A thread that was opened for it stays: whoever finds it there is told.

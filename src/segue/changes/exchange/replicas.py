@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import account_key
+from segue.core.topics import Topic, Wake
 from segue.core.values import Value
 from segue.database.rows import first
 from segue.database.statements import q
@@ -24,6 +25,8 @@ def beat(me: str, seconds: float) -> Transaction[int]:
         raise Fenced(f"replica {me}")
     dead = len((yield q.bury()))
     yield from _free()
+    if dead:
+        yield from _offer()
     return dead
 
 
@@ -32,6 +35,7 @@ def leave(me: str) -> Transaction[None]:
     yield q.hand_over(me=me)
     yield q.leave_replicas(me=me)
     yield from _free()
+    yield from _offer()
 
 
 class Taking(Value, frozen=True):
@@ -68,6 +72,12 @@ def set_cursor(held: Leased, cursor: str) -> Transaction[None]:
     account = account_key(held.platform, held.account)
     if not (yield q.set_cursor(account=account, me=held.me, epoch=held.epoch, cursor=cursor)):
         raise Fenced(f"the connection to {held.platform}.{held.account}")
+
+
+def _offer() -> Transaction[None]:
+    """Wake whoever may take what was freed."""
+    for topic in (Topic.TURNS, Topic.DELIVERIES, Topic.CONNECTIONS):
+        yield Wake(topic)
 
 
 def _free() -> Transaction[None]:

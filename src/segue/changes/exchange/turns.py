@@ -14,6 +14,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane, account_key
 from segue.core.messages import Part, Parts, Summary, Text, encode_parts
 from segue.core.moves import Actor, Limits
+from segue.core.topics import Hearers, Topic, Wake
 from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
 from segue.core.turns import (
     Ask,
@@ -164,6 +165,7 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
     )
     if not added:
         raise Moved
+    yield Wake(Topic.TURNS)
     return Asked(asked.session, seq)
 
 
@@ -195,6 +197,7 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
         yield q.end_streams(at=at, **keys_between(session, name))
     yield from _spend(session, name, done.usage, at)
     yield from _go_on(session, name, done, turns, at)
+    yield Wake(Topic.SAID, session)
     owes = done.owed.parent if done.owed else None
     return Finished(before, tip, Run(held, turns, tip, owes=owes) if turns else None)
 
@@ -327,6 +330,9 @@ def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...]
     for address in sorted({reply.address.key for reply in replies}):
         # Deliveries to one address get their numbers in the order of their commits.
         yield q.hold_name(name=address)
+    for account in {account_key(reply.address.platform, reply.address.account) for reply in replies}:
+        # Whoever runs turns sends too.
+        yield Wake(Topic.DELIVERIES, account, Hearers.HERE)
     for part, reply in enumerate(replies):
         yield q.add_delivery(
             key=delivery_key(session, name, part),
@@ -370,7 +376,10 @@ def sum_up(held: Claim, turn: int, summed_up: SummedUp, by: str, at: Moment) -> 
 
 def stop(session: SessionId, person: PersonId) -> Transaction[bool]:
     """Ask for the end of a person's own running turn; returns whether one runs."""
-    return bool((yield q.stop_turns(session=session, person=person)))
+    stopped = bool((yield q.stop_turns(session=session, person=person)))
+    if stopped:
+        yield Wake(Topic.LOOK, session)
+    return stopped
 
 
 def left_running(lane: Lane, person: PersonId) -> Transaction[SessionId | None]:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from segue.changes.people import codes, grants
 from segue.changes.people.persons import Met
-from segue.core.commands import Command, parse
+from segue.core.commands import Command, Unknown
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, account_key
-from segue.core.messages import Arrival, Speaker, plain_text
+from segue.core.messages import Arrival, Speaker
 from segue.core.people import RANDOMNESS, Action, Facts, Standing, action_of, authorize, make_code, standing_of
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Moment, Value
@@ -50,13 +50,14 @@ class Access:
         self._host = settings.hosts[0].key if settings.hosts else ""
         """All identities of the host are one person: any of them tells who that is."""
 
-    def judge(self, arrival: Arrival, met: Met, lane: Lane, at: Moment) -> Transaction[Verdict]:
+    def judge(
+        self, arrival: Arrival, command: Command | Unknown | None, met: Met, lane: Lane, at: Moment
+    ) -> Transaction[Verdict]:
         """Whether this arrival may come in, and as whose."""
         if self._speaks_for_host(arrival.speaker):
             if met.new:
                 yield from grants.attach(self._settings.hosts, met.person.id, at)
             return Pass(Standing.HOST)
-        command = parse(plain_text(arrival.parts))
         action, known = action_of(arrival, command), self._known(arrival, lane)
         if known and not isinstance(command, Command):
             return Pass(Standing.PARTICIPANT)

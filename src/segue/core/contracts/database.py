@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from segue.core.topics import Wake
 from segue.core.values import Moment, Plain, Value
 
 P = ParamSpec("P")
@@ -23,9 +24,9 @@ class Statement(Value, frozen=True):
 Row = Sequence[Any]
 
 
-Transaction = Generator[Statement, list[Row], T]
-"""A short piece of work on the database: it yields statements and receives their rows. It can run again, because it is
-a function of its arguments."""
+Transaction = Generator[Statement | Wake, list[Row], T]
+"""A short piece of work on the database: it yields statements and receives their rows, and yields wake-ups, which are
+sent once it is committed. It can run again, because it is a function of its arguments."""
 
 
 Clock = Callable[[], Moment]

@@ -11,7 +11,6 @@ from segue.changes.exchange.children import Child
 from segue.core.contracts.adapters import OpensThreads
 from segue.core.lanes import Place, clean_name
 from segue.core.moves import Spawn, Start
-from segue.core.topics import LOOK, TURNS
 from segue.core.transcripts import Ending
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure
@@ -128,7 +127,6 @@ class Children:
             (self._ids(), self._ids()),
             self._clock(),
         )
-        await self._store.hint(TURNS)
         return _told(child, asked, why)
 
     async def close(self, calling: Calling, asked: CloseArguments) -> dict[str, Any]:
@@ -138,9 +136,6 @@ class Children:
         session = await self._store.read(children.find, asker, asked.label, asked.session)
         before = await self._store.read(children.child, session)
         child = await self._store.write(children.close, asker, session, self._ids(), self._clock())
-        if before.busy:
-            await self._store.hint(LOOK + session)
-        await self._store.hint(TURNS)
         stopped = "What it was doing was stopped. " if before.busy and not before.closed else ""
         again = "It was closed already. " if before.closed else ""
         note = f"{again}{stopped}sessions_history still shows what was said."

@@ -17,7 +17,6 @@ from segue.changes.exchange import children
 from segue.changes.exchange.children import Taken, Unreceived, Waiting
 from segue.core.lanes import Address
 from segue.core.text.splitting import split
-from segue.core.topics import DELIVERIES, TURNS
 from segue.core.turns import Outcome, Reply
 from segue.core.values import SessionId, Value
 from segue.runtime.parts import Ground
@@ -79,7 +78,6 @@ class Messages:
             known = await self._store.write(
                 children.send, asker, calling.key, session, asked.message, wait, self._limits, self._clock()
             )
-            await self._store.hint(TURNS)
         told: dict[str, Any] = {"session": known.session, "label": asked.label}
         if wait is None:
             return told | {"state": "sent", "note": "Its answer will be shown to people."}
@@ -122,8 +120,6 @@ class Messages:
             found = await self._store.read(children.unreceived, _BATCH)
             for left in found:
                 await self._store.write(children.deliver, left.session, left.turn, self._replies(left), self._clock())
-            if found:
-                await self._store.hint(DELIVERIES)
             await asyncio.sleep(5 * self._poll)
 
     def _replies(self, left: Unreceived) -> list[Reply]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -23,13 +23,12 @@ from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
 from segue.core.settings import AccountSettings, Busy, Streams
-from segue.core.topics import HANDOFF
 from segue.core.transcripts import GATEWAY, Draft, Entry, TipMove
 from segue.core.turns import Finish, Finished, Onto, Outcome, Owed, Run, TurnKind
 from segue.core.values import Moment, SessionId
 from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.parts import Ground
-from segue.runtime.replica import Wake
+from segue.runtime.replica import Pause
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.prompt import Prompt
@@ -69,7 +68,7 @@ _BREATH = 0.01
 class Turns:
     """Runs the turns of the sessions that this replica holds."""
 
-    def __init__(self, ground: Ground, agent: Agent, toolbox: Toolbox, finished: Callable[[Run, Finish], None]) -> None:
+    def __init__(self, ground: Ground, agent: Agent, toolbox: Toolbox) -> None:
         self._store = ground.store
         self._adapters = ground.adapters
         self._replica = ground.replica
@@ -82,14 +81,13 @@ class Turns:
         self._ground = ground
         self._agent = agent
         self._toolbox = toolbox
-        self._finished = finished
         self._paths = Paths(ground.store)
         self._summaries = Summaries(ground.store, agent, ground.settings.turn_silence)
         self.prompt = Prompt(ground.store, ground.adapters, ground.settings, ground.clock)
         self._live: dict[SessionId, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._free = ground.settings.slots
-        self.wake = Wake(ground.settings.poll)
+        self.wake = Pause(ground.settings.poll)
 
     @property
     def running(self) -> int:
@@ -360,7 +358,6 @@ class Turns:
         """Tell that the agent writes, unless it is done in a moment: that is the better news."""
         await asyncio.sleep(_MOMENT)
         await self._store.write(handoffs.wrote, run.held.session, run.name, self._settings.handoff, self._clock())
-        await self._store.hint(HANDOFF + run.held.session)
 
     async def _journal(self, run: Run, said: Said, result: ToolResult) -> None:
         call = said.call(result.id)
@@ -428,9 +425,6 @@ class Turns:
 
     def _tell(self, run: Run, done: Finish) -> None:
         self._metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
-        self._finished(run, done)
-        if done.onward:
-            self.wake.set()
 
     async def _fail(self, live: Running, error: BaseException) -> Run | None:
         """The agent failed: again after a pause, or an honest error once it has failed too often."""

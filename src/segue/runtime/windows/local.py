@@ -15,7 +15,7 @@ from segue.core.contracts.adapters import Adapter, Connection, Intake, Longest
 from segue.core.lanes import Address
 from segue.core.messages import LONGEST_TEXT, Delivery, Sending
 from segue.core.windows import ACCOUNT
-from segue.runtime.replica import Replica, Wake
+from segue.runtime.replica import Pause, Replica
 from segue.runtime.retrying import Patient
 
 Show = Callable[[Delivery], None]
@@ -80,7 +80,7 @@ class Watched:
     def __init__(self, store: Patient, adapters: Iterable[Adapter], replica: Replica, poll: float) -> None:
         self._store = store
         self._replica = replica
-        self._wake = Wake(poll)
+        self._wake = Pause(poll)
         self._local = [adapter for adapter in adapters if isinstance(adapter, Local)]
         for local in self._local:
             local.changed = self._wake.set

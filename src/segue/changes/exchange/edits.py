@@ -1,0 +1,71 @@
+"""Edits: an edit replaces text that still waits; later it is an entry of its own."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from segue.changes.exchange import turns
+from segue.changes.sessions import transcripts
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Person
+from segue.core.messages import Arrival, Notice, encode_parts
+from segue.core.transcripts import Author, Draft, Role, Source
+from segue.core.turns import Ask, TurnKind
+from segue.core.values import Moment, SessionId, Value
+from segue.database.rows import each, first
+from segue.database.statements import q
+
+
+class Became(Value, frozen=True):
+    """The turn that a message became."""
+
+    session: SessionId
+    seq: int
+    kind: TurnKind
+
+
+class Edited(Enum):
+    """What became of an edit."""
+
+    WAITING = "the text that still waits was replaced"
+    SAID = "the message was answered before, and the edit stands after it"
+    UNKNOWN = "nobody knows the message"
+
+
+def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment) -> Transaction[Edited]:
+    """Change what a person said before."""
+    edited = yield from _turn_of(arrival, address, person)
+    if edited is None:
+        return Edited.UNKNOWN
+    session, seq = edited.session, edited.seq
+    yield q.lock_session(session=session)
+    if (yield q.replace_waiting(session=session, seq=seq, parts=encode_parts(arrival.parts))):
+        return Edited.WAITING
+    parts = (Notice("edits what they said before:"), *arrival.parts)
+    identity = arrival.speaker.identity.key
+    if (yield q.turn_runs(session=session, seq=seq)):
+        # What it changes isn't in the transcript yet.
+        call = f"edit/{id}"
+        ask = Ask(session, TurnKind.EDIT, call, parts, person.id, person.name, route=address.key, identity=identity)
+        yield from turns.ask(ask, at)
+    else:
+        author = Author(Role.PERSON, person.id, person.name)
+        yield from transcripts.append(session, [Draft(author, parts, Source(identity, address.key))], at)
+    return Edited.SAID
+
+
+def of_words(arrival: Arrival, address: Address, person: Person) -> Transaction[bool]:
+    """Whether an edit changes words that its person said to the agent, rather than a command or words for others."""
+    edited = yield from _turn_of(arrival, address, person)
+    return edited is not None and edited.kind is TurnKind.ARRIVAL
+
+
+def _turn_of(arrival: Arrival, address: Address, person: Person) -> Transaction[Became | None]:
+    """The turn that an edited message became, under whichever id its chat had then."""
+    thread = address.key.removeprefix(address.outside.key)
+    aliases = yield from each(str, q.aliases_of(address=address.outside.key))
+    for there in (address.key, *(f"{alias}{thread}" for alias in aliases)):
+        found = yield from first(Became, q.turn_of_message(message=arrival.edits, address=there, person=person.id))
+        if found is not None:
+            return found
+    return None
