@@ -4,13 +4,14 @@ import asyncio
 import base64
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from segue import AGENT, open_store
-from segue.core.messages import File, Text
+from segue.core.messages import Aside, File, Text
 from segue.core.windows import HOSTS
 from segue.runtime.files import Folder
 from tests.browser.seen import box, said, say
@@ -21,7 +22,7 @@ AA = 4.5
 """The contrast that everybody can read."""
 READ = (
     ".said.person, .said.agent p, .said code, .said a, .said blockquote p, .notice, .state, h1, "
-    "nav li button, nav small, .new, textarea, .say button"
+    "nav li a, nav small, .at, .day, .new, textarea, .say button"
 )
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -117,7 +118,7 @@ async def test_on_a_narrow_screen_the_menu_opens_the_list(page: Page) -> None:
     await expect(sessions).to_be_hidden()
     await expect(menu).to_be_focused()
     await menu.click()
-    await sessions.get_by_role("button", name="tea").click()
+    await sessions.get_by_role("link", name="tea").click()
     await expect(sessions).to_be_hidden()
     await expect(said(page, "agent")).to_have_text(["Agenttea"])
 
@@ -155,13 +156,13 @@ async def test_the_keyboard_is_enough(page: Page) -> None:
     await expect(box(page)).to_be_focused()
     await expect(said(page, "agent")).to_have_text(["Agentone\ntwo"])
     reached = []
-    for _ in range(4):
+    for _ in range(6):
         await page.keyboard.press("Shift+Tab")
         focused = page.locator(":focus")
-        reached.append(await focused.get_attribute("aria-label") or (await focused.inner_text()).strip())
+        reached.append(" ".join((await focused.get_attribute("aria-label") or await focused.inner_text()).split()))
         ring = await focused.evaluate("(element) => getComputedStyle(element).outlineStyle")
         assert ring == "solid"
-    assert reached == ["Conversation", "New session", "one two", "Search your sessions"]
+    assert reached == ["Conversation", "Hand off", "New session", "Rename one two", "one two", "Search your sessions"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -253,6 +254,19 @@ async def test_what_can_be_typed_is_offered(page: Page) -> None:
     await expect(offered).to_have_count(0)
 
 
+async def test_what_was_said_has_its_time_and_its_day(page: Page, gateway: Served) -> None:
+    await say(page, "say tea")
+    await expect(said(page, "agent")).to_have_count(1)
+    await expect(page.locator(".day")).to_have_text(["today"])
+    async with await open_store(gateway.home / "segue.db") as store:
+        [session] = await store.sessions(await store.person(HOSTS[0]))
+        told = [e.at for e in await store.path(session.id) if not any(isinstance(part, Aside) for part in e.parts)]
+    times = page.locator(".talk time")
+    shown = [await time.get_attribute("datetime") or "" for time in await times.all()]
+    assert [datetime.fromisoformat(time).timestamp() for time in shown] == pytest.approx(told, abs=0.01)
+    assert re.fullmatch(r"\d\d:\d\d( [AP]M)?", await times.first.inner_text())
+
+
 async def test_names_are_shown_only_where_several_people_speak(page: Page) -> None:
     await say(page, "say tea")
     await expect(said(page, "agent")).to_have_count(1)
@@ -270,11 +284,11 @@ async def test_an_earlier_session_is_found_and_opened(page: Page) -> None:
     search = page.get_by_role("searchbox")
     # What was just said is found a moment later.
     async with asyncio.timeout(PATIENCE):
-        while await sessions.get_by_role("listitem").all_inner_texts() != ["jasmine tea"]:
+        while await sessions.get_by_role("link").all_inner_texts() != ["jasmine tea"]:
             await search.fill("")
             await search.fill("jasmine")
             await page.wait_for_timeout(300)
-    await sessions.get_by_role("button", name="jasmine").click()
+    await sessions.get_by_role("link", name="jasmine").click()
     await expect(said(page, "agent")).to_have_text(["Agentjasmine tea"])
     await search.fill("nowhere")
     await expect(sessions.get_by_text("Nothing found.")).to_be_visible()

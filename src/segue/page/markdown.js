@@ -78,7 +78,7 @@ function whole({ token, inside }) {
   if (tag === "a") return LEADS.test(token.attrGet("href")) ? link(token.attrGet("href"), inside) : inside;
   if (tag === "table") return html`<div class="table" tabindex="0"><table>${inside}</table></div>`;
   if (token.type === "heading_open") return h(`h${Math.min(6, Number(tag[1]) + 1)}`, null, inside);
-  return ELEMENTS.has(tag) ? h(tag, { start: token.attrGet("start"), class: SIDES[token.attrGet("style")] }, inside) : inside;
+  return ELEMENTS.has(tag) ? h(tag, { start: token.attrGet("start") ?? undefined, class: SIDES[token.attrGet("style")] }, inside) : inside;
 }
 
 function leaf(token, growing, isItem) {

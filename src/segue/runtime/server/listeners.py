@@ -17,7 +17,7 @@ from segue.errors import Invalid
 
 _KEEP_ALIVE = 60
 """Seconds that an idle connection stays open: longer than those who call often pause."""
-_LARGEST_FRAME = 4 * 1024 * 1024
+LARGEST_FRAME = 4 * 1024 * 1024
 _PORT = {errno.EADDRINUSE, errno.EACCES}
 
 
@@ -110,7 +110,7 @@ async def serving(
         access_log=False,
         lifespan="off",
         ws="websockets-sansio",
-        ws_max_size=_LARGEST_FRAME,
+        ws_max_size=LARGEST_FRAME,
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,

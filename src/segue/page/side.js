@@ -1,0 +1,46 @@
+// The list of one's sessions, with a search.
+import { html, useEffect, useRef, useState } from "/page/preact-htm.js";
+
+export function Side({ now, command, send, tell, away, open, close }) {
+  const [words, search] = useState("");
+  const box = useRef(null);
+  // Not the search field, which would bring up a phone's keyboard over the list.
+  useEffect(() => { if (open) box.current.focus(); }, [open]);
+  useEffect(() => {
+    if (!words.trim()) { tell({ found: null }); return; }
+    const timer = setTimeout(() => send({ search: words }), 150);
+    return () => clearTimeout(timer);
+  }, [words]);
+  const shown = now.found && words.trim() ? now.found : now.sessions;
+  const rename = (session, title) => {
+    if (session.id !== now.session?.id) send({ resume: session.id });
+    command(`/title ${title}`);
+  };
+  return html`<nav ref=${box} tabindex="-1" class=${"side" + (open ? " open" : "")} aria-label="Sessions" onKeyDown=${(e) => open && e.key === "Escape" && close()}>
+    <header><img src="/page/icon.svg" alt="" />Segue</header>
+    <input type="search" placeholder="Search your sessions" aria-label="Search your sessions" value=${words} onInput=${(e) => search(e.target.value)} />
+    <ul>${shown.map((s) => html`<${Session} key=${s.id} session=${s} current=${s.id === now.session?.id} away=${away} rename=${rename} open=${() => { search(""); close(); }} />`)}
+      ${now.found && words.trim() && !shown.length && html`<li class="empty">Nothing found.</li>`}</ul>
+    <button class="new" onClick=${() => { command("/new"); close(); }}>New session</button>
+  </nav>`;
+}
+
+function Session({ session, current, away, rename, open }) {
+  const [renaming, setRenaming] = useState(false);
+  const { id, title, text } = session, name = title || text || "Untitled";
+  if (renaming) return html`<li><${Name} title=${title ?? ""} done=${(given) => { setRenaming(false); if (given && given !== title) rename(session, given); }} /></li>`;
+  return html`<li><a href=${`#${id}`} aria-current=${current ? "true" : "false"} onClick=${open}>${name}${title && html`<small>${text}</small>`}</a>
+    <button class="rename" aria-label=${`Rename ${name}`} title="Rename" disabled=${away} onClick=${() => setRenaming(true)}>✎</button></li>`;
+}
+
+function Name({ title, done }) {
+  const box = useRef(null);
+  useEffect(() => box.current.select(), []);
+  const key = (event) => {
+    if (event.isComposing || !["Enter", "Escape"].includes(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    done(event.key === "Enter" ? event.target.value.trim() : "");
+  };
+  return html`<input ref=${box} class="name" aria-label="Title" maxlength="100" value=${title} onKeyDown=${key} onBlur=${() => done("")} />`;
+}

@@ -1,0 +1,93 @@
+// The conversation: what was said, what waits, what grows, and what Segue itself says in between.
+import { Invitation } from "/page/invitation.js";
+import { markdown } from "/page/markdown.js";
+import { html, useEffect, useMemo, useRef } from "/page/preact-htm.js";
+
+const ADDRESS = /(https?:\/\/[^\s]*[^\s.,;:!?)])/;
+
+// What Segue itself says; several lines are read from the left, like any list.
+function Notice({ text, files, invitation }) {
+  if (invitation) return html`<${Invitation} ...${invitation} />`;
+  const words = text.split(ADDRESS).map((part, n) => (n % 2 ? html`<a href=${part} target="_blank" rel="noopener noreferrer">${part}</a>` : part));
+  return html`<div class=${"notice" + (text.includes("\n") ? " lines" : "")}>${words}<${Files} files=${files} /></div>`;
+}
+
+// Files in the data folder can be had; of others the name is all there is.
+function Files({ files = [] }) {
+  return files.map(({ name, media, where }) => {
+    if (!where.startsWith("files/")) return html`<p class="file">${name}</p>`;
+    const to = `/${where}/${encodeURIComponent(name)}`;
+    const picture = /^image\/(png|jpeg|gif|webp)$/.test(media) && /\.(png|jpe?g|gif|webp)$/i.test(name);
+    return html`<a class="file" href=${to} download=${name}>${picture ? html`<img src=${to} alt=${name} loading="lazy" />` : name}</a>`;
+  });
+}
+
+function Said({ entry, named, state = "" }) {
+  const shown = useMemo(() => (entry.role === "agent" ? markdown(entry.text, state === "grows") : entry.text), [entry.role, entry.text, state]);
+  const name = entry.role === "agent" ? html`<b class="hidden">Agent</b>` : named && html`<b>${entry.name}</b>`;
+  return html`<div class=${`said ${entry.role} ${state}`} aria-busy=${state === "grows"}>${entry.role !== "gateway" && name}${shown}<${Files} files=${entry.files} /></div>`;
+}
+
+const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+const whole = new Intl.DateTimeFormat([], { dateStyle: "full", timeStyle: "medium" });
+const date = new Intl.DateTimeFormat([], { weekday: "long", day: "numeric", month: "long" });
+const dateOfYear = new Intl.DateTimeFormat([], { dateStyle: "long" });
+const relative = new Intl.RelativeTimeFormat([], { numeric: "auto" });
+
+function At({ entry }) {
+  const when = new Date(entry.at * 1000);
+  return html`<time class=${`at ${entry.role}`} datetime=${when.toISOString()} title=${whole.format(when)}>${clock.format(when)}</time>`;
+}
+
+// Today and yesterday by their names, other days by their date.
+function dayOf(at) {
+  const when = new Date(at * 1000), today = new Date();
+  const ago = Math.round((new Date(when).setHours(12, 0, 0, 0) - today.setHours(12, 0, 0, 0)) / 86_400_000);
+  if (ago > -2 && ago < 1) return relative.format(ago, "day");
+  return when.getFullYear() === today.getFullYear() ? date.format(when) : dateOfYear.format(when);
+}
+
+// A conversation on its way to another place, or gone there; why one came back is said in a notice.
+function moved({ state, step, to }) {
+  if (state === "done") return `This conversation goes on in ${to}. Write here to begin another.`;
+  return state === "failed" || state === "cancelled" ? "" : `To ${to}: ${step} …`;
+}
+
+export function Talk({ now }) {
+  const box = useRef(null), stays = useRef(true), last = useRef({});
+  const waiting = [...now.waiting.map((entry) => ({ ...entry, role: "person" })), ...now.unsent.map((m) => ({ role: "person", text: m.text, unsent: !m.accepted }))];
+  // Whoever scrolled up to read isn't pulled down by what comes; what one says oneself is always shown.
+  const stick = () => { if (stays.current) box.current.scrollTop = box.current.scrollHeight; };
+  useEffect(stick);
+  useEffect(() => {
+    const sizes = new ResizeObserver(stick);
+    sizes.observe(box.current);
+    return () => sizes.disconnect();
+  }, []);
+  useEffect(() => { stays.current = true; stick(); }, [now.unsent.length, now.session?.id]);
+  // What grows, and a window that changes its size, scroll too; only who moves up in what stands still wants to read there.
+  const scrolled = ({ target: { scrollTop: top, scrollHeight: all, clientHeight: high, clientWidth: wide } }) => {
+    const before = last.current, still = before.all === all && before.high === high && before.wide === wide;
+    last.current = { top, all, high, wide };
+    if (all - top - high < 40) stays.current = true;
+    else if (still && top < before.top) stays.current = false;
+  };
+  const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<${Notice} ...${x} />`);
+  const names = new Set([...now.transcript, ...now.waiting].filter((e) => e.role === "person").map((e) => e.name));
+  const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff;
+  const several = names.size > 1;
+  const past = useMemo(() => now.transcript.map((e, i) => {
+    const day = dayOf(e.at), before = now.transcript[i - 1];
+    return html`${(!before || dayOf(before.at) !== day) && html`<p class="day">${day}</p>`}
+      <${Said} key=${i} entry=${e} named=${several} /><${At} entry=${e} />${notices(i + 1)}`;
+  }), [now.transcript, now.notices, several]);
+  return html`<section ref=${box} class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0" onScroll=${scrolled}>
+    ${empty && html`<p class="empty">Say something to begin. <br />/help lists what you can type.</p>`}
+    ${notices(0)}
+    ${past}
+    ${waiting.map((e) => html`<${Said} entry=${e} named=${several} state=${e.unsent ? "unsent" : ""} />`)}
+    ${now.growing && html`<${Said} entry=${{ role: "agent", text: now.growing }} state="grows" />`}
+    ${now.waiting.length > 0 && !now.growing && html`<div class="said agent thinks" role="img" aria-label="Answering"><i></i><i></i><i></i></div>`}
+    ${now.handoff && moved(now.handoff) && html`<p class="notice" role="status">${moved(now.handoff)}</p>`}
+  </section>`;
+}
