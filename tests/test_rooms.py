@@ -1,0 +1,57 @@
+"""The rule of the rooms: core computes, changes yield, runtime awaits, the database runs the changes."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import segue
+
+SOURCE = Path(segue.__file__).parent
+MOST_FILES = 18
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+AWAITS = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for file in sorted(SOURCE.rglob("*.py")):
+        yield file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text("utf-8"))
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def makes_transaction(function: Function) -> bool:
+    return function.returns is not None and ast.unparse(function.returns).startswith("Transaction[")
+
+
+def misplaced(path: str, tree: ast.Module) -> list[str]:
+    """What stands in a room where it doesn't belong."""
+    room = path.split("/", maxsplit=1)[0]
+    found = []
+    if room not in {"changes", "database"}:
+        found += [f"{path}: {f.name} yields" for f in functions(tree) if makes_transaction(f)]
+    if room == "changes" or (room == "core" and not path.startswith("core/contracts/")):
+        found += [f"{path}:{node.lineno} awaits" for node in ast.walk(tree) if isinstance(node, AWAITS)]
+    return found
+
+
+def test_what_yields_is_in_changes_and_what_awaits_is_not() -> None:
+    assert [wrong for path, tree in modules() for wrong in misplaced(path, tree)] == []
+
+
+def test_what_is_misplaced_is_found() -> None:
+    yields = ast.parse("def move(lane: Lane) -> Transaction[None]:\n    yield q.bind(lane=lane)\n")
+    awaits = ast.parse("async def move(lane: Lane) -> None:\n    await lane\n")
+    assert misplaced("runtime/inbox.py", yields) == ["runtime/inbox.py: move yields"]
+    assert misplaced("changes/accept.py", yields) == []
+    assert misplaced("changes/accept.py", awaits)
+    assert misplaced("core/lanes.py", awaits)
+    assert misplaced("runtime/inbox.py", awaits) == []
+
+
+def test_no_room_is_crowded() -> None:
+    files = [path for path in SOURCE.rglob("*") if path.is_file() and path.suffix != ".pyc" and path.stem != "__init__"]
+    crowded = {str(room): count for room, count in Counter(file.parent for file in files).items() if count > MOST_FILES}
+    assert crowded == {}
