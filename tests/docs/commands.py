@@ -3,7 +3,7 @@
 import sys
 
 from segue.core.commands import SPECS, Spec
-from segue.core.people import MAY, Action, Standing
+from segue.core.people import Standing
 
 HEADER = """\
 # Commands
@@ -48,7 +48,7 @@ This page is written by `python -m tests.docs.commands > docs/commands.md`, neve
 
 def who(spec: Spec) -> str:
     """Who may type it, in the words of the page."""
-    may = MAY[Action(spec.name)]
+    may = spec.may
     if Standing.STRANGER in may:
         return "everybody"
     if Standing.PARTICIPANT in may:

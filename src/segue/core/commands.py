@@ -1,49 +1,62 @@
-"""Commands that people type, parsed: one table, and a function that reads a line by it."""
+"""Commands that people type: one table, and a function that reads a line by it.
+
+Law: a command is one row here and one method of its name in `changes/commands`. What reaches only one's own sessions
+(resume, search) is for everybody who may speak. A branch is a session of one's own with all that was said before, so it
+is the owner's to make.
+"""
 
 from __future__ import annotations
 
 import re
 
+from segue.core.people import ANYBODY, HOST_ONLY, OWNERS, PEOPLE, Standing
 from segue.core.values import Value
 
 _LINE = re.compile(r"^/(?P<word>[a-zA-Z][a-zA-Z_-]*)(?:@(?P<to>[^\s@]+))?(?:\s+(?P<rest>.*))?$", re.DOTALL)
 
 
 class Spec(Value, frozen=True):
-    """A command: its name, what may follow, what it does, and the other names it goes by."""
+    """A command: its name, what may follow, what it does, who may, and the other names it goes by."""
 
     name: str
     usage: str
     does: str
+    may: frozenset[Standing]
     aliases: tuple[str, ...] = ()
 
 
 SPECS: tuple[Spec, ...] = (
-    Spec("new", "[TEXT]", "Start a new session here; the old one stays resumable.", ("reset", "clear")),
-    Spec("resume", "[NAME or N]", "Go back to an earlier session; alone, list them.", ("continue", "switch")),
-    Spec("sessions", "[new [TEXT], N or close N]", "List, start, switch or close this chat's sessions."),
-    Spec("title", "[NAME]", "Name this session; alone, show its title.", ("rename", "name")),
-    Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", ("fork",)),
-    Spec("handoff", "[DESTINATION]", "Move this conversation to another place, live."),
-    Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges."),
-    Spec("retry", "", "Ask the last message again.", ("regenerate",)),
-    Spec("rewind", "", "As a reply to a message: go back to it."),
-    Spec("compress", "[FOCUS]", "Let a summary stand for what was said; nothing is deleted.", ("compact", "summarize")),
-    Spec("tree", "", "Show the branches of this session."),
-    Spec("stop", "", "End your running turn.", ("cancel", "abort")),
-    Spec("yes", "", "Allow what was just asked.", ("approve",)),
-    Spec("no", "", "Refuse what was just asked.", ("deny",)),
-    Spec("status", "", "Show this session, its place and what runs."),
-    Spec("usage", "", "Show tokens and cost.", ("cost",)),
-    Spec("search", "WORDS", "Search your own sessions."),
-    Spec("export", "[markdown or jsonl]", "Send this session as a file.", ("save",)),
-    Spec("link", "[CODE]", "Join your identities across platforms.", ("pair",)),
-    Spec("who", "", "Show who you are and who is here.", ("whoami",)),
-    Spec("why", "", "As a reply to a message, or of the last one: show which way it went.", ("trace",)),
-    Spec("home", "", "Make this place the home of its platform.", ("sethome",)),
-    Spec("schedule", "WHEN TASK [--to DESTINATION]", "Have something done later, or again and again."),
-    Spec("schedules", "[cancel N]", "List scheduled work, or cancel some."),
-    Spec("help", "[COMMAND]", "Show what you can type.", ("commands", "start")),
+    Spec("new", "[TEXT]", "Start a new session here; the old one stays resumable.", PEOPLE, ("reset", "clear")),
+    Spec("resume", "[NAME or N]", "Go back to an earlier session; alone, list them.", PEOPLE, ("continue", "switch")),
+    Spec("sessions", "[new [TEXT], N or close N]", "List, start, switch or close this chat's sessions.", PEOPLE),
+    Spec("title", "[NAME]", "Name this session; alone, show its title.", OWNERS, ("rename", "name")),
+    Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", OWNERS, ("fork",)),
+    Spec("handoff", "[DESTINATION]", "Move this conversation to another place, live.", OWNERS),
+    Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges.", OWNERS),
+    Spec("retry", "", "Ask the last message again.", OWNERS, ("regenerate",)),
+    Spec("rewind", "", "As a reply to a message: go back to it.", OWNERS),
+    Spec(
+        "compress",
+        "[FOCUS]",
+        "Let a summary stand for what was said; nothing is deleted.",
+        OWNERS,
+        ("compact", "summarize"),
+    ),
+    Spec("tree", "", "Show the branches of this session.", OWNERS),
+    Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
+    Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),
+    Spec("no", "", "Refuse what was just asked.", PEOPLE, ("deny",)),
+    Spec("status", "", "Show this session, its place and what runs.", PEOPLE),
+    Spec("usage", "", "Show tokens and cost.", OWNERS, ("cost",)),
+    Spec("search", "WORDS", "Search your own sessions.", PEOPLE),
+    Spec("export", "[markdown or jsonl]", "Send this session as a file.", OWNERS, ("save",)),
+    Spec("link", "[CODE]", "Join your identities across platforms.", ANYBODY, ("pair",)),
+    Spec("who", "", "Show who you are and who is here.", PEOPLE, ("whoami",)),
+    Spec("why", "", "As a reply to a message, or of the last one: show which way it went.", PEOPLE, ("trace",)),
+    Spec("home", "", "Make this place the home of its platform.", HOST_ONLY, ("sethome",)),
+    Spec("schedule", "WHEN TASK [--to DESTINATION]", "Have something done later, or again and again.", OWNERS),
+    Spec("schedules", "[cancel N]", "List scheduled work, or cancel some.", OWNERS),
+    Spec("help", "[COMMAND]", "Show what you can type.", PEOPLE, ("commands", "start")),
 )
 BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name, *spec.aliases)}
 
@@ -74,3 +87,8 @@ def parse(text: str, agent: str = "") -> Command | Unknown | None:
     # A start link says /start with the code that it was made for.
     spec = BY_NAME.get("link" if word == "start" and rest else word)
     return Command(spec.name, rest) if spec else Unknown(found["word"])
+
+
+def may_ask(command: Command | Unknown | None) -> frozenset[Standing]:
+    """Who may send such a line; a command that isn't ours is the agent's, so it is spoken."""
+    return BY_NAME[command.name].may if isinstance(command, Command) else PEOPLE

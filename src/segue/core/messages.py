@@ -78,7 +78,32 @@ class Summary(Value, frozen=True, tag="summary"):
     """The last entry that the summary stands for."""
 
 
-Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Summary
+class Undo(Value, frozen=True, tag="undo"):
+    """An order to take exchanges back; 0 takes back the last, or the reset that it came with."""
+
+    count: int = 0
+
+
+class Retry(Value, frozen=True, tag="retry"):
+    """An order to ask the last exchange again."""
+
+
+class Rewind(Value, frozen=True, tag="rewind"):
+    """An order to go back to an entry."""
+
+    session: str = ""
+    n: int = 0
+
+
+class Compress(Value, frozen=True, tag="compress"):
+    """An order to sum up what was said; `focus` is to be kept above all."""
+
+    focus: str = ""
+
+
+Order = Undo | Retry | Rewind | Compress
+"""The content of a turn that moves the tip: no transcript holds it."""
+Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Summary | Order
 Parts = tuple[Part, ...]
 
 _encoder = msgspec.json.Encoder()

@@ -6,8 +6,6 @@ import hashlib
 import hmac
 from enum import StrEnum
 
-from segue.core.commands import Command, Unknown
-from segue.core.messages import Arrival
 from segue.core.text.normal import normal
 from segue.core.values import PersonId, Value
 from segue.errors import Refusal, Refused
@@ -46,97 +44,16 @@ def standing_of(facts: Facts) -> Standing:
     return Standing.OWNER if facts.owner in (None, facts.person) else Standing.PARTICIPANT
 
 
-class Action(StrEnum):
-    """What somebody may want to do: each kind of event, and each command by its name."""
-
-    SPEAK = "speak"
-    EDIT = "edit"
-    """Change what they said before."""
-    PAIR = "pair"
-    """Let a stranger in, by the code that the stranger was given."""
-    NEW = "new"
-    RESUME = "resume"
-    SESSIONS = "sessions"
-    TITLE = "title"
-    BRANCH = "branch"
-    HANDOFF = "handoff"
-    UNDO = "undo"
-    RETRY = "retry"
-    REWIND = "rewind"
-    COMPRESS = "compress"
-    TREE = "tree"
-    STOP = "stop"
-    YES = "yes"
-    NO = "no"
-    STATUS = "status"
-    USAGE = "usage"
-    SEARCH = "search"
-    EXPORT = "export"
-    LINK = "link"
-    WHO = "who"
-    WHY = "why"
-    HOME = "home"
-    SCHEDULE = "schedule"
-    SCHEDULES = "schedules"
-    HELP = "help"
+HOST_ONLY = frozenset({Standing.HOST})
+OWNERS = HOST_ONLY | {Standing.OWNER}
+PEOPLE = OWNERS | {Standing.PARTICIPANT}
+"""Everybody who may speak somewhere."""
+ANYBODY = PEOPLE | {Standing.STRANGER}
 
 
-_HOST = frozenset({Standing.HOST})
-
-
-_OWNERS = _HOST | {Standing.OWNER}
-
-
-_PEOPLE = _OWNERS | {Standing.PARTICIPANT}
-
-
-_ANYBODY = _PEOPLE | {Standing.STRANGER}
-
-
-MAY: dict[Action, frozenset[Standing]] = {
-    Action.SPEAK: _PEOPLE,
-    Action.EDIT: _PEOPLE,
-    Action.PAIR: _HOST,
-    Action.NEW: _PEOPLE,
-    Action.RESUME: _PEOPLE,
-    Action.SESSIONS: _PEOPLE,
-    Action.TITLE: _OWNERS,
-    Action.BRANCH: _OWNERS,
-    Action.HANDOFF: _OWNERS,
-    Action.UNDO: _OWNERS,
-    Action.RETRY: _OWNERS,
-    Action.REWIND: _OWNERS,
-    Action.COMPRESS: _OWNERS,
-    Action.TREE: _OWNERS,
-    Action.STOP: _PEOPLE,
-    Action.YES: _PEOPLE,
-    Action.NO: _PEOPLE,
-    Action.STATUS: _PEOPLE,
-    Action.USAGE: _OWNERS,
-    Action.SEARCH: _PEOPLE,
-    Action.EXPORT: _OWNERS,
-    Action.LINK: _ANYBODY,
-    Action.WHO: _PEOPLE,
-    Action.WHY: _PEOPLE,
-    Action.HOME: _HOST,
-    Action.SCHEDULE: _OWNERS,
-    Action.SCHEDULES: _OWNERS,
-    Action.HELP: _PEOPLE,
-}
-"""Who may: what reaches only one's own sessions (resume, search) is for everybody who may speak. A branch is a session
-of one's own with all that was said before, so it is the owner's to make."""
-
-
-def action_of(arrival: Arrival, command: Command | Unknown | None) -> Action:
-    """What an arrival asks for; a command that isn't ours is the agent's, so it is spoken."""
-    if isinstance(command, Command):
-        return Action(command.name)
-    return Action.EDIT if arrival.edits else Action.SPEAK
-
-
-def authorize(standing: Standing, action: Action) -> None:
-    """Raise `Refused` unless somebody of this standing may do this."""
-    if standing not in MAY[action]:
+def authorize(standing: Standing, may: frozenset[Standing]) -> None:
+    """Raise `Refused` unless somebody of this standing is among those who may."""
+    if standing not in may:
         raise Refused(Refusal.NOT_ALLOWED)
 
 

@@ -20,7 +20,7 @@ from segue.changes.people import codes, grants
 from segue.changes.people.access import Access
 from segue.changes.sessions import search
 from segue.core.accounts import Health
-from segue.core.commands import Spec
+from segue.core.commands import SPECS, Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, TakesWebhooks
 from segue.core.contracts.database import Clock, Ids
 from segue.core.contracts.probes import Probe
@@ -207,7 +207,7 @@ class Gateway:
         self, session: SessionId, destination: str, person: Person, consent: Consent, window: Lane
     ) -> Handoff:
         """Hand one of the host's sessions off, as a script asks; raises `Refused` or `Invalid` if that can't be."""
-        order, at = self._commands.handing.order, self._clock()
+        order, at = self._commands.handoffs.order, self._clock()
         return await self.store.driver.write(order, session, destination, person.id, consent, window, at)
 
     def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
@@ -222,7 +222,7 @@ class Gateway:
     @property
     def commands(self) -> list[Spec]:
         """What people can type."""
-        return self._commands.known
+        return list(SPECS)
 
     @property
     def ready(self) -> bool:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.changes.exchange.beginnings import begin, far_enough
-from segue.core.messages import Text
+from segue.core.messages import Order, Retry, Rewind, Undo
 from segue.core.transcripts import Entry, Tip, visible
 from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
@@ -13,8 +13,8 @@ from tests.core.test_transcripts import said
 SESSION = SessionId("s")
 
 
-def a_run(kind: TurnKind, words: str, path: list[Entry]) -> Run:
-    turn = Turn(SESSION, 99, kind, None, "", "ann", "Ann", "", "", (Text(words),), 0.0, "")
+def a_run(kind: TurnKind, order: Order, path: list[Entry]) -> Run:
+    turn = Turn(SESSION, 99, kind, None, "", "ann", "Ann", "", "", (order,), 0.0, "")
     return Run(Claim(SESSION, "me", 1), (turn,), path[-1].tip if path else None)
 
 
@@ -37,13 +37,13 @@ def paths(draw: st.DrawFn) -> list[Entry]:
 @given(paths(), st.sampled_from(["undo", "retry", "rewind"]), st.data())
 def test_as_far_back_as_is_enough_is_as_good_as_all(path: list[Entry], name: str, data: st.DataObject) -> None:
     kind = TurnKind(name)
-    words = ""
+    order: Order = Retry()
     if kind is TurnKind.UNDO:
-        words = data.draw(st.sampled_from(["", "1", "2", "5", "nonsense"]))
+        order = Undo(data.draw(st.sampled_from([0, 1, 2, 5])))
     elif kind is TurnKind.REWIND:
         to = data.draw(st.sampled_from([*(entry.tip for entry in path), Tip(SessionId("elsewhere"), 1)]))
-        words = f"{to.session}/{to.n}"
-    run = a_run(kind, words, path)
+        order = Rewind(to.session, to.n)
+    run = a_run(kind, order, path)
     enough = far_enough(run.turns[0])
     assert enough is not None
     whole = begin(run, path)
@@ -54,3 +54,12 @@ def test_as_far_back_as_is_enough_is_as_good_as_all(path: list[Entry], name: str
             if kind is TurnKind.RETRY:
                 # The agent is sent exactly what it would be sent of the whole.
                 assert visible(short.path) == visible(whole.path)
+
+
+def test_what_an_order_says_counts_only_in_a_turn_of_its_kind() -> None:
+    path = said("p1 a1 p2 a2")
+    assert begin(a_run(TurnKind.ARRIVAL, Undo(2), path), path).onto is None
+    undone = begin(a_run(TurnKind.UNDO, Undo(2), path), path)
+    assert undone.notice == "Took back the last 2 exchanges."
+    # One that waited before orders were kept as they are takes back what its kind alone says.
+    assert begin(a_run(TurnKind.UNDO, Retry(), path), path).notice == "Took back the last exchange."

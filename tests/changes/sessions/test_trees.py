@@ -10,7 +10,7 @@ from segue.changes.exchange.beginnings import begin, far_enough
 from segue.changes.sessions import moves, sessions, transcripts, trees
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.exports.tree import draw
-from segue.core.messages import Text
+from segue.core.messages import Order, Rewind, Text, Undo
 from segue.core.moves import Actor, Fork, Limits
 from segue.core.transcripts import AGENT, Author, Draft, Role, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
@@ -49,22 +49,23 @@ async def long_session(world: World) -> SessionId:
     return session
 
 
-def asked(session: SessionId, kind: TurnKind, words: str) -> Turn:
-    return Turn(session, 1, kind, None, "", "ann", "Ann", "", "", (Text(words),), 0.0, "")
+def asked(session: SessionId, kind: TurnKind, order: Order) -> Turn:
+    return Turn(session, 1, kind, None, "", "ann", "Ann", "", "", (order,), 0.0, "")
 
 
 async def test_what_moves_a_tip_reads_what_it_needs_of_a_long_session(world: World) -> None:
     session = await long_session(world)
     tip = Tip(session, 2 * LONG)
-    for kind, words, most, kept in (
-        (TurnKind.UNDO, "", 100, 2 * LONG - 2),
-        (TurnKind.UNDO, "3", 100, 2 * LONG - 6),
-        (TurnKind.REWIND, f"{session}/{2 * LONG - 9}", 100, 2 * LONG - 9),
-    ):
+    orders: list[tuple[TurnKind, Order, int]] = [
+        (TurnKind.UNDO, Undo(), 2 * LONG - 2),
+        (TurnKind.UNDO, Undo(3), 2 * LONG - 6),
+        (TurnKind.REWIND, Rewind(session, 2 * LONG - 9), 2 * LONG - 9),
+    ]
+    for kind, order, kept in orders:
         read: Counter[str] = Counter()
-        turn = asked(session, kind, words)
+        turn = asked(session, kind, order)
         path = await world.store.driver.read(counting(read), transcripts.path, tip, far_enough(turn))
-        assert sum(read.values()) <= most
+        assert sum(read.values()) <= 100
         onto = begin(Run(Claim(session, "me", 1), (turn,), tip), path).onto
         assert onto is not None
         assert onto.tip == Tip(session, kept)

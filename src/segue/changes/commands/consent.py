@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from segue.changes.commands.request import Answer, Request, Table, called, counted
+from segue.changes.commands.request import Answer, Request, called, counted
 from segue.changes.exchange import questions
 from segue.changes.exchange.questions import Question, Reply
 from segue.changes.places import addresses
@@ -31,14 +31,13 @@ Agreed = Callable[[Request, str], Transaction[Answer]]
 _going = msgspec.json.Decoder(Resume | Fork)
 
 
-class Agreeing:
+class Consents:
     """Makes moves of the lane that a command was typed in; one that lets more people read a session is asked about."""
 
     def __init__(self, limits: Limits, homes: Homes, ids: Ids) -> None:
         self._limits = limits
         self._homes = homes
         self._ids = ids
-        self.table: Table = {"yes": self._yes, "no": self._no}
         self.kinds: dict[str, Agreed] = {READERS: self._readers}
         """What each kind of question leads to when the answer is yes."""
 
@@ -91,14 +90,14 @@ class Agreeing:
         )
         return Answer(text, choices=("/yes", "/no"))
 
-    def _yes(self, request: Request) -> Transaction[Answer]:
+    def yes(self, request: Request) -> Transaction[Answer]:
         question = yield from self._open(request)
         if isinstance(question, Answer):
             return question
         yield from questions.answer(question, Reply.YES, request.at)
         return (yield from self.kinds[question.kind](request, question.body))
 
-    def _no(self, request: Request) -> Transaction[Answer]:
+    def no(self, request: Request) -> Transaction[Answer]:
         question = yield from self._open(request)
         if isinstance(question, Answer):
             return question

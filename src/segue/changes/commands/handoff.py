@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from segue.changes.commands.consent import Agreeing
-from segue.changes.commands.request import Answer, Request, Table, bound, counted, line_of, name
+from segue.changes.commands.consent import Consents
+from segue.changes.commands.request import Answer, Request, bound, counted, line_of, name
 from segue.changes.exchange import handoffs, questions
 from segue.changes.places import addresses
 from segue.changes.places.destinations import Choice, Destinations, reader
@@ -31,17 +31,16 @@ _LISTED = "handoff"
 _asked = msgspec.json.Decoder(tuple[SessionId, Place])
 
 
-class Handing:
+class HandoffCommand:
     """Asks for handoffs, and takes that back."""
 
-    def __init__(self, destinations: Destinations, agreeing: Agreeing, patience: Patience, ids: Ids) -> None:
+    def __init__(self, destinations: Destinations, consents: Consents, patience: Patience, ids: Ids) -> None:
         self._destinations = destinations
         self._patience = patience
         self._ids = ids
-        agreeing.kinds[READERS] = self._agreed
-        self.table: Table = {"handoff": self._handoff}
+        consents.kinds[READERS] = self._agreed
 
-    def _handoff(self, request: Request) -> Transaction[Answer]:
+    def handoff(self, request: Request) -> Transaction[Answer]:
         if request.rest.casefold() == CANCEL:
             return (yield from self._cancel(request))
         session = yield from bound(request)

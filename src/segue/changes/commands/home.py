@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from segue.changes.commands.request import Answer, Request, Table, counted
+from segue.changes.commands.request import Answer, Request, counted
 from segue.changes.places import addresses
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Audience, Place
 
 
-class Homing:
+class HomeCommand:
     """Names the place in which it is typed the home of its account."""
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
-        self.table: Table = {"home": self._home}
 
-    def _home(self, request: Request) -> Transaction[Answer]:
+    def home(self, request: Request) -> Transaction[Answer]:
         at, person = request.arrival.place, request.met.person
         place = Place(request.lane.address, at.kind, at.name, at.topic)
         yield from addresses.set_home(place, person.id, self._ids(), request.at)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from segue.changes.exchange import quotes
 from segue.changes.people.persons import Met
 from segue.changes.places import lanes
@@ -68,11 +66,6 @@ class Quoted(Value, frozen=True):
     """Where it stands."""
     lane: Lane
     """The lane whose conversation it is a part of."""
-
-
-Run = Callable[[Request], Transaction[Answer]]
-Table = Mapping[str, Run]
-"""Commands by their name."""
 
 
 def quoted(request: Request, rules: Rules) -> Transaction[Quoted | None]:

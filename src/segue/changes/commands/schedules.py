@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from segue.changes.commands.request import Answer, Request, Table, bound, line_of, short
+from segue.changes.commands.request import Answer, Request, bound, line_of, short
 from segue.changes.exchange import schedules
 from segue.changes.exchange.planner import ORIGIN, Planner
 from segue.changes.exchange.schedules import LOCAL, Schedule
@@ -15,15 +15,14 @@ from segue.core.schedules import shown
 _TO = re.compile(r"\s(?:--|—|\u2013)to\s+(?P<to>\S+)\s*$")
 
 
-class Timing:
+class ScheduleCommands:
     """Has things done later."""
 
     def __init__(self, planner: Planner, ids: Ids) -> None:
         self._planner = planner
         self._ids = ids
-        self.table: Table = {"schedule": self._schedule, "schedules": self._schedules}
 
-    def _schedule(self, request: Request) -> Transaction[Answer]:
+    def schedule(self, request: Request) -> Transaction[Answer]:
         if not request.rest:
             return Answer("Type /schedule WHEN TASK, such as /schedule every day at 9 tell me the news.")
         to = _TO.search(request.rest)
@@ -36,7 +35,7 @@ class Timing:
         made = yield from schedules.make(order, self._ids(), f"command/{request.trace}", request.at)
         return Answer(f"Scheduled: {_line(made)}. /schedules lists it.")
 
-    def _schedules(self, request: Request) -> Transaction[Answer]:
+    def schedules(self, request: Request) -> Transaction[Answer]:
         person, (word, _, rest) = request.met.person.id, request.rest.partition(" ")
         if word == "cancel" and rest.strip().isdecimal():
             id = yield from schedules.on_line(request.lane, person, line_of(rest.strip()))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from segue.changes.commands.consent import Agreeing
-from segue.changes.commands.request import Answer, Request, Table, bound, called, line_of, name, own, short
+from segue.changes.commands.consent import Consents
+from segue.changes.commands.request import Answer, Request, bound, called, line_of, name, own, short
 from segue.changes.places import lanes
 from segue.changes.sessions import moves, sessions, titles, transcripts
 from segue.core.contracts.database import Ids, Transaction
@@ -17,27 +17,20 @@ _LISTED = 10
 _LISTED_HERE = 50
 
 
-class Moving:
+class SessionCommands:
     """Moves the lane that a command was typed in."""
 
-    def __init__(self, agreeing: Agreeing, ids: Ids) -> None:
-        self._agreeing = agreeing
+    def __init__(self, consents: Consents, ids: Ids) -> None:
+        self._consents = consents
         self._ids = ids
-        self.table: Table = {
-            "branch": self._branch,
-            "new": self._new,
-            "resume": self._resume,
-            "sessions": self._sessions,
-            "title": self._title,
-        }
 
-    def _new(self, request: Request) -> Transaction[Answer]:
-        yield from self._agreeing.move(request, Renew(request.lane, SessionId(self._ids())))
+    def new(self, request: Request) -> Transaction[Answer]:
+        yield from self._consents.move(request, Renew(request.lane, SessionId(self._ids())))
         if request.rest:
             return Answer(ask=(Text(request.rest),))
         return Answer("A new session. The old one is kept: /resume lists it, /undo goes back.")
 
-    def _resume(self, request: Request) -> Transaction[Answer]:
+    def resume(self, request: Request) -> Transaction[Answer]:
         person, lane, rest = request.met.person.id, request.lane, request.rest
         if not rest:
             listed = yield from sessions.owned(person, _LISTED, None, 0.0)
@@ -52,11 +45,11 @@ class Moving:
             return Answer(f"No session of yours is called “{wanted}”." + (f" Did you mean “{near}”?" if near else ""))
         return (yield from self._back(request, session))
 
-    def _sessions(self, request: Request) -> Transaction[Answer]:
+    def sessions(self, request: Request) -> Transaction[Answer]:
         person, lane = request.met.person.id, request.lane
         word, rest = (*request.rest.split(maxsplit=1), "", "")[:2]
         if word.casefold() == "new":
-            yield from self._agreeing.move(request, Renew(lane, SessionId(self._ids())))
+            yield from self._consents.move(request, Renew(lane, SessionId(self._ids())))
             return Answer(ask=(Text(rest),)) if rest else Answer("A new session.")
         if word.casefold() == "close" and rest.isdecimal():
             session = yield from sessions.line(lane, person, "sessions", line_of(rest))
@@ -73,7 +66,7 @@ class Moving:
 
     def _back(self, request: Request, session: SessionId) -> Transaction[Answer]:
         """Go to a session that is there, perhaps after its owner's yes."""
-        question = yield from self._agreeing.move(request, Resume(request.lane, session))
+        question = yield from self._consents.move(request, Resume(request.lane, session))
         return question or Answer(f"Back in {yield from called(session)}.")
 
     def _here(self, request: Request) -> Transaction[list[Session]]:
@@ -85,14 +78,14 @@ class Moving:
                 listed += [session]
         return listed
 
-    def _branch(self, request: Request) -> Transaction[Answer]:
+    def branch(self, request: Request) -> Transaction[Answer]:
         source = yield from bound(request)
         title = request.rest or parse(source.title)[0]
         new = SessionId(self._ids())
-        question = yield from self._agreeing.move(request, Fork(request.lane, source.id, new, title=title))
+        question = yield from self._consents.move(request, Fork(request.lane, source.id, new, title=title))
         return question or Answer(f"You go on in {yield from called(new)}; the original stays as it is.")
 
-    def _title(self, request: Request) -> Transaction[Answer]:
+    def title(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
         if not request.rest:
             return Answer(session.title or "This session has no title. /title NAME gives it one.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from segue.changes.commands.request import Answer, Request, Table, bound, called, quoted
+from segue.changes.commands.request import Answer, Request, bound, called, quoted
 from segue.changes.exchange import quotes, turns
-from segue.changes.exchange.beginnings import counted
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.changes.sessions.moves import Last
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Rules
-from segue.core.messages import Text
+from segue.core.messages import Compress, Order, Retry, Rewind, Undo
 from segue.core.moves import Actor, Limits, Why
-from segue.core.people import Action, Standing, authorize
+from segue.core.people import OWNERS, Standing, authorize
 from segue.core.transcripts import Entry, Role
 from segue.core.turns import TurnKind
 from segue.core.values import Moment
@@ -22,38 +21,32 @@ UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
 """Moves that nobody typed: a first message makes one, resets go with the message that caused them."""
 
 
-class Telling:
+class TranscriptCommands:
     """Moves the tip of the session that the lane speaks to."""
 
     def __init__(self, limits: Limits, rules: Rules, ids: Ids) -> None:
         self._limits = limits
         self._rules = rules
         self._ids = ids
-        self.table: Table = {
-            "compress": self._compress,
-            "retry": self._retry,
-            "rewind": self._rewind,
-            "stop": self._stop,
-            "undo": self._undo,
-        }
 
-    def _undo(self, request: Request) -> Transaction[Answer]:
+    def undo(self, request: Request) -> Transaction[Answer]:
         """Take back the newest of this lane's last move and its session's last exchange; a number counts exchanges."""
-        if not counted(request.rest):
+        count = _count(request.rest)
+        if count is None:
             return Answer("Type /undo, or /undo N to take back the last N exchanges.")
-        move = None if request.rest else (yield from moves.last_move(request.lane))
+        move = None if count else (yield from moves.last_move(request.lane))
         # What came together with a move, such as the words of `/new TEXT`, came after it.
         if move is None or (yield from _unasked(move)) or move.at <= (yield from _last_said(request)):
-            return (yield from _queued(request, TurnKind.UNDO, request.rest))
+            return (yield from _queued(request, TurnKind.UNDO, Undo(count)))
         yield from moves.undo(move.id, Actor(request.met.person.id), self._limits, self._ids(), request.at)
         now = yield from sessions.bound(request.lane)
         where = f"You are in {yield from called(now.id)}." if now else "No session is open here now."
         return Answer(f"Took back the last move: {move.kind}. {where}")
 
-    def _retry(self, request: Request) -> Transaction[Answer]:
-        return (yield from _queued(request, TurnKind.RETRY))
+    def retry(self, request: Request) -> Transaction[Answer]:
+        return (yield from _queued(request, TurnKind.RETRY, Retry()))
 
-    def _rewind(self, request: Request) -> Transaction[Answer]:
+    def rewind(self, request: Request) -> Transaction[Answer]:
         to = yield from quoted(request, self._rules)
         if to is None:
             return Answer(
@@ -67,14 +60,14 @@ class Telling:
         if to.lane != request.lane:
             # Who may was asked about the thread, which speaks to nobody yet.
             own = session.owner == request.met.person.id or request.standing is Standing.HOST
-            authorize(request.standing if own else Standing.PARTICIPANT, Action.REWIND)
-        words = Text(f"{entry.session}/{entry.n}")
-        return Answer(ask=(words,), kind=TurnKind.REWIND, session=session.id, lane=to.lane)
+            authorize(request.standing if own else Standing.PARTICIPANT, OWNERS)
+        order = Rewind(entry.session, entry.n)
+        return Answer(ask=(order,), kind=TurnKind.REWIND, session=session.id, lane=to.lane)
 
-    def _compress(self, request: Request) -> Transaction[Answer]:
-        return (yield from _queued(request, TurnKind.COMPRESS, request.rest))
+    def compress(self, request: Request) -> Transaction[Answer]:
+        return (yield from _queued(request, TurnKind.COMPRESS, Compress(request.rest)))
 
-    def _stop(self, request: Request) -> Transaction[Answer]:
+    def stop(self, request: Request) -> Transaction[Answer]:
         person, session = request.met.person.id, (yield from bound(request)).id
         if not (yield from turns.stop(session, person)):
             # What was asked here may still run in a session that this place has left.
@@ -109,7 +102,14 @@ def _by_person(entry: Entry) -> bool:
     return entry.author.role is Role.PERSON
 
 
-def _queued(request: Request, kind: TurnKind, words: str = "") -> Transaction[Answer]:
+def _count(typed: str) -> int | None:
+    """The number of exchanges that an undo names, 0 if it names none; None if it isn't a number above 0."""
+    if not typed:
+        return 0
+    return (int(typed) or None) if typed.isdecimal() and len(typed) < 6 else None
+
+
+def _queued(request: Request, kind: TurnKind, order: Order) -> Transaction[Answer]:
     """A turn that moves the tip when all before it is answered."""
     session = yield from bound(request)
-    return Answer(ask=(Text(words),), kind=kind, session=session.id)
+    return Answer(ask=(order,), kind=kind, session=session.id)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from segue.changes.commands.request import Answer, Request, Table, bound, called, counted, name, own, quoted, short
+from segue.changes.commands.request import Answer, Request, bound, called, counted, name, own, quoted, short
 from segue.changes.exchange import traces, turns
 from segue.changes.exchange.explanations import explain, moment
 from segue.changes.places import addresses
@@ -28,23 +28,14 @@ _NAMED = 10
 _FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "jsonl": Form.JSONL, "json": Form.JSONL}
 
 
-class Looking:
+class ViewCommands:
     """Tells what is there."""
 
     def __init__(self, problems: Callable[[], Sequence[str]], rules: Rules) -> None:
         self._problems = problems
         self._rules = rules
-        self.table: Table = {
-            "export": self._export,
-            "search": self._search,
-            "status": self._status,
-            "tree": self._tree,
-            "usage": self._usage,
-            "who": self._who,
-            "why": self._why,
-        }
 
-    def _search(self, request: Request) -> Transaction[Answer]:
+    def search(self, request: Request) -> Transaction[Answer]:
         person = request.met.person.id
         if not request.rest:
             return Answer("Type the words to look for: /search WORDS.")
@@ -62,7 +53,7 @@ class Looking:
             lines.append(f"{counted(kept_back, 'more was', 'more were')} said elsewhere. Search in a private chat.")
         return Answer("\n".join(lines) or "Nothing found. What was said in the last seconds may be missing yet.")
 
-    def _status(self, request: Request) -> Transaction[Answer]:
+    def status(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
         waiting = yield from turns.waiting(session.id, _WAITING)
         lanes = yield from sessions.lanes(session.id)
@@ -79,7 +70,7 @@ class Looking:
         problems = self._problems() if request.standing is Standing.HOST else ()
         return "".join(f"\n\n{problem}" for problem in problems)
 
-    def _usage(self, request: Request) -> Transaction[Answer]:
+    def usage(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
         spent = yield from usage.spent(session.id)
         if not spent:
@@ -90,14 +81,14 @@ class Looking:
             lines.append(f"The last request came to {size.tokens:,} tokens.")
         return Answer("\n".join(lines))
 
-    def _who(self, request: Request) -> Transaction[Answer]:
+    def who(self, request: Request) -> Transaction[Answer]:
         me = request.met.person
         people = yield from addresses.people(request.lane.address)
         names = sorted(name or "somebody without a name" for id, name in people.items() if id != me.id)[:_NAMED]
         others = f" Here have spoken, too: {', '.join(names)}." if names else ""
         return Answer(f"You are {me.name or 'somebody without a name'}, {request.standing} here.{others}")
 
-    def _tree(self, request: Request) -> Transaction[Answer]:
+    def tree(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
         tree = yield from trees.tree((yield from trees.root(session)))
 
@@ -109,7 +100,7 @@ class Looking:
         more = [f"… and {left} more lines"] if left > 0 else []
         return Answer("\n".join([*islice(draw(tree, named), _LINES), *more]))
 
-    def _why(self, request: Request) -> Transaction[Answer]:
+    def why(self, request: Request) -> Transaction[Answer]:
         trace = yield from traces.in_lane(request.lane, request.arrival.quotes)
         if trace is None:
             to = yield from quoted(request, self._rules)
@@ -120,7 +111,7 @@ class Looking:
             raise Refused(Refusal.NO_SUCH_MESSAGE)
         return Answer("\n".join(explain(trace)))
 
-    def _export(self, request: Request) -> Transaction[Answer]:
+    def export(self, request: Request) -> Transaction[Answer]:
         session = yield from own(request)
         form = _FORMS.get(request.rest.casefold())
         if form is None:

@@ -9,7 +9,7 @@ from segue.changes.sessions import moves, titles
 from segue.changes.sessions.transcripts import Enough, back_past, covers_summary
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
-from segue.core.messages import Aside, Notice, Part, Summary, plain_text
+from segue.core.messages import Aside, Compress, Notice, Order, Part, Retry, Rewind, Summary, Undo, plain_text
 from segue.core.moves import Why
 from segue.core.transcripts import (
     Author,
@@ -26,6 +26,13 @@ from segue.core.transcripts import (
 from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, Turn, TurnKind
 from segue.core.values import PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
+
+_ORDERS: dict[TurnKind, type[Order]] = {
+    TurnKind.UNDO: Undo,
+    TurnKind.RETRY: Retry,
+    TurnKind.REWIND: Rewind,
+    TurnKind.COMPRESS: Compress,
+}
 
 
 class Beginning(Value, frozen=True):
@@ -46,41 +53,39 @@ def begin(run: Run, path: Sequence[Entry]) -> Beginning:
     """What the turns of a run come to on the path that they found."""
     first = run.turns[0]
     try:
-        match first.kind:
-            case TurnKind.UNDO:
-                return _undo(first, path)
-            case TurnKind.RETRY:
-                return _retry(first, path)
-            case TurnKind.REWIND:
-                return _rewind(first, path)
-            case TurnKind.COMPRESS:
-                return _compress(first, path)
-            case (
-                TurnKind.ARRIVAL
-                | TurnKind.EDIT
-                | TurnKind.OPENING
-                | TurnKind.ENDING
-                | TurnKind.SENT
-                | TurnKind.RESULT
-                | TurnKind.SCHEDULED
-            ):
+        match order_of(first):
+            case None:
                 return Beginning(tuple(path), tuple(draft_of(turn) for turn in run.turns))
-            case _:
-                assert_never(first.kind)
+            case Undo() as undo:
+                return _undo(undo, first.person, path)
+            case Retry():
+                return _retry(first.person, path)
+            case Rewind() as rewind:
+                return _rewind(rewind, first.person, path)
+            case Compress() as compress:
+                return _compress(compress, path)
+            case other:
+                assert_never(other)
     except Refused as refused:
         return Beginning(tuple(path), notice=str(refused))
 
 
+def order_of(turn: Turn) -> Order | None:
+    """The order that a turn carries, if it is to move the tip."""
+    kind = _ORDERS.get(turn.kind)
+    return next((part for part in turn.parts if isinstance(part, kind)), kind()) if kind else None
+
+
 def far_enough(turn: Turn) -> Enough | None:
     """How far back a turn looks that moves the tip; None if it goes on from the tip."""
-    match turn.kind:
-        case TurnKind.UNDO:
+    match order_of(turn):
+        case Undo(count):
             # One exchange more than it takes back tells where the oldest of them begins.
-            return lambda newest: len(exchanges(newest)) > counted(plain_text(turn.parts))
-        case TurnKind.RETRY:
+            return lambda newest: len(exchanges(newest)) > (count or 1)
+        case Retry():
             return _covers_retry
-        case TurnKind.REWIND:
-            return back_past(_entry(turn))
+        case Rewind(session, n):
+            return back_past(Tip(SessionId(session), n))
         case _:
             return None
 
@@ -99,46 +104,34 @@ def draft_of(turn: Turn) -> Draft:
     return Draft(Author(Role.GATEWAY), tuple(Notice(plain_text((part,))) for part in turn.parts))
 
 
-def _undo(turn: Turn, path: Sequence[Entry]) -> Beginning:
-    count = counted(plain_text(turn.parts))
+def _undo(order: Undo, by: str, path: Sequence[Entry]) -> Beginning:
+    count = order.count or 1
     to = before_exchange(path, count)
     said = f"Took back the last {count} exchanges." if count > 1 else "Took back the last exchange."
-    return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, turn.person), notice=said)
+    return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, by), notice=said)
 
 
-def _retry(turn: Turn, path: Sequence[Entry]) -> Beginning:
+def _retry(by: str, path: Sequence[Entry]) -> Beginning:
     to, asked = before_answer(path)
     again = tuple(Draft(entry.author, entry.parts, entry.source) for entry in asked)
-    return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, turn.person))
+    return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, by))
 
 
-def _rewind(turn: Turn, path: Sequence[Entry]) -> Beginning:
-    to = _entry(turn)
+def _rewind(order: Rewind, by: str, path: Sequence[Entry]) -> Beginning:
+    to = Tip(SessionId(order.session), order.n)
     kept = _upto(path, to)
     if not kept:
         raise Refused(Refusal.NO_SUCH_MESSAGE)
     said = "Went back to that message. What came after it is kept: /tree shows it."
-    return Beginning(kept, onto=Onto(to, TipMove.REWIND, turn.person), notice=said)
+    return Beginning(kept, onto=Onto(to, TipMove.REWIND, by), notice=said)
 
 
-def _compress(turn: Turn, path: Sequence[Entry]) -> Beginning:
+def _compress(order: Compress, path: Sequence[Entry]) -> Beginning:
     if path and any(isinstance(part, Summary) for part in path[-1].parts):
         return Beginning(tuple(path), notice="Nothing was said since the last summary.")
     if all(entry.author.role is Role.GATEWAY for entry in path):
         return Beginning(tuple(path), notice="Nothing was said yet that could be summed up.")
-    return Beginning(tuple(path), focus=plain_text(turn.parts).strip())
-
-
-def counted(words: str) -> int:
-    """How many exchanges an undo with these words takes back; 0 if they count nothing."""
-    word = words.strip() or "1"
-    return int(word) if word.isdecimal() and len(word) < 6 else 0
-
-
-def _entry(turn: Turn) -> Tip:
-    """The entry that a rewind goes back to: its words name it, as SESSION/N."""
-    session, _, n = plain_text(turn.parts).rpartition("/")
-    return Tip(SessionId(session), int(n))
+    return Beginning(tuple(path), focus=order.focus.strip())
 
 
 def _upto(path: Sequence[Entry], tip: Tip | None) -> tuple[Entry, ...]:
@@ -152,7 +145,7 @@ _RESETS = frozenset({Why.IDLE, Why.DAILY})
 def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | None]:
     """What an undo leaves behind, if the exchange that it takes back is the one that a reset came with."""
     turn = run.turns[0]
-    if turn.kind is not TurnKind.UNDO or plain_text(turn.parts).strip() or turn.lane is None:
+    if order_of(turn) != Undo() or turn.lane is None:
         return None
     if len(exchanges(path)) != 1:
         return None

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from segue.changes.people import codes, grants
 from segue.changes.people.persons import Met
-from segue.core.commands import Command, Unknown
+from segue.core.commands import Command, Unknown, may_ask
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, account_key
 from segue.core.messages import Arrival, Speaker
-from segue.core.people import RANDOMNESS, Action, Facts, Standing, action_of, authorize, make_code, standing_of
+from segue.core.people import RANDOMNESS, Facts, Standing, authorize, make_code, standing_of
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Moment, Value
 from segue.errors import Refused
@@ -58,7 +58,7 @@ class Access:
             if met.new:
                 yield from grants.attach(self._settings.hosts, met.person.id, at)
             return Pass(Standing.HOST)
-        action, known = action_of(arrival, command), self._known(arrival, lane)
+        known = self._known(arrival, lane)
         if known and not isinstance(command, Command):
             return Pass(Standing.PARTICIPANT)
         account = account_key(arrival.place.address.platform, arrival.place.address.account)
@@ -68,7 +68,7 @@ class Access:
         if standing is Standing.STRANGER:
             return (yield from self._strange(arrival, met, command, at))
         try:
-            authorize(standing, action)
+            authorize(standing, may_ask(command))
         except Refused as refused:
             return Refuse(str(refused))
         return Pass(standing)
@@ -92,7 +92,7 @@ class Access:
         """What becomes of a stranger: in private they may type a code, or are given one for the host to type."""
         if arrival.place.kind is not Kind.DM or not arrival.parts:
             return Refuse()
-        if isinstance(command, Command) and command.name == Action.LINK and command.rest:
+        if isinstance(command, Command) and command.name == "link" and command.rest:
             return Pass(Standing.STRANGER)
         address = arrival.place.address
         account = account_key(address.platform, address.account)

@@ -15,7 +15,7 @@ from segue.changes.people.persons import Met
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Address, Kind, Lane, Place, account_key
 from segue.core.messages import Arrival
-from segue.core.people import MAY, RANDOMNESS, Action, Standing, make_code
+from segue.core.people import RANDOMNESS, Standing, make_code
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Moment, SessionId, Value
 from segue.errors import Refusal, Refused
@@ -82,7 +82,7 @@ class Linking:
     ) -> Transaction[str | Refusal]:
         match code.kind:
             case CodeKind.PAIRING:
-                if standing not in MAY[Action.PAIR]:
+                if standing is not Standing.HOST:
                     return (yield from codes.wrong_code(met.person.id, at))
                 paired = yield from codes.pair(code, met.person.id, at)
                 yield from deliveries.notify(Address.parse(code.body), WELCOME, f"paired/{code.digest}", (), at)
