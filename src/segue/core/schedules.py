@@ -55,7 +55,7 @@ _DATE = re.compile(rf"(?:(?:at|on) )?(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:t| | at
 _IN = re.compile(r"in (?P<count>\d{1,6}|an?) ?(?P<unit>[a-z]+?)s?")
 _EVERY = re.compile(rf"every (?P<days>[a-z, ]+) at {_CLOCK}")
 _PERIOD = re.compile(r"every (?:(?P<count>\d{1,2}) ?)?(?P<unit>m|min|minute|h|hour)s?")
-_CRON = re.compile(r"[\d*]\S{0,199}(?: [\d*a-z]\S{0,199}){4}")
+_CRON = re.compile(r"[\d*]\S*(?: [\d*a-z]\S*){4}")
 
 
 class Plan(Value, frozen=True):
