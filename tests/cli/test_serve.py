@@ -99,7 +99,11 @@ async def test_a_message_is_answered_and_a_signal_stops_it(tmp_path: Path) -> No
             async with http_client() as client:
                 assert (await client.get(f"{here.url}/healthz")).status_code == 200
                 assert (await client.get(f"{here.url}/readyz")).status_code == 200
-                metrics = (await client.get(f"{here.url}/metrics")).text
+                metrics = (
+                    await client.get(
+                        f"{here.url}/metrics", headers={"Authorization": f"Bearer {(tmp_path / 'token').read_text()}"}
+                    )
+                ).text
             here.signal(signal.SIGTERM)
             code, _, logged = await here.end()
     assert 'segue_arrivals_total{account="alpha",outcome="new",platform="http"} 1.0' in metrics

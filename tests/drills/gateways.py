@@ -223,7 +223,7 @@ async def run(plan: Plan) -> None:
     listener = Listener("127.0.0.1", plan.port)
     agent = Delegates(plan.pace) if plan.mind is Mind.DELEGATES else Repeats(plan.pace, plan.spy, plan.wire)
     gateway = Gateway(store, agent, [adapter], settings, probe=_probe(plan))
-    async with store, gateway, serving(make_app(gateway), listener):
+    async with store, gateway, serving(make_app(gateway, knows=lambda _: True), listener):
         await ended.wait()
     await adapter.close()
 

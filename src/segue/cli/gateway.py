@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import hmac
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
+from starlette.requests import Request
 
 from segue.cli.host import open_configured
 from segue.config import Config
@@ -22,7 +24,7 @@ from segue.database.transactions import unheeded
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
-from segue.runtime.server.app import make_app
+from segue.runtime.server.app import is_local, make_app
 from segue.runtime.server.listeners import Listener, LocalListener, serving
 from segue.runtime.telemetry.spans import open_tracing
 from segue.runtime.windows.local import Local
@@ -88,7 +90,14 @@ async def gateway(
         )
         door = await Door.open(Patient(store.driver), config.data)
         windows = Windows(runs, door, (terminal, web), files, getpass.getuser(), listener.url)
-        app = make_app(runs, hosts, windows.routes())
+        token = config.server.status_token
+
+        def knows(request: Request) -> bool:
+            shown = request.headers.get("authorization", "").encode()
+            bears = token is not None and hmac.compare_digest(shown, f"Bearer {token.reveal()}".encode())
+            return bears or is_local(request) or door.knows(request)
+
+        app = make_app(runs, hosts, windows.routes(), knows)
         local = LocalListener(config.data / SOCKET)
         stack.callback(local.close)
         servers = [

@@ -12,7 +12,7 @@ from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import AccountSettings, Blind, Busy, DmThreads, GatewaySettings, Mentions, Quotes, Streams
-from segue.core.values import Value
+from segue.core.values import Live, Secret, Value
 from segue.errors import Invalid
 
 _ENDING = "ending"
@@ -163,7 +163,7 @@ class SchedulesSection(Value, frozen=True):
         Policy(zone=self.zone)
 
 
-class ServerSection(Value, frozen=True):
+class ServerSection(Live, frozen=True):
     """[server]: where callers find the gateway."""
 
     host: str = "127.0.0.1"
@@ -172,6 +172,8 @@ class ServerSection(Value, frozen=True):
     """Names that it answers to, beside the local ones."""
     tracing: Literal["none", "otel"] = "none"
     """Where spans go: nowhere, or to the collector that the usual OTEL_ variables name."""
+    status_token: Secret | None = None
+    """A bearer of this token is told the figures, and why the gateway isn't well."""
 
     def __post_init__(self) -> None:
         for name in self.hosts:

@@ -2,7 +2,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -12,8 +12,8 @@ from starlette.responses import PlainTextResponse
 
 from segue.core.accounts import Health, Reach
 from segue.errors import Invalid
-from segue.runtime.server.app import Mounted, make_app
-from segue.runtime.server.listeners import Listener, serving
+from segue.runtime.server.app import Mounted, is_local, make_app
+from segue.runtime.server.listeners import Listener, Patience, serving
 from segue.runtime.telemetry.metrics import Metrics
 from tests.clients import http_client
 
@@ -42,8 +42,10 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def client(house: House, *hosts: str) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(make_app(house, hosts))
+async def client(
+    house: House, *hosts: str, knows: Callable[[Request], bool] = lambda _: True
+) -> AsyncIterator[httpx2.AsyncClient]:
+    transport = httpx2.ASGITransport(make_app(house, hosts, knows=knows))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8800") as made:
         yield made
 
@@ -65,6 +67,18 @@ async def test_health_is_red_with_the_reasons() -> None:
         "telegram.main": {"reach": "connected", "why": ""},
     }
     assert ill.json()["accounts"] == stand
+
+
+async def test_a_stranger_learns_that_it_is_well_or_not_and_nothing_else() -> None:
+    house = House()
+    async with client(house, knows=is_local) as ask:
+        assert ((await ask.get("/healthz")).status_code, (await ask.get("/healthz")).text) == (200, "well")
+        house.trouble = ["The disk is full. Make room."]
+        assert ((await ask.get("/healthz")).status_code, (await ask.get("/healthz")).text) == (503, "unwell")
+        refused = await ask.get("/metrics")
+    assert refused.status_code == 401
+    assert "segue_" not in refused.text
+    assert "status_token" in refused.text
 
 
 async def test_readiness_is_told() -> None:
@@ -200,3 +214,56 @@ def test_a_taken_port_is_named() -> None:
 def test_an_address_of_another_machine_is_named() -> None:
     with pytest.raises(Invalid, match=r"host: '192.0.2.1' is not an address of this machine"):
         Listener("192.0.2.1", 0)
+
+
+HALF = b"GET /healthz HTTP/1.1\r\nHost: 127"
+
+
+@asynccontextmanager
+async def half_sent(listener: Listener, sent: bytes = HALF) -> AsyncIterator[asyncio.StreamReader]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    writer.write(sent)
+    await writer.drain()
+    try:
+        yield reader
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        HALF,
+        b"POST /in/http/alpha HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\nhal",
+    ],
+    ids=["nothing", "half a head", "half a body"],
+)
+async def test_a_request_that_never_ends_is_given_up(sent: bytes) -> None:
+    listener = Listener("127.0.0.1", 0)
+    patience = Patience(head=0.2, body=0.2)
+    async with serving(make_app(House()), listener, patience=patience), half_sent(listener, sent) as reader:
+        async with asyncio.timeout(20):
+            while await reader.read(1000):
+                pass
+
+
+async def test_many_half_sent_requests_keep_nobody_else_waiting() -> None:
+    listener = Listener("127.0.0.1", 0)
+    server = serving(make_app(House()), listener, patience=Patience(connections=10))
+    async with http_client() as ask, server, AsyncExitStack() as stack:
+        idle = [await stack.enter_async_context(half_sent(listener)) for _ in range(30)]
+        assert (await ask.get(f"{listener.url}/healthz")).status_code == 200
+        async with asyncio.timeout(20):
+            assert await asyncio.gather(*(reader.read() for reader in idle[:20])) == [b""] * 20
+
+
+async def test_a_slow_answer_is_waited_for() -> None:
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.5)
+        await echo(scope, receive, send)
+
+    listener = Listener("127.0.0.1", 0)
+    patience = Patience(head=0.1, body=0.1)
+    async with http_client() as ask, serving(Mounted(slow), listener, patience=patience):
+        assert (await ask.post(listener.url, content=b"hello")).text == "POST hello"

@@ -1,4 +1,7 @@
-"""The one HTTP server: webhooks of the adapters, health and metrics."""
+"""The one HTTP server: webhooks of the adapters, health and metrics.
+
+Law: a stranger learns that the gateway is well or that it isn't, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -56,11 +59,27 @@ class Mounted:
         await self._app(scope, receive, send)
 
 
-def make_app(gateway: Served, hosts: Iterable[str] = (), windows: Sequence[BaseRoute] = ()) -> Starlette:
-    """Everything that a gateway serves, under the local names and those given."""
+def is_local(request: Request) -> bool:
+    """Whether a call comes over the socket in the data folder, which only its user can open."""
+    _, port = request.scope["server"] or ("", 0)
+    return port is None
 
-    async def healthz(_request: Request) -> Response:
+
+def make_app(
+    gateway: Served,
+    hosts: Iterable[str] = (),
+    windows: Sequence[BaseRoute] = (),
+    knows: Callable[[Request], bool] = is_local,
+) -> Starlette:
+    """Everything that a gateway serves, under the local names and those given.
+
+    Whoever calls learns whether it is well; why it isn't, and its figures, only who `knows` says may.
+    """
+
+    async def healthz(request: Request) -> Response:
         problems = gateway.problems()
+        if not knows(request):
+            return PlainTextResponse("unwell" if problems else "well", 503 if problems else 200)
         accounts = msgspec.to_builtins(gateway.accounts)
         told = {"healthy": not problems, "problems": problems, "accounts": accounts}
         return JSONResponse(told, 503 if problems else 200)
@@ -68,7 +87,10 @@ def make_app(gateway: Served, hosts: Iterable[str] = (), windows: Sequence[BaseR
     async def readyz(_request: Request) -> Response:
         return JSONResponse({"ready": gateway.ready}, 200 if gateway.ready else 503)
 
-    async def metrics(_request: Request) -> Response:
+    async def metrics(request: Request) -> Response:
+        if not knows(request):
+            fix = "Show the token of status_token under [server], or ask over the socket in the data folder.\n"
+            return PlainTextResponse(fix, 401, {"WWW-Authenticate": "Bearer"})
         return Response(gateway.metrics.text(), media_type=Metrics.MEDIA_TYPE)
 
     routes: list[BaseRoute] = [

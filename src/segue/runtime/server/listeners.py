@@ -9,10 +9,14 @@ import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import ClassVar
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from segue.core.values import Value
 from segue.errors import Invalid
 
 _KEEP_ALIVE = 60
@@ -90,6 +94,58 @@ def _explain(error: OSError, host: str, port: int) -> tuple[str, str]:
     return f"{host!r} is not an address of this machine", "Choose one with --host, such as 127.0.0.1."
 
 
+class Patience(Value, frozen=True):
+    """What callers may take of a listener."""
+
+    connections: int = 500
+    """Open at once; over it the one that has been silent for longest makes way."""
+    head: float = 10.0
+    """Seconds for the head of a request."""
+    body: float = 60.0
+    """Seconds for the rest of it."""
+
+
+class _Guarded(H11Protocol):
+    """A connection whose caller is let go if they take too long, or if there are too many."""
+
+    patience: ClassVar[Patience]
+    unheard: ClassVar[dict[_Guarded, None]]
+    """Connections that wait for a request, the oldest first."""
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.patience.connections:
+            next(iter(self.unheard), self).transport.close()
+        self._wait(self.patience.head)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.conn.their_state
+        super().data_received(data)
+        now = self.conn.their_state
+        if now is h11.SEND_BODY and before is not now:
+            self._wait(self.patience.body)
+        elif now is h11.IDLE and self._deadline is None:
+            self._wait(self.patience.head)
+        elif now not in {h11.IDLE, h11.SEND_BODY}:
+            self._heard()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._heard()
+        super().connection_lost(exc)
+
+    def _wait(self, seconds: float) -> None:
+        self._heard()
+        self.unheard[self] = None
+        self._deadline = self.loop.call_later(seconds, self.transport.close)
+
+    def _heard(self) -> None:
+        self.unheard.pop(self, None)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 class _Uvicorn(uvicorn.Server):
     """Leaves signals to whoever runs it."""
 
@@ -101,11 +157,12 @@ class _Uvicorn(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, listener: Listener | LocalListener, grace: float = 10.0
+    app: ASGIApp, listener: Listener | LocalListener, grace: float = 10.0, patience: Patience | None = None
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve until the block ends, then let calls under way finish; yields the task that serves."""
     config = uvicorn.Config(
         app,
+        http=type("Guarded", (_Guarded,), {"patience": patience or Patience(), "unheard": {}}),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -13,6 +13,8 @@ import secrets
 import time
 from pathlib import Path
 
+from starlette.requests import Request
+
 from segue.changes import settings
 from segue.core.contracts.database import Clock
 from segue.runtime.retrying import Patient
@@ -61,6 +63,11 @@ class Door:
     def is_terminal(self, authorization: str) -> bool:
         """Whether somebody shows the data folder's token."""
         return hmac.compare_digest(_bytes(authorization), _bytes(f"Bearer {self._token}"))
+
+    def knows(self, request: Request) -> bool:
+        """Whether a call is the host's own: from a terminal, or from a browser that signed in."""
+        shown = request.headers.get("authorization", "")
+        return self.is_terminal(shown) or self.browser(request.cookies.get(COOKIE, "")) is not None
 
     def _sign(self, browser: str) -> str:
         return hmac.digest(self._key, _bytes(browser), "sha256").hex()
