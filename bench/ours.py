@@ -21,7 +21,7 @@ from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId
 from segue.database.sqlite import Sqlite
 from segue.runtime.retrying import Patient
-from segue.runtime.turns.transcript_cache import Paths
+from segue.runtime.turns.transcript_cache import TranscriptCache
 from segue.store import Store, fresh_ids
 
 _DOOR = FrontDoor(GatewaySettings())
@@ -36,7 +36,7 @@ class Segue:
         self.name = name
         self.store = store
         self._driver = store.driver
-        self._paths = Paths(Patient(store.driver))
+        self._transcripts = TranscriptCache(Patient(store.driver))
         self._ids = fresh_ids(time.time)
         self._me = f"bench {secrets.token_hex(4)}"
         self._at_once = at_once
@@ -84,8 +84,8 @@ class Segue:
 
     async def _turn(self, number: int) -> None:
         run = await self.accept(number)
-        path, done, at = await self._paths.to(run.tip), answer(run, ANSWER), time.time()
-        self._paths.go_on(path, run, done, await self._driver.write(turns.finish, run.held, done, at), at)
+        path, done, at = await self._transcripts.path(run.held.session, run.tip), answer(run, ANSWER), time.time()
+        self._transcripts.go_on(path, run, done, await self._driver.write(turns.finish, run.held, done, at), at)
 
     async def accept(self, number: int) -> Run:
         """Take a message of a conversation in."""

@@ -7,8 +7,10 @@ or deletes an entry that was there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import islice
+from typing import overload
 
 from segue.core.lanes import Lane
 from segue.core.messages import Parts, Summary, plain_text
@@ -122,16 +124,92 @@ class TipMove(StrEnum):
     """A handoff failed: back to before its opening turn."""
 
 
-def visible(path: Sequence[Entry]) -> list[Entry]:
-    """What a model is sent of a path: the newest summary, then all that it doesn't stand for."""
-    for at in range(len(path) - 1, -1, -1):
-        # Only the gateway sums up: nobody else's words may hide what was said before them.
-        summary = next((part for part in path[at].parts if isinstance(part, Summary)), None)
-        if summary is not None and path[at].author.role is Role.GATEWAY:
+class Entries(Sequence[Entry]):
+    """Entries of a list that only grows; those that follow share it, so that nobody copies what was there before."""
+
+    __slots__ = ("length", "shared")
+
+    def __init__(self, entries: Iterable[Entry] = (), after: Entries | None = None) -> None:
+        self.length: int
+        self.shared: list[Entry]
+        """The list; what is in it beyond these is others'."""
+        if after is None:
+            self.shared = list(entries)
+        else:
+            # A list that has grown since goes on for somebody else.
+            self.shared = after.shared if after.length == len(after.shared) else after.shared[: after.length]
+            self.shared.extend(entries)
+        self.length = len(self.shared)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[Entry]:
+        return islice(self.shared, self.length)
+
+    @overload
+    def __getitem__(self, at: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Entry, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Entry | tuple[Entry, ...]:
+        if isinstance(at, slice):
+            return tuple(self.shared[n] for n in range(*at.indices(self.length)))
+        return self.shared[range(self.length)[at]]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)})"
+
+    def follows(self, other: Entries) -> bool:
+        """Whether these are the other's entries and perhaps some after them."""
+        return self.shared is other.shared and self.length >= other.length
+
+
+class Path(Entries):
+    """What was said up to a tip, and what a model is sent of it; one entry more costs no look at those before it."""
+
+    __slots__ = ("_seen", "summary", "whole")
+
+    def __init__(self, entries: Sequence[Entry] = (), after: Path | None = None) -> None:
+        super().__init__(entries, after)
+        self.summary: Entry | None
+        """The newest entry in which the gateway sums up."""
+        self.whole: bool
+        """Whether it goes back as far as a model is told: to the first entry, or to what its summary stands for."""
+        self._seen: Entries | None
+        if after is None or any(_sums_up(entry) for entry in entries):
+            self._look()
+        else:
+            self.summary, self.whole = after.summary, after.whole
+            self._seen = None if after.visible is after else Entries(entries, after.visible)
+
+    @property
+    def visible(self) -> Entries:
+        """What a model is sent: the newest summary, then all that it doesn't stand for."""
+        return self if self._seen is None else self._seen
+
+    def _look(self) -> None:
+        at, summary = next(((n, s) for n in reversed(range(len(self))) if (s := _sums_up(self[n]))), (0, None))
+        self.summary, self._seen = None, None
+        self.whole = not self or self[0].parent is None
+        if summary is not None:
             covered = Tip(SessionId(summary.session), summary.n)
-            since = next((i + 1 for i in range(at) if path[i].tip == covered), 0)
-            return [path[at], *path[since:at], *path[at + 1 :]]
-    return list(path)
+            since = next((n + 1 for n in reversed(range(at)) if self[n].tip == covered), 0)
+            self.summary, self.whole = self[at], self.whole or since > 0
+            self._seen = Entries([self[at], *self[since:at], *self[at + 1 :]])
+
+
+def _sums_up(entry: Entry) -> Summary | None:
+    """The summary of an entry; only the gateway sums up, nobody else's words may hide what was said before them."""
+    if entry.author.role is not Role.GATEWAY:
+        return None
+    return next((part for part in entry.parts if isinstance(part, Summary)), None)
+
+
+def visible(path: Sequence[Entry]) -> list[Entry]:
+    """What a model is sent of a path."""
+    return list(Path(path).visible)
 
 
 def exchanges(path: Sequence[Entry]) -> list[int]:

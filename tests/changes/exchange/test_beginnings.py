@@ -1,11 +1,13 @@
 """Beginnings: a turn that looks back only as far as it needs comes to the same as one that looks at everything."""
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.changes.exchange.beginnings import begin, far_enough
 from segue.core.messages import Order, Retry, Rewind, Undo
-from segue.core.transcripts import Entry, Tip, visible
+from segue.core.transcripts import Entry, Path, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
 from tests.core.test_transcripts import said
@@ -13,7 +15,7 @@ from tests.core.test_transcripts import said
 SESSION = SessionId("s")
 
 
-def a_run(kind: TurnKind, order: Order, path: list[Entry]) -> Run:
+def a_run(kind: TurnKind, order: Order, path: Sequence[Entry]) -> Run:
     turn = Turn(SESSION, 99, kind, None, "", "ann", "Ann", "", "", (order,), 0.0, "")
     return Run(Claim(SESSION, "me", 1), (turn,), path[-1].tip if path else None)
 
@@ -46,18 +48,18 @@ def test_as_far_back_as_is_enough_is_as_good_as_all(path: list[Entry], name: str
     run = a_run(kind, order, path)
     enough = far_enough(run.turns[0])
     assert enough is not None
-    whole = begin(run, path)
+    whole = begin(run, Path(path))
     for start in range(len(path) - 1, -1, -1):
         if start == 0 or enough(path[start:]):
-            short = begin(run, path[start:])
+            short = begin(run, Path(path[start:]))
             assert (short.onto, short.asked, short.notice) == (whole.onto, whole.asked, whole.notice)
             if kind is TurnKind.RETRY:
                 # The agent is sent exactly what it would be sent of the whole.
-                assert visible(short.path) == visible(whole.path)
+                assert list(short.path.visible) == list(whole.path.visible)
 
 
 def test_what_an_order_says_counts_only_in_a_turn_of_its_kind() -> None:
-    path = said("p1 a1 p2 a2")
+    path = Path(said("p1 a1 p2 a2"))
     assert begin(a_run(TurnKind.ARRIVAL, Undo(2), path), path).onto is None
     undone = begin(a_run(TurnKind.UNDO, Undo(2), path), path)
     assert undone.notice == "Took back the last 2 exchanges."

@@ -15,6 +15,7 @@ from segue.core.transcripts import (
     Author,
     Draft,
     Entry,
+    Path,
     Role,
     Source,
     Tip,
@@ -38,7 +39,7 @@ _ORDERS: dict[TurnKind, type[Order]] = {
 class Beginning(Value, frozen=True):
     """What a turn comes to, once all before it is answered."""
 
-    path: tuple[Entry, ...]
+    path: Path
     """What was said before it."""
     asked: tuple[Draft, ...] = ()
     onto: Onto | None = None
@@ -49,13 +50,13 @@ class Beginning(Value, frozen=True):
     """What a summary of it all is to keep above all; None if none is asked for."""
 
 
-def begin(run: Run, path: Sequence[Entry]) -> Beginning:
+def begin(run: Run, path: Path) -> Beginning:
     """What the turns of a run come to on the path that they found."""
     first = run.turns[0]
     try:
         match order_of(first):
             case None:
-                return Beginning(tuple(path), tuple(draft_of(turn) for turn in run.turns))
+                return Beginning(path, tuple(draft_of(turn) for turn in run.turns))
             case Undo() as undo:
                 return _undo(undo, first.person, path)
             case Retry():
@@ -67,7 +68,7 @@ def begin(run: Run, path: Sequence[Entry]) -> Beginning:
             case other:
                 assert_never(other)
     except Refused as refused:
-        return Beginning(tuple(path), notice=str(refused))
+        return Beginning(path, notice=str(refused))
 
 
 def order_of(turn: Turn) -> Order | None:
@@ -104,20 +105,20 @@ def draft_of(turn: Turn) -> Draft:
     return Draft(Author(Role.GATEWAY), tuple(Notice(plain_text((part,))) for part in turn.parts))
 
 
-def _undo(order: Undo, by: str, path: Sequence[Entry]) -> Beginning:
+def _undo(order: Undo, by: str, path: Path) -> Beginning:
     count = order.count or 1
     to = before_exchange(path, count)
     said = f"Took back the last {count} exchanges." if count > 1 else "Took back the last exchange."
     return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, by), notice=said)
 
 
-def _retry(by: str, path: Sequence[Entry]) -> Beginning:
+def _retry(by: str, path: Path) -> Beginning:
     to, asked = before_answer(path)
     again = tuple(Draft(entry.author, entry.parts, entry.source) for entry in asked)
     return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, by))
 
 
-def _rewind(order: Rewind, by: str, path: Sequence[Entry]) -> Beginning:
+def _rewind(order: Rewind, by: str, path: Path) -> Beginning:
     to = Tip(SessionId(order.session), order.n)
     kept = _upto(path, to)
     if not kept:
@@ -126,17 +127,17 @@ def _rewind(order: Rewind, by: str, path: Sequence[Entry]) -> Beginning:
     return Beginning(kept, onto=Onto(to, TipMove.REWIND, by), notice=said)
 
 
-def _compress(order: Compress, path: Sequence[Entry]) -> Beginning:
+def _compress(order: Compress, path: Path) -> Beginning:
     if path and any(isinstance(part, Summary) for part in path[-1].parts):
-        return Beginning(tuple(path), notice="Nothing was said since the last summary.")
+        return Beginning(path, notice="Nothing was said since the last summary.")
     if all(entry.author.role is Role.GATEWAY for entry in path):
-        return Beginning(tuple(path), notice="Nothing was said yet that could be summed up.")
-    return Beginning(tuple(path), focus=order.focus.strip())
+        return Beginning(path, notice="Nothing was said yet that could be summed up.")
+    return Beginning(path, focus=order.focus.strip())
 
 
-def _upto(path: Sequence[Entry], tip: Tip | None) -> tuple[Entry, ...]:
+def _upto(path: Path, tip: Tip | None) -> Path:
     """The path as far as an entry; empty if it isn't on it."""
-    return next((tuple(path[: n + 1]) for n, entry in enumerate(path) if entry.tip == tip), ())
+    return next((Path(path[: n + 1]) for n in reversed(range(len(path))) if path[n].tip == tip), Path())
 
 
 _RESETS = frozenset({Why.IDLE, Why.DAILY})

@@ -12,7 +12,7 @@ from segue.core.transcripts import (
     GATEWAY,
     Draft,
     Entry,
-    Role,
+    Path,
     Session,
     Tip,
     TipMove,
@@ -106,13 +106,8 @@ def recent_path(session: SessionId) -> Transaction[list[Entry]]:
 
 def covers_summary(newest: Sequence[Entry]) -> bool:
     """Whether these entries hold a summary and reach back to what it stands for."""
-    for entry in reversed(newest):
-        if entry.author.role is not Role.GATEWAY:
-            continue
-        for part in entry.parts:
-            if isinstance(part, Summary):
-                return any(e.tip == Tip(SessionId(part.session), part.n) for e in newest)
-    return False
+    path = Path(newest)
+    return path.summary is not None and path.whole
 
 
 def undo(session: SessionId, count: int, by: PersonId, at: Moment) -> Transaction[Tip | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from segue.core.messages import File, Part, ToolCall, ToolResult
@@ -109,7 +109,8 @@ class Work(Live, frozen=True):
     turn: int
     context: str
     """The section of the system prompt about where and with whom it talks."""
-    transcript: tuple[Entry, ...]
+    transcript: Sequence[Entry]
+    """What was said before, oldest first, behind the newest summary if there is one."""
     asked: tuple[Draft, ...]
     """What is to be answered now, each with its author."""
     journal: tuple[Part, ...] = ()

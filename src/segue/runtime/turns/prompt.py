@@ -13,16 +13,16 @@ from segue.core.contracts.adapters import Adapter, EditsMessages, MentionsById, 
 from segue.core.contracts.agents import NoFiles, ReadsFiles, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
-from segue.core.messages import Summary
 from segue.core.prompt.envelopes import Voices, veiled
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
 from segue.core.prompt.section import Abilities, Facts, section
 from segue.core.settings import GatewaySettings, Redaction
-from segue.core.transcripts import Draft, Entry, Role, visible
+from segue.core.transcripts import Draft, Entry, Path, Role
 from segue.core.turns import Claim, Run
 from segue.core.values import SessionId
 from segue.runtime.resets import Kept
 from segue.runtime.retrying import Patient
+from segue.runtime.turns.transcript_cache import TranscriptCache
 
 _KEY = "pseudonyms"
 _KEPT = 1024
@@ -32,29 +32,36 @@ class Prompt:
     """Makes the work of a turn; a session's section stays the same whoever speaks."""
 
     def __init__(
-        self, store: Patient, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings, clock: Clock
+        self,
+        store: Patient,
+        adapters: Mapping[tuple[str, str], Adapter],
+        settings: GatewaySettings,
+        clock: Clock,
+        transcripts: TranscriptCache,
     ) -> None:
         self._store = store
         self._adapters = adapters
         self._settings = settings
         self._clock = clock
+        self._transcripts = transcripts
         self._veil: Veil | None = None
         self._told: OrderedDict[SessionId, tuple[int, Context]] = OrderedDict()
         self.files: ReadsFiles = NoFiles()
         """Where an agent reads what came with a message."""
 
-    async def work(self, run: Run, path: Sequence[Entry], asked: tuple[Draft, ...]) -> Work:
+    async def work(self, run: Run, path: Path, asked: tuple[Draft, ...]) -> Work:
         """The turn as its agent gets it."""
         veil = await self.veil()
-        seen = visible(path)
-        context = await self._context(run, seen, asked, veil)
+        seen = path.visible
+        context = await self._context(run, path, asked, veil)
         if not isinstance(veil, NoVeil):
-            seen, asked = [veiled(entry, veil) for entry in seen], tuple(veiled(draft, veil) for draft in asked)
+            seen = self._transcripts.shown(run.held.session, seen, lambda entry: veiled(entry, veil))
+            asked = tuple(veiled(draft, veil) for draft in asked)
         return Work(
             run.held.session,
             run.name,
             context.section,
-            tuple(seen),
+            seen,
             asked,
             run.journal,
             voices=context.voices,
@@ -95,11 +102,11 @@ class Prompt:
         secret = await self._store.write(kept.once, _KEY, secrets.token_hex(32))
         return Pseudonyms(secret, {a for a, adapter in self._adapters.items() if isinstance(adapter, MentionsById)})
 
-    async def _context(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
-        turn, summary = run.turns[-1], _summary(seen)
+    async def _context(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
+        turn, summary = run.turns[-1], _summary(path)
         context = self._known(run.held) or await self._store.read(contexts.current, run.held.session)
         if context is None or not contexts.holds(context, turn, summary, self._settings.redaction):
-            context = await self._renew(run, seen, asked, veil)
+            context = await self._renew(run, path, asked, veil)
         self._told[run.held.session] = run.held.epoch, context
         if len(self._told) > _KEPT:
             self._told.popitem(last=False)
@@ -110,11 +117,11 @@ class Prompt:
         epoch, context = self._told.pop(held.session, (0, None))
         return context if context and held.epoch - epoch in {0, 1} else None
 
-    async def _renew(self, run: Run, seen: Sequence[Entry], asked: Sequence[Draft], veil: Veil) -> Context:
-        turn, summary = run.turns[-1], _summary(seen)
+    async def _renew(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
+        turn, summary = run.turns[-1], _summary(path)
 
         def compose(around: Surroundings) -> tuple[Voices, str]:
-            voices = _voices(around, (*seen, *asked))
+            voices = _voices(around, (*path.visible, *asked))
             facts = self._facts(run, around, voices)
             return voices, section(facts, veil)
 
@@ -163,9 +170,6 @@ def _abilities(adapter: Adapter) -> Abilities:
     )
 
 
-def _summary(seen: Sequence[Entry]) -> str:
+def _summary(path: Path) -> str:
     """The summary that stands for what was said before, by its entry."""
-    first = seen[0] if seen else None
-    if first is None or first.author.role is not Role.GATEWAY or not any(isinstance(p, Summary) for p in first.parts):
-        return ""
-    return f"{first.tip.session}/{first.tip.n}"
+    return f"{path.summary.tip.session}/{path.summary.tip.n}" if path.summary is not None else ""

@@ -13,7 +13,7 @@ from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Reasoning, Text, ToolCall
 from segue.core.text.splitting import split
-from segue.core.transcripts import AGENT, GATEWAY, Draft
+from segue.core.transcripts import AGENT, GATEWAY, Draft, Path
 from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
 from segue.core.values import Moment
 from segue.runtime.cancelling import surely
@@ -36,7 +36,7 @@ class Running:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.begun = Beginning((), tuple(draft_of(turn) for turn in run.turns))
+        self.begun = Beginning(Path(), tuple(draft_of(turn) for turn in run.turns))
         self.answering: asyncio.Task[None] | None = None
         self.stopping = any(turn.stopped_by for turn in run.turns)
         self.dropped = False

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 
 from msgspec.structs import replace
 
 from segue.changes.sessions import usage
 from segue.core.contracts.agents import Agent, Compresses, SummedUp, Usage, Work
-from segue.core.messages import Notice, Summary, Text
+from segue.core.messages import Notice, Text
 from segue.core.prompt.compaction import compaction_due, request_to_sum_up
-from segue.core.transcripts import GATEWAY, Draft, Entry, Role
+from segue.core.transcripts import GATEWAY, Draft, Path
 from segue.core.values import SessionId
 from segue.errors import SegueError
 from segue.runtime.retrying import Patient
@@ -29,7 +29,7 @@ class Summaries:
         self._agent = agent
         self._silence = silence
 
-    async def due(self, session: SessionId, path: Sequence[Entry]) -> bool:
+    async def due(self, session: SessionId, path: Path) -> bool:
         """Whether what was said is to be summed up before the next turn, by the size that was last reported."""
         agent = self._agent
         if not isinstance(agent, Compresses) or agent.window <= 0 or not path:
@@ -40,7 +40,7 @@ class Summaries:
             return False
         return compaction_due(Usage("", size.tokens), agent.window)
 
-    def helps(self, session: SessionId, turn: int, path: Sequence[Entry]) -> bool:
+    def helps(self, session: SessionId, turn: int, path: Path) -> bool:
         """Whether a turn that didn't fit may fit after a summary: something was said that none stands for yet."""
         return bool(path) and isinstance(self._agent, Compresses) and _summed_up_in(session, path) != turn
 
@@ -75,9 +75,7 @@ class Summaries:
                 await events.aclose()
 
 
-def _summed_up_in(session: SessionId, path: Sequence[Entry]) -> int:
+def _summed_up_in(session: SessionId, path: Path) -> int:
     """The turn in which a session was last summed up."""
-    for entry in reversed(path):
-        if entry.author.role is Role.GATEWAY and any(isinstance(part, Summary) for part in entry.parts):
-            return entry.turn if entry.tip.session == session else 0
-    return 0
+    summary = path.summary
+    return summary.turn if summary is not None and summary.tip.session == session else 0

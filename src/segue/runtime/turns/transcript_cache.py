@@ -1,72 +1,128 @@
-"""The transcripts that were read last, kept in memory.
+"""The cache of transcripts: the path of each session that was answered lately, kept in memory.
 
-Law: entries never change, so neither does the path to a tip; what is kept under a tip is right for ever.
+Law: entries never change, so a path that ends at a session's tip is right; one that ends elsewhere shares its beginning
+with the right one, and only the rest is read. The sessions that were used longest ago make room; the one that was used
+last stays, however long it is: its turn holds it in memory anyway.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from sys import getsizeof
 
-from segue.changes.sessions.transcripts import covers_summary, path
-from segue.core.messages import encode_parts
-from segue.core.transcripts import Entry, Tip
+from segue.changes.sessions import transcripts
+from segue.core.messages import Aside, Notice, Summary, Text, encode_parts
+from segue.core.transcripts import Entries, Entry, Path, Tip
 from segue.core.turns import Finish, Finished, Run
-from segue.core.values import Moment
+from segue.core.values import Moment, SessionId
 from segue.runtime.retrying import Patient
 
+_MOST = 64 * 1024 * 1024
+_BARE = 700
+"""Bytes that an entry without words takes."""
 
-class Paths:
-    """What a turn reads before it runs, without asking the database twice."""
 
-    def __init__(self, store: Patient, most: int = 4 * 1024 * 1024) -> None:
+class _Kept:
+    """What is known of one session: its path, what its agent is shown of it, and about how many bytes both take."""
+
+    def __init__(self) -> None:
+        self.path = Path()
+        self.shown: tuple[Entries, Entries] | None = None
+        self.size = 0
+
+
+class TranscriptCache:
+    """What a turn reads before it runs; one more message costs what is new."""
+
+    def __init__(self, store: Patient, most: int = _MOST) -> None:
         self._store = store
         self._most = most
-        self._kept: OrderedDict[Tip, tuple[list[Entry], int]] = OrderedDict()
+        self._kept: OrderedDict[SessionId, _Kept] = OrderedDict()
         self._size = 0
 
-    async def to(self, tip: Tip | None) -> list[Entry]:
-        """The path to a tip, as far back as its newest summary needs."""
+    async def path(self, session: SessionId, tip: Tip | None) -> Path:
+        """The path to a session's tip, as far back as its newest summary needs."""
         if tip is None:
-            return []
-        kept = self._kept.get(tip)
-        if kept is not None:
-            self._kept.move_to_end(tip)
-            return kept[0]
-        entries = await self._store.read(path, tip, covers_summary)
-        self._keep(tip, entries, _size(entries))
-        return entries
+            return Path()
+        kept = self._kept.get(session)
+        if kept is not None and kept.path[-1].tip == tip:
+            self._kept.move_to_end(session)
+            return kept.path
+        found = await self._read(tip, kept.path if kept is not None else Path())
+        self._keep(session, found)
+        return found
 
-    def go_on(self, before: Sequence[Entry], run: Run, done: Finish, finished: Finished, at: Moment) -> None:
-        """A turn that began at the end of `before` was finished: its entries follow."""
-        if finished.tip is None or finished.before != (done.onto.tip if done.onto else run.tip):
+    def go_on(self, before: Path, run: Run, done: Finish, finished: Finished, at: Moment) -> None:
+        """Take in what a finished turn wrote after the path on which it began."""
+        if finished.before != (done.onto.tip if done.onto else run.tip):
             return
         added, parent = [], finished.before
-        for n, draft in enumerate(done.drafts, finished.tip.n - len(done.drafts) + 1):
+        first = finished.tip.n - len(done.drafts) + 1 if finished.tip else 1
+        for n, draft in enumerate(done.drafts, first):
             tip = Tip(run.held.session, n)
             added.append(Entry(tip, parent, draft.author, draft.parts, at, run.name, draft.source))
             parent = tip
-        size = self._drop(run.tip)
-        if not size or done.onto is not None:
-            size = _size(before)
-        self._keep(finished.tip, [*before, *added], size + _size(added))
+        path = Path(added, before)
+        if path and path[-1].tip == finished.tip:
+            self._keep(run.held.session, path)
 
-    def _keep(self, tip: Tip, entries: list[Entry], size: int) -> None:
+    def shown(self, session: SessionId, seen: Entries, veil: Callable[[Entry], Entry]) -> Entries:
+        """The same entries as an agent may know them; each is veiled once."""
+        kept = self._kept.get(session)
+        known = kept.shown if kept is not None else None
+        if known is not None and seen.follows(known[0]):
+            new, before = seen[len(known[0]) :], known[1]
+        else:
+            new, before = seen[:], Entries()
+        shown = Entries([veil(entry) for entry in new], before)
+        if kept is not None:
+            kept.shown = seen, shown
+            self._grow(kept, new)
+        return shown
+
+    async def _read(self, tip: Tip, known: Path) -> Path:
+        """The path to a tip; what of it is known isn't read again."""
+        if known:
+            last, covers = transcripts.back_past(known[-1].tip), transcripts.covers_summary
+            newest = await self._store.read(transcripts.path, tip, lambda n: last(n) or covers(n))
+            for at, entry in enumerate(newest):
+                if entry.tip == known[-1].tip:
+                    return Path(newest[at + 1 :], known)
+            for at in reversed(range(len(known))):
+                if known[at].tip == newest[0].tip:
+                    return Path([*known[:at], *newest])
+            if (path := Path(newest)).whole:
+                return path
+        return Path(await self._store.read(transcripts.path, tip, transcripts.covers_summary))
+
+    def _keep(self, session: SessionId, path: Path) -> None:
         """Remember a path, unless it doesn't go back as far as an agent is told."""
-        self._drop(tip)
-        if entries and entries[0].parent is not None and not covers_summary(entries):
+        kept = self._kept.pop(session, None) or _Kept()
+        if not path.whole:
+            self._size -= kept.size
             return
-        self._kept[tip] = entries, size
+        new: Sequence[Entry] = path
+        if path.follows(kept.path):
+            new = path[len(kept.path) :]
+        else:
+            self._size -= kept.size
+            kept = _Kept()
+        kept.path = path
+        self._kept[session] = kept
+        self._grow(kept, new)
+
+    def _grow(self, kept: _Kept, new: Sequence[Entry]) -> None:
+        size = sum(_size(entry) for entry in new)
+        kept.size += size
         self._size += size
-        while self._size > self._most:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, tip: Tip | None) -> int:
-        """Forget a path, as one that a turn went on from is not needed again; returns its size."""
-        _, size = self._kept.pop(tip, ([], 0)) if tip else ([], 0)
-        self._size -= size
-        return size
+        while self._size > self._most and len(self._kept) > 1:
+            self._size -= self._kept.popitem(last=False)[1].size
 
 
-def _size(entries: Sequence[Entry]) -> int:
-    return sum(200 + len(encode_parts(entry.parts)) for entry in entries)
+def _size(entry: Entry) -> int:
+    """The bytes that an entry takes in memory, about."""
+    return _BARE + sum(
+        getsizeof(part.text) if isinstance(part, Text | Notice | Aside | Summary) else len(encode_parts((part,)))
+        for part in entry.parts
+    )

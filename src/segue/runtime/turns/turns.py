@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -23,7 +23,7 @@ from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
 from segue.core.settings import AccountSettings, Busy, Streams
-from segue.core.transcripts import GATEWAY, Draft, Entry, TipMove
+from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
 from segue.core.turns import Finish, Finished, Onto, Outcome, Owed, Run, TurnKind
 from segue.core.values import Moment, SessionId
 from segue.errors import Fenced, Refused, TooLong
@@ -46,7 +46,7 @@ from segue.runtime.turns.running import (
 )
 from segue.runtime.turns.streaming import Stream
 from segue.runtime.turns.summaries import Summaries
-from segue.runtime.turns.transcript_cache import Paths
+from segue.runtime.turns.transcript_cache import TranscriptCache
 from segue.runtime.windows.watchers import Growing
 
 log = logging.getLogger(__name__)
@@ -81,9 +81,9 @@ class Turns:
         self._ground = ground
         self._agent = agent
         self._toolbox = toolbox
-        self._paths = Paths(ground.store)
+        self._transcripts = TranscriptCache(ground.store)
         self._summaries = Summaries(ground.store, agent, ground.settings.turn_silence)
-        self.prompt = Prompt(ground.store, ground.adapters, ground.settings, ground.clock)
+        self.prompt = Prompt(ground.store, ground.adapters, ground.settings, ground.clock, self._transcripts)
         self._live: dict[SessionId, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._free = ground.settings.slots
@@ -241,7 +241,7 @@ class Turns:
         done = await asyncio.to_thread(make) if len(said.text) > _LONG else make()
         return await self._write(live, done)
 
-    async def _do(self, live: Running, path: Sequence[Entry]) -> Run | None:
+    async def _do(self, live: Running, path: Path) -> Run | None:
         """What the gateway does by itself: write an edit down, or move the tip and say so."""
         if live.run.turns[0].kind is TurnKind.EDIT:
             return await self._write(live, Finish((live.run.name,), live.begun.asked))
@@ -251,7 +251,7 @@ class Turns:
         try:
             return await self._write(live, done)
         except Refused as refused:
-            live.begun = Beginning(tuple(path), notice=str(refused))
+            live.begun = Beginning(path, notice=str(refused))
             return await self._write(live, notice(live.run, live.begun))
 
     async def _sum_up(self, live: Running, focus: str) -> Run | None:
@@ -285,10 +285,10 @@ class Turns:
         live.begun = begin(run, await self._path(run))
         return run
 
-    async def _path(self, run: Run) -> list[Entry]:
+    async def _path(self, run: Run) -> Path:
         if enough := far_enough(run.turns[0]):
-            return await self._store.read(transcripts.path, run.tip, enough)
-        return await self._paths.to(run.tip)
+            return Path(await self._store.read(transcripts.path, run.tip, enough))
+        return await self._transcripts.path(run.held.session, run.tip)
 
     async def _answer(self, live: Running, work: Work, said: Said, stream: Stream) -> None:
         """Take in what the agent says; a hung one is given up."""
@@ -390,7 +390,7 @@ class Turns:
         done = self._owing(live, done)
         finished = await self._end(run, done, at)
         self._probe(Point.TURN_FINISHED)
-        self._paths.go_on(live.begun.path, run, done, finished, at)
+        self._transcripts.go_on(live.begun.path, run, done, finished, at)
         self._tell(run, done)
         return finished.next
 
