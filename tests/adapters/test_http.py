@@ -71,7 +71,7 @@ class Inbox:
 
 
 def door(inbox: Inbox) -> Webhook:
-    return Webhook("alpha", SECRET, inbox.accept, lambda: NOW)
+    return Webhook("alpha", SECRET, inbox.accept, Shelf(), lambda: NOW)
 
 
 async def knock(
@@ -236,13 +236,13 @@ async def test_a_body_may_be_large_but_not_larger() -> None:
 
 
 async def test_only_a_post_brings_a_message() -> None:
-    response = await knock(door(Inbox()), b"", method="GET")
-    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+    response = await knock(door(Inbox()), b"", method="PUT")
+    assert (response.status_code, response.headers["Allow"]) == (405, "GET, POST")
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for_and_a_caller_who_leaves_is_let_go() -> None:
     inbox, sent = Inbox(), list[dict[str, Any]]()
-    app = Webhook("alpha", SECRET, inbox.accept, lambda: NOW, slowest=0.01)
+    app = Webhook("alpha", SECRET, inbox.accept, Shelf(), lambda: NOW, slowest=0.01)
     scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
 
     async def send(message: Any) -> None:
@@ -303,6 +303,7 @@ async def test_a_message_goes_out_signed_with_every_field() -> None:
             "answers": ["m-1", "m-2"],
             "session": "s1",
             "title": "",
+            "file": None,
         }
     ]
     [headers] = there.headers

@@ -32,6 +32,7 @@ from segue.testing.harness import Given
 from segue.testing.inbox import Inbox
 from tests.adapters.matrix import MatrixHarness, until
 from tests.servers.homeserver import NAME, Synapse
+from tests.stories.files import KilledAt, plans
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ async def running(
     adapter = town.adapter()
     async with (
         await open_store(town.folder / "segue.db") as store,
-        Gateway(store, agent, [adapter], settings, probe=probe) as gateway,
+        Gateway(store, agent, [adapter], settings, probe=probe, files=Folder(town.folder)) as gateway,
     ):
         await until(lambda: gateway.accounts["matrix.main"].reach is reach)
         yield gateway
@@ -169,6 +170,21 @@ async def test_a_gateway_that_died_between_the_call_and_its_record_doubles_nothi
         await ann.says(room, "and then")
         seen = await ann.reads(room, town.bot.id, "and then")
     assert [message.text for message in seen] == ["only once", "and then"]
+
+
+@pytest.mark.parametrize(("point", "times"), [(Point.SEND_RECORDED, 1), (Point.SEND_CALLED, 2)])
+async def test_a_file_that_the_agent_gives_comes_once_over_a_kill_between_text_and_file(
+    town: MatrixHarness, point: Point, times: int
+) -> None:
+    ann, room = town.people["Ann"], await room_of(town)
+    killed, file = KilledAt(point, times), await plans(Folder(town.folder))
+    async with running(town, ScriptedAgent(["Here are the plans.", file]), probe=killed):
+        await ann.says(room, "the plans, please")
+        await killed.dead.wait()
+    async with running(town, EchoAgent()):
+        await ann.says(room, "and then")
+        seen = await ann.reads(room, town.bot.id, "and then")
+    assert [message.text for message in seen] == ["Here are the plans.", "plans.md", "and then"]
 
 
 async def test_another_replica_takes_the_bot_over(town: MatrixHarness) -> None:
@@ -295,13 +311,12 @@ async def test_files_come_in_and_go_out(town: MatrixHarness) -> None:
     assert (text, isinstance(file, File)) == (Text("look"), True)
     assert isinstance(file, File)
     assert (file.name, file.media, await folder.read(file)) == ("cat.png", "image/png", b"a picture")
-    delivery = msgspec.structs.replace(a_delivery(Address("matrix", "main", NAME, room), "yours"), files=(file,))
+    delivery = msgspec.structs.replace(a_delivery(Address("matrix", "main", NAME, room), "yours"), file=file)
     message = await adapter.send(delivery)
     await adapter.send(delivery)
-    await adapter.edit(delivery.with_message(message))
     texts = [event["content"] for event in await ann.timeline(room) if event["sender"] == town.bot.id]
-    bodies = [(content["msgtype"], content["body"]) for content in texts]
-    assert bodies == [("m.text", "yours"), ("m.image", "cat.png"), ("m.text", "* yours")]
+    assert [(said["msgtype"], said["body"], said["filename"]) for said in texts] == [("m.image", "yours", "cat.png")]
+    assert message
 
 
 async def test_strangers_bring_it_into_no_group(town: MatrixHarness, caplog: pytest.LogCaptureFixture) -> None:

@@ -394,7 +394,7 @@ async def test_an_edit_has_no_edits(line: Line) -> None:
 
 
 async def test_a_file_that_is_gone_is_told(line: Line) -> None:
-    gone = msgspec.structs.replace(a_delivery(AT, "Here"), files=(File("plans.md", "text/markdown", "files/gone"),))
+    gone = msgspec.structs.replace(a_delivery(AT, "Here"), file=File("plans.md", "text/markdown", "files/gone"))
     with pytest.raises(SendNever, match=r"plans\.md"):
         await line.adapter.send(gone)
 

@@ -468,7 +468,7 @@ async def test_a_message_becomes_its_file(there: tuple[Between, Telegram], media
     number = await adapter.send(a_delivery("…"))
     file = await plans(adapter, "plans", media)
     for _ in range(2):
-        await adapter.edit(a_delivery("Here **it** is.", message=number, files=(file,), choices=("/yes",)))
+        await adapter.edit(a_delivery("Here **it** is.", message=number, file=file, choices=("/yes",)))
     assert [method for method, _ in between.calls] == ["sendMessage", "editMessageMedia", "editMessageMedia"]
     assert [seen.text for seen in between.read(HERE)] == ["Here it is."]
     assert between.attached == {(HERE.chat, number): "plans"}
@@ -476,27 +476,27 @@ async def test_a_message_becomes_its_file(there: tuple[Between, Telegram], media
     assert "reply_markup" in between.calls[-1][1]
 
 
-async def test_files_follow_a_text_that_they_do_not_fit_into(there: tuple[Between, Telegram]) -> None:
+async def test_a_file_is_a_message_of_its_own(there: tuple[Between, Telegram]) -> None:
     between, adapter = there
-    file = await plans(adapter)
-    await adapter.edit(a_delivery("Here they are.", message="1", files=(file, file)))
-    for text in ("x" * 1025, "|a|b|\n|-|-|\n" + "|x|y|\n" * 100 + f"|{'z' * 300}|y|\n"):
-        await adapter.edit(a_delivery(text, message="1", files=(file,)))
-    said = ["editMessageText", "sendDocument", "sendDocument", *["editMessageText", "sendDocument"] * 2]
-    assert [method for method, _ in between.calls] == said
+    for text in ("", "Here **it** is."):
+        await adapter.send(a_delivery(text, file=await plans(adapter)))
+    assert [(method, body["caption"]) for method, body in between.calls] == [
+        ("sendDocument", ""),
+        ("sendDocument", "Here <b>it</b> is."),
+    ]
 
 
 async def test_a_server_that_puts_no_file_into_a_text_is_sent_it_apart(there: tuple[Between, Telegram]) -> None:
     between, adapter = there
     says = "Bad Request: there is no media in the message to edit"
     between.refuse = lambda method, _: refusal(400, says) if method == "editMessageMedia" else None
-    await adapter.edit(a_delivery("Here it is.", message="1", files=(await plans(adapter),)))
+    await adapter.edit(a_delivery("Here it is.", message="1", file=await plans(adapter)))
     assert [method for method, _ in between.calls] == ["editMessageMedia", "editMessageText", "sendDocument"]
 
 
 async def test_a_file_that_is_gone_is_told(there: tuple[Between, Telegram]) -> None:
     with pytest.raises(SendNever, match=r"plans\.md"):
-        await there[1].send(a_delivery("Here", files=(File("plans.md", "text/markdown", "files/gone"),)))
+        await there[1].send(a_delivery("Here", file=File("plans.md", "text/markdown", "files/gone")))
 
 
 ANSWERS = [

@@ -27,6 +27,7 @@ from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, Secret, SessionId, Value
 from segue.database.sqlite import Running, Sqlite
 from segue.store import fresh_ids
+from segue.testing import Shelf
 from tests.adapters.platform import signed
 from tests.clients import http_client
 from tests.drills.gateways import ACCOUNT, SECRET, Plan, kill, start
@@ -68,7 +69,7 @@ class _House:
         self._driver = driver
         self._ids = fresh_ids(lambda: _NOW)
         self.now = _NOW
-        self.http = HttpWebhook(ACCOUNT, Secret(_KNOWN), self._accept, lambda: self.now)
+        self.http = HttpWebhook(ACCOUNT, Secret(_KNOWN), self._accept, Shelf(), lambda: self.now)
         self.telegram = TelegramWebhook(secret_of(_TOKEN, "bot"), self._take)
         self.accepted: Counter[Accepted] = Counter()
 

@@ -31,7 +31,7 @@ async def delivery(store: Store, form: Form) -> Delivery:
     session = store.new_session_id()
     await store.move(Renew(lane, session), ann)
     await store.say(session, ann, "about cats")
-    return Delivery("1", HERE, "", 0, "Here it is.", "k", files=(export_of(session, form, "Cats"),))
+    return Delivery("1", HERE, "", 0, "Here it is.", "k", file=export_of(session, form, "Cats"))
 
 
 @pytest.mark.parametrize("form", Form)
@@ -42,7 +42,8 @@ async def test_what_is_sent_is_the_session_as_it_stands(tmp_path: Path, form: Fo
         exporting = Exporting(Patient(store.driver), shelf)
         ready = await exporting.ready(asked, Attaching(WhatsApp()))
         again = await exporting.ready(asked, Attaching(WhatsApp()))
-    [file] = ready.files
+    file = ready.file
+    assert file is not None
     assert ready.text == "Here it is."
     assert again == ready
     content = (await shelf.read(file)).decode()
@@ -60,8 +61,8 @@ async def test_what_cant_be_sent_there_is_found_in_the_data_folder(
     there: Adapter = adapter(WhatsApp())
     async with await open_store(tmp_path / "segue.db") as store:
         exporting = Exporting(Patient(store.driver), Shelf())
-        ready = await exporting.ready(Delivery("1", HERE, "", 0, "Here it is.", "k", files=(large,)), there)
-    assert ready.files == ()
+        ready = await exporting.ready(Delivery("1", HERE, "", 0, "Here it is.", "k", file=large), there)
+    assert ready.file is None
     assert ready.text == "Here it is.\nlarge.bin can't be sent here: it is files/ab/cd in the data folder."
 
 
@@ -69,5 +70,5 @@ async def test_a_gateway_that_keeps_no_files_says_so(tmp_path: Path) -> None:
     async with await open_store(tmp_path / "segue.db") as store:
         asked = await delivery(store, Form.MARKDOWN)
         ready = await Exporting(Patient(store.driver), None).ready(asked, Attaching(WhatsApp()))
-    assert ready.files == ()
+    assert ready.file is None
     assert ready.text.endswith("Files aren't kept here. `segue sessions export` writes one.")

@@ -23,6 +23,7 @@ from segue.core.moves import Limits
 from segue.core.settings import Settings
 from segue.core.values import Secret
 from segue.errors import SendNever
+from segue.testing import Shelf
 from segue.testing.personas import PERSONAS, Persona
 from tests.adapters.platform import platform as http_platform
 from tests.changes.world import Engine, World, private
@@ -109,7 +110,7 @@ def test_over_http(rules: Rules, kind: Kind, chat: str, space: str, user: str) -
 
     async def run(folder: Path) -> None:
         async with http_platform() as there:
-            adapter = HttpOpens("alpha", Secret("s"), there.url)
+            adapter = HttpOpens("alpha", Secret("s"), there.url, Shelf())
 
             async def open_there() -> tuple[Place, Callable[[], Awaitable[Arrival]]]:
                 thread = await adapter.open_thread(home.address, "Cats", "handoff/h")

@@ -42,12 +42,12 @@ class BehindHttp(Platform):
 
     def adapter(self) -> Http:
         """The adapter that ships."""
-        return Http(self.account, Secret(SECRET), self.callback)
+        return Http(self.account, Secret(SECRET), self.callback, Shelf())
 
     async def take(self, scope: Any, receive: Any, send: Any) -> None:
         """Take what the gateway sends."""
         call = json.loads(await Request(scope, receive).body())
-        message = self.sends(Address(**call["address"]), call["text"], call["key"])
+        message = self.sends(Address(**call["address"]), _shown(call), call["key"])
         await JSONResponse({"id": message.id})(scope, receive, send)
 
     async def _deliver(self, app: Application, path: str) -> None:
@@ -61,6 +61,10 @@ class BehindHttp(Platform):
                 body = json.dumps(said | place | quotes).encode()
                 assert (await post(app, path, body, signed(SECRET, body, time.time()))).status == 202
             self.feed.acknowledge(parcel)
+
+
+def _shown(call: dict[str, Any]) -> str:
+    return "\n".join(filter(None, [call["text"], f"[{call['file']['name']}]" if call["file"] else ""]))
 
 
 PLATFORMS: tuple[type[Platform], ...] = (*PERSONAS, BehindHttp)

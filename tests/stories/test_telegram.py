@@ -17,11 +17,14 @@ from segue.changes.exchange.welcome import WELCOME
 from segue.changes.people.linking import LINKED
 from segue.cli.terminal.qr import qr
 from segue.core.accounts import Reach
+from segue.core.contracts.adapters import Files
 from segue.core.contracts.agents import Agent
+from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
 from segue.core.settings import AccountSettings, GatewaySettings, Mentions
 from segue.core.values import Secret
+from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
@@ -29,6 +32,7 @@ from tests.contracts.test_telegram import BRISK
 from tests.ports import free_port
 from tests.served import PATIENCE, Served
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
+from tests.stories.files import KilledAt, plans
 
 ANN, BEN = Address("telegram", "bot", "", "501"), Address("telegram", "bot", "", "502")
 
@@ -46,11 +50,16 @@ async def running(
     agent: Agent,
     account: AccountSettings = AccountSettings(public=True),  # noqa: B008 -- frozen
     hosts: tuple[Identity, ...] = (),
+    probe: Probe = unheeded,
+    files: Files | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway on Telegram alone."""
     settings = GatewaySettings(accounts={("telegram", "bot"): account}, hosts=hosts, poll=0.05, grace=0.1)
-    adapter = Telegram("bot", Secret(TOKEN), Shelf(), url, pace=BRISK)
-    async with await open_store(path / "segue.db") as store, Gateway(store, agent, [adapter], settings) as gateway:
+    adapter = Telegram("bot", Secret(TOKEN), files or Shelf(), url, pace=BRISK)
+    async with (
+        await open_store(path / "segue.db") as store,
+        Gateway(store, agent, [adapter], settings, probe=probe, files=files) as gateway,
+    ):
         yield gateway
     await adapter.close()
 
@@ -437,3 +446,20 @@ async def test_killed_between_the_call_and_its_record_it_says_it_once(
     said = texts(between, ANN)
     assert said.count("only once") == 1
     assert [text for text in said if text not in {"only once", "done"}] in ([], ["…"])
+
+
+@pytest.mark.parametrize(("point", "times"), [(Point.SEND_RECORDED, 1), (Point.SEND_PLACED, 2), (Point.SEND_CALLED, 2)])
+async def test_a_file_that_the_agent_gives_comes_once_over_a_kill_between_text_and_file(
+    there: tuple[Between, str], tmp_path: Path, point: Point, times: int
+) -> None:
+    between, url = there
+    shelf, killed = Shelf(), KilledAt(point, times)
+    agent = ScriptedAgent(["Here are the plans.", await plans(shelf)])
+    async with running(tmp_path, url, agent, probe=killed, files=shelf):
+        await between.says("501", "the plans, please")
+        await killed.dead.wait()
+    async with running(tmp_path, url, EchoAgent(), files=shelf):
+        await between.says("501", "and then")
+        await between.shows(ANN, "and then")
+    assert texts(between, ANN).count("Here are the plans.") == 1
+    assert list(between.attached.values()) == ["plans.md"], "the file is there once"

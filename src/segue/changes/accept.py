@@ -226,7 +226,7 @@ class FrontDoor:
     def _say(self, came: Entering, said: Answer) -> Transaction[None]:
         address, key = came.arrival.place.address, f"notice/{came.fresh.trace}"
         answers = (came.arrival.message,)
-        yield from deliveries.notify(address, said.text, key, answers, came.fresh.at, said.choices, said.files)
+        yield from deliveries.notify(address, said.text, key, answers, came.fresh.at, said.choices, said.file)
 
     def _account(self, lane: Lane) -> AccountSettings:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), AccountSettings())

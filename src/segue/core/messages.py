@@ -242,8 +242,8 @@ class Delivery(Value, frozen=True):
     """The platform ids of the arrivals that it answers, the last one last."""
     choices: tuple[str, ...] = ()
     """Commands that answer it, such as /yes and /no: buttons where the platform has them."""
-    files: tuple[File, ...] = ()
-    """What goes with the text; `where` is a path in the data folder."""
+    file: File | None = None
+    """A message that is a file, in the data folder; its text, if there is one, stands beneath it."""
 
     def with_text(self, text: str) -> Delivery:
         """The same delivery with another text."""
@@ -252,7 +252,7 @@ class Delivery(Value, frozen=True):
     @property
     def placeholder(self) -> Delivery:
         """What is sent ahead to be edited; a key of its own, or a resend of the final text would find this."""
-        return msgspec.structs.replace(self, text=PLACEHOLDER, key=f"{self.key}/placeholder")
+        return msgspec.structs.replace(self, text=PLACEHOLDER, key=f"{self.key}/placeholder", file=None, choices=())
 
     def with_message(self, message: str) -> Delivery:
         """The same delivery as an edit of a message."""

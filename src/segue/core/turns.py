@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
-from segue.core.messages import Parts
+from segue.core.messages import File, Parts
 from segue.core.transcripts import Draft, Tip, TipMove
 from segue.core.values import Moment, PersonId, SessionId, Value
 
@@ -97,6 +97,7 @@ class Reply(Value, frozen=True):
     entry: int
     """Which of the turn's entries it shows, counted from 1; 0 for none."""
     answers: tuple[str, ...] = ()
+    file: File | None = None
 
 
 class Onto(Value, frozen=True):

@@ -22,6 +22,7 @@ from segue.core.transcripts import Author, Source
 
 T = TypeVar("T")
 
+_files = msgspec.json.Decoder(tuple[File, ...])
 _WRITTEN: dict[Any, Callable[[Any], Any]] = {
     bool: bool,
     Address: Address.parse,
@@ -29,7 +30,7 @@ _WRITTEN: dict[Any, Callable[[Any], Any]] = {
     Lane: Lane.parse,
     Parts: decode_parts,
     tuple[str, ...]: msgspec.json.Decoder(tuple[str, ...]).decode,
-    tuple[File, ...]: msgspec.json.Decoder(tuple[File, ...]).decode,
+    File: lambda text: _files.decode(text)[0],
 }
 """How a column is read that doesn't hold its value as it is."""
 _SHARED = frozenset({Author, Source})

@@ -105,7 +105,7 @@ def _finish(half: BinaryIO, final: Path) -> None:
 
 
 class Exporting:
-    """Makes the files of a delivery, and says where they are if its platform takes none."""
+    """Makes the file of a delivery, and says where it is if its platform takes none."""
 
     def __init__(self, store: Patient, files: Files | None) -> None:
         self._store = store
@@ -113,17 +113,15 @@ class Exporting:
 
     async def ready(self, delivery: Delivery, adapter: Adapter) -> Delivery:
         """The delivery as its adapter can send it."""
-        if not delivery.files:
+        if delivery.file is None:
             return delivery
-        made = [await self._made(file) for file in delivery.files]
-        kept = [file for file in made if file is not None]
-        fits = isinstance(adapter, SendsFiles) and all(file.size <= adapter.largest_file for file in kept)
-        if fits and len(kept) == len(made):
-            return replace(delivery, files=tuple(kept))
-        lines = [f"{file.name} can't be sent here: it is {file.where} in the data folder." for file in kept]
-        if len(kept) < len(made):
-            lines.append("Files aren't kept here. `segue sessions export` writes one.")
-        return replace(delivery, text="\n".join([delivery.text, *lines]), files=())
+        file = await self._made(delivery.file)
+        if file is not None and isinstance(adapter, SendsFiles) and file.size <= adapter.largest_file:
+            return replace(delivery, file=file)
+        line = "Files aren't kept here. `segue sessions export` writes one."
+        if file is not None:
+            line = f"{file.name} can't be sent here: it is {file.where} in the data folder."
+        return replace(delivery, text=f"{delivery.text}\n{line}".strip(), file=None)
 
     async def _made(self, file: File) -> File | None:
         if self._files is None:

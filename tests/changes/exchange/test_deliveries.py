@@ -224,7 +224,7 @@ async def test_the_same_notice_is_said_once(world: World) -> None:
 
 async def test_choices_and_files_go_along(world: World) -> None:
     file = File("cats.md", "text/markdown", "files/ab/cd", 3)
-    said = "Shall I?", "notice", ("m1",), world.clock(), ("/yes", "/no"), (file,)
+    said = "Shall I?", "notice", ("m1",), world.clock(), ("/yes", "/no"), file
     await world.store.driver.write(deliveries.notify, HERE, *said)
     [out] = await take(world)
-    assert (out.delivery.choices, out.delivery.files, out.delivery.answers) == (("/yes", "/no"), (file,), ("m1",))
+    assert (out.delivery.choices, out.delivery.file, out.delivery.answers) == (("/yes", "/no"), file, ("m1",))

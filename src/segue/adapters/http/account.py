@@ -38,8 +38,7 @@ class HttpAccount(Value, frozen=True):
 
     def adapter(self, account: str, files: Files) -> Http:
         """The adapter for this account, with the abilities that its platform has."""
-        del files  # A platform behind HTTP has words only.
-        return _ABLE[self.opens_threads, self.edits](account, self.secret, self.callback)
+        return _ABLE[self.opens_threads, self.edits](account, self.secret, self.callback, files)
 
 
 def _is_http(url: str) -> bool:

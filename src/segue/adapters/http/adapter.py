@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Literal
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from segue.adapters.http.callback import Call, Callback, id_in
-from segue.adapters.http.webhook import Webhook
-from segue.core.contracts.adapters import Accept, Connection, Intake, Longest
+from segue.adapters.http.callback import Call, Callback, CalledFile, id_in
+from segue.adapters.http.webhook import FILE, Webhook
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Longest
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import LONGEST_TEXT, Delivery, Sending
+from segue.core.messages import LONGEST_TEXT, Delivery, File, Sending
 from segue.core.values import Secret
 
 
@@ -21,10 +23,13 @@ class Http:
     platform = "http"
     sending = Sending.KEYED
     connection = Connection.ANY
+    largest_file = sys.maxsize
+    """The platform fetches a file, and so says itself when it has enough."""
     longest = Longest(LONGEST_TEXT)
 
-    def __init__(self, account: str, secret: Secret, callback: str, clock: Clock = time.time) -> None:
+    def __init__(self, account: str, secret: Secret, callback: str, files: Files, clock: Clock = time.time) -> None:
         self.account = account
+        self._files = files
         self._secret = secret
         self._clock = clock
         self._callback = Callback(callback, secret, clock)
@@ -34,7 +39,7 @@ class Http:
 
     def webhook(self, accept: Accept) -> Webhook:
         """An ASGI application that answers 2xx only after `accept` returned."""
-        return Webhook(self.account, self._secret, accept, self._clock)
+        return Webhook(self.account, self._secret, accept, self._files, self._clock)
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message and return the platform's id of it."""
@@ -81,4 +86,9 @@ def _call(delivery: Delivery, kind: Literal["message", "edit"] = "message", key:
         in_reply_to=delivery.answers[-1] if delivery.answers else "",
         answers=delivery.answers,
         session=delivery.session,
+        file=_offered(delivery.address.account, delivery.file) if delivery.file else None,
     )
+
+
+def _offered(account: str, file: File) -> CalledFile:
+    return CalledFile(file.name, file.media, f"/in/http/{quote(account)}?{urlencode({FILE: file.where})}")

@@ -27,6 +27,15 @@ _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 """What no proxy can reach, whatever the environment names."""
 
 
+class CalledFile(Value, frozen=True):
+    """A file that the platform may fetch, with a GET of the same signature."""
+
+    name: str
+    media: str
+    url: str
+    """A path at the server that the platform calls with arrivals."""
+
+
 class Call(Value, frozen=True):
     """The body of a call to the callback; a field that a kind doesn't need is empty."""
 
@@ -42,6 +51,7 @@ class Call(Value, frozen=True):
     """The ids of all arrivals answered."""
     session: str = ""
     title: str = ""
+    file: CalledFile | None = None
 
 
 class Answer(Value, frozen=True):

@@ -15,7 +15,7 @@ from segue.adapters.shared.rates import Pace
 from segue.core.contracts.adapters import Connection, Files, Intake, Longest, Measure
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
-from segue.core.messages import Delivery, File, Sending
+from segue.core.messages import Delivery, Sending
 from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 
 _WAIT = 30_000
@@ -79,13 +79,10 @@ class Matrix:
     async def send(self, delivery: Delivery) -> str:
         """Send one message; the homeserver knows a transaction that it has seen."""
         there = await self._now(delivery.address)
-        if not delivery.text and delivery.files:
-            return (await self._attach(delivery, there))[0]
         private = (await self._rooms.get(there.chat)).kind is Kind.DM
         answers = delivery.answers[-1] if delivery.answers and not private else ""
-        sent = await self._write(delivery, there, delivery.key, message(delivery.text, there.thread, answers))
-        await self._attach(delivery, there)
-        return sent
+        content = await self._content(delivery, there.thread, answers)
+        return await self._write(delivery, there, delivery.key, content)
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of a message."""
@@ -93,7 +90,16 @@ class Matrix:
         # A transaction of its own for each: a text may come back after another, and wouldn't be shown again.
         key, content = f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text)
         await self._write(delivery, there, key, content)
-        await self._attach(delivery, there)
+
+    async def _content(self, delivery: Delivery, thread: str, answers: str) -> Json:
+        file = delivery.file
+        if file is None:
+            return message(delivery.text, thread, answers)
+        try:
+            content = await self._files.read(file)
+        except Invalid as error:
+            raise SendNever(str(error)) from error
+        return attached(file, await self._server.upload(file.name, file.media, content), thread, delivery.text)
 
     async def typing(self, address: Address) -> None:
         """Show that the agent writes."""
@@ -126,21 +132,6 @@ class Matrix:
         if (await self._rooms.get(chat)).encrypted:
             raise SendNever(ENCRYPTED)
         return Address(address.platform, address.account, address.space, chat, thread)
-
-    async def _attach(self, delivery: Delivery, there: Address) -> list[str]:
-        """Send the files that go with a text, each once."""
-        sent = []
-        for n, kept in enumerate(delivery.files):
-            where = await self._server.upload(kept.name, kept.media, await self._read(kept))
-            content = attached(kept, where, there.thread)
-            sent.append(await self._write(delivery, there, f"{delivery.key}/file/{n}", content))
-        return sent
-
-    async def _read(self, file: File) -> bytes:
-        try:
-            return await self._files.read(file)
-        except Invalid as error:
-            raise SendNever(str(error)) from error
 
     async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
         now = self._clock()

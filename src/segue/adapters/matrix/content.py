@@ -32,11 +32,13 @@ def message(text: str, thread: str = "", answers: str = "") -> Json:
     return _shown(text) | _inside(thread)
 
 
-def attached(file: File, where: str, thread: str = "") -> Json:
-    """A file that is in the media store."""
+def attached(file: File, where: str, thread: str = "", text: str = "") -> Json:
+    """A file that is in the media store, with a text beneath it if there is one."""
     kind = file.media.partition("/")[0]
     shown = {"msgtype": f"m.{kind if kind in _SHOWN else 'file'}", "url": where, "filename": file.name}
-    return _marked(file.name, ()) | shown | {"info": {"mimetype": file.media, "size": file.size}} | _inside(thread)
+    return (
+        _marked(text or file.name, ()) | shown | {"info": {"mimetype": file.media, "size": file.size}} | _inside(thread)
+    )
 
 
 def _inside(thread: str) -> Json:

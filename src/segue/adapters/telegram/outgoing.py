@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import msgspec
 from telegram import (
     InlineKeyboardButton,
     InlineKeyboardMarkup,
@@ -23,8 +24,7 @@ from segue.adapters.telegram.api import Api, NoFileThere, Unchanged, Unreadable
 from segue.adapters.telegram.chats import Chats, number, thread
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.core.contracts.adapters import Files
-from segue.core.lanes import Address
-from segue.core.messages import PLACEHOLDER, Delivery, File
+from segue.core.messages import Delivery, File
 from segue.errors import Invalid, SendNever
 
 T = TypeVar("T")
@@ -50,9 +50,10 @@ class Outgoing:
         self._chats = chats
 
     async def send(self, delivery: Delivery) -> str:
-        """Send one message; what it comes with, beside a placeholder, comes with the edit."""
-        ahead = delivery.text == PLACEHOLDER
-        topic, buttons = thread(delivery.address), None if ahead else _buttons(delivery.choices)
+        """Send one message."""
+        if delivery.file is not None:
+            return await self._upload(delivery, delivery.file)
+        topic, buttons = thread(delivery.address), _buttons(delivery.choices)
 
         async def say(chat: int, text: str, mode: str | None) -> Message:
             return await self._api.send_message(
@@ -66,17 +67,17 @@ class Outgoing:
             )
 
         await self._chats.turn_to_send(delivery.address)
-        message = await self._write(delivery, say)
-        if not ahead:
-            await self._attach(delivery)
-        return str(message.message_id)
+        return str((await self._write(delivery, say)).message_id)
 
     async def edit(self, delivery: Delivery) -> None:
-        """Replace the text of `delivery.message`; its file becomes part of it, several follow it."""
+        """Replace the text of `delivery.message`, or make it a file: tried again, that changes the same message."""
         await self._chats.turn_to_edit(delivery.address)
-        with contextlib.suppress(NoFileThere):
-            if await self._put_in(delivery):
-                return
+        if delivery.file is not None:
+            try:
+                await self._put_in(delivery, delivery.file)
+            except NoFileThere:
+                await self._put_after(delivery, delivery.file)
+            return
         message, buttons = number(delivery.message), _buttons(delivery.choices)
 
         async def say(chat: int, text: str, mode: str | None) -> Message | bool:
@@ -86,32 +87,40 @@ class Outgoing:
 
         with contextlib.suppress(Unchanged):
             await self._write(delivery, say)
-        await self._attach(delivery)
 
-    async def _put_in(self, delivery: Delivery) -> bool:
-        """Make a message its one file, with the text beneath: tried again, that changes the same message.
-
-        False if it isn't one file, or the text doesn't fit.
-        """
-        longest = max(utf16(delivery.text), utf16(visible(render(delivery.text))))
-        if len(delivery.files) != 1 or longest > _LONGEST_CAPTION:
-            return False
-        [file], message, buttons = delivery.files, number(delivery.message), _buttons(delivery.choices)
-        content = await self._read(file)
+    async def _put_in(self, delivery: Delivery, file: File) -> None:
+        message, buttons = number(delivery.message), _buttons(delivery.choices)
+        content, (caption, mode) = await self._read(file), _caption(delivery.text)
         kind = InputMediaPhoto if _is_photo(file, content) else InputMediaDocument
-
-        async def say(chat: int, text: str, mode: str | None) -> Message | bool:
-            media = kind(content, caption=text, parse_mode=mode, filename=file.name)
-            return await self._api.edit_message_media(media, chat, message, reply_markup=buttons)
-
+        media = kind(content, caption=caption, parse_mode=mode, filename=file.name)
         with contextlib.suppress(Unchanged):
-            await self._write(delivery, say)
-        return True
+            await self._chats.call(
+                delivery.address, lambda chat: self._api.edit_message_media(media, chat, message, reply_markup=buttons)
+            )
+
+    async def _put_after(self, delivery: Delivery, file: File) -> None:
+        """Let a message name the file that follows it, on a server that can't put one into a text."""
+        await self.edit(msgspec.structs.replace(delivery, text=delivery.text or file.name, file=None))
+        await self._upload(delivery.with_text(""), file)
+
+    async def _upload(self, delivery: Delivery, file: File) -> str:
+        content, (caption, mode) = await self._read(file), _caption(delivery.text)
+        await self._chats.turn_to_send(delivery.address, "files")
+        upload = InputFile(content, filename=file.name)
+        send = self._api.send_photo if _is_photo(file, content) else self._api.send_document
+        topic, buttons = thread(delivery.address), _buttons(delivery.choices)
+        sent = await self._chats.call(
+            delivery.address,
+            lambda chat: send(
+                chat, upload, caption=caption, parse_mode=mode, message_thread_id=topic, reply_markup=buttons
+            ),
+        )
+        return str(sent.message_id)
 
     async def _write(self, delivery: Delivery, say: Callable[[int, str, str | None], Awaitable[T]]) -> T:
         """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
         address = delivery.address
-        text = delivery.text or ", ".join(file.name for file in delivery.files)
+        text = delivery.text
         html = render(text)
         seen = visible(html)
         try:
@@ -121,23 +130,19 @@ class Outgoing:
             log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
         return await self._chats.call(address, lambda chat: say(chat, text, None))
 
-    async def _attach(self, delivery: Delivery) -> None:
-        for file in delivery.files:
-            await self._chats.call(delivery.address, await self._upload(delivery.address, file))
-
-    async def _upload(self, address: Address, file: File) -> Callable[[int], Awaitable[Message]]:
-        content = await self._read(file)
-        await self._chats.turn_to_send(address, "files")
-        upload, topic = InputFile(content, filename=file.name), thread(address)
-        if _is_photo(file, content):
-            return lambda chat: self._api.send_photo(chat, upload, message_thread_id=topic)
-        return lambda chat: self._api.send_document(chat, upload, message_thread_id=topic)
-
     async def _read(self, file: File) -> bytes:
         try:
             return await self._files.read(file)
         except Invalid as error:
             raise SendNever(str(error)) from error
+
+
+def _caption(text: str) -> tuple[str, str | None]:
+    """What stands beneath a file, and how it is marked up: as plain text if that is longer than it may be."""
+    html = render(text)
+    if utf16(visible(html)) <= _LONGEST_CAPTION:
+        return html, ParseMode.HTML
+    return text[: _LONGEST_CAPTION // 2], None
 
 
 def _is_photo(file: File, content: bytes) -> bool:

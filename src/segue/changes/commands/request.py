@@ -55,7 +55,7 @@ class Answer(Value, frozen=True):
     """The lane that speaks to that session, if it isn't the one that the command was typed in."""
     choices: tuple[str, ...] = ()
     """Commands that answer it."""
-    files: tuple[File, ...] = ()
+    file: File | None = None
 
 
 class Quoted(Value, frozen=True):

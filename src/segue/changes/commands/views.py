@@ -116,7 +116,7 @@ class ViewCommands:
         form = _FORMS.get(request.rest.casefold())
         if form is None:
             return Answer("Type /export, /export markdown or /export jsonl.")
-        return Answer(f"Here is {name(session)}.", files=(export_of(session.id, form, _file_name(session)),))
+        return Answer(f"Here is {name(session)}.", file=export_of(session.id, form, _file_name(session)))
 
 
 def _cost(spent: Spent) -> str:

@@ -6,7 +6,7 @@ from enum import Enum
 
 import msgspec
 
-from segue.changes.exchange.turns import delivery_key
+from segue.changes.exchange.turns import delivery_key, encode_files
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Receipt
@@ -76,7 +76,7 @@ def notify(
     answers: tuple[str, ...],
     at: Moment,
     choices: tuple[str, ...] = (),
-    files: tuple[File, ...] = (),
+    file: File | None = None,
 ) -> Transaction[None]:
     """Say something that is in no transcript."""
     yield q.hold_name(name=address.key)
@@ -90,7 +90,7 @@ def notify(
         text=text,
         answers=msgspec.json.encode(answers).decode(),
         choices=msgspec.json.encode(choices).decode(),
-        files=msgspec.json.encode(files).decode(),
+        files=encode_files(file),
         at=at,
     )
     yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))

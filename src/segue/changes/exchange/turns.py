@@ -12,7 +12,7 @@ from segue.changes.sessions import moves, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane, account_key
-from segue.core.messages import Part, Parts, Summary, Text, encode_parts
+from segue.core.messages import File, Part, Parts, Summary, Text, encode_parts
 from segue.core.moves import Actor, Limits
 from segue.core.topics import Hearers, Topic, Wake
 from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
@@ -321,7 +321,7 @@ def _marked(session: SessionId, replies: tuple[Reply, ...]) -> Transaction[tuple
     mark = f"(This is from “{title}”.)" if title else "(This is from the session before.)"
     last = replies[-1]
     if len(last.text) <= _ROOM:
-        return (*replies[:-1], msgspec.structs.replace(last, text=f"{last.text}\n\n{mark}"))
+        return (*replies[:-1], msgspec.structs.replace(last, text=f"{last.text}\n\n{mark}".strip()))
     return (*replies, Reply(last.address, mark, 0, last.answers))
 
 
@@ -344,9 +344,14 @@ def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...]
             text=reply.text,
             answers=msgspec.json.encode(reply.answers).decode(),
             choices="[]",
-            files="[]",
+            files=encode_files(reply.file),
             at=at,
         )
+
+
+def encode_files(file: File | None) -> str:
+    """The file of a delivery as its column has it: a list, of one or none."""
+    return msgspec.json.encode([file] if file else []).decode()
 
 
 def delivery_key(session: SessionId, turn: int, part: int) -> str:

@@ -184,7 +184,7 @@ class MentionsById(Protocol):
 
 @runtime_checkable
 class SendsFiles(Protocol):
-    """An adapter that sends the files of a delivery along with its text."""
+    """An adapter that sends a delivery which is a file."""
 
     largest_file: int
     """Bytes of the largest file that the platform takes."""

@@ -42,7 +42,7 @@ with next as (
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
 returning cast(id as text) as id, address, coalesce(session, '') as session, entry, text, key, coalesce(message, '') as message, attempts as attempt,
-  doubtful - 1 as doubtful, answers, choices, files, accepted as since, coalesce(handoff, '') as handoff;
+  doubtful - 1 as doubtful, answers, choices, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff;
 
 -- name: sent
 -- A delivery was sent: it is a receipt now.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -11,7 +11,7 @@ from segue.changes.exchange.beginnings import Beginning, draft_of
 from segue.core.contracts.adapters import Longest
 from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address
-from segue.core.messages import Notice, Part, Reasoning, Text, ToolCall
+from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall
 from segue.core.text.splitting import split
 from segue.core.transcripts import AGENT, GATEWAY, Draft, Path
 from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
@@ -140,6 +140,11 @@ class Said:
         """The words a person reads."""
         return "\n\n".join(p.text.strip() for p in self.parts if isinstance(p, Text | Notice) and p.text.strip())
 
+    @property
+    def files(self) -> list[File]:
+        """The files that it gives a person, each once."""
+        return list(dict.fromkeys(p for p in self.parts if isinstance(p, File)))
+
     def call(self, id: str) -> ToolCall | None:
         """The call that a result answers."""
         return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
@@ -196,7 +201,7 @@ def answered(live: Running, said: Said, streamed: Streamed, longest: Longest | N
     if live.stopping:
         text, outcome = f"{text}\n\n{STOPPED}".strip(), Outcome.STOPPED
         drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
-    replies = replies_to(run, tuple(live.taken_in), text, shown, longest)
+    replies = replies_to(run, tuple(live.taken_in), text, shown, longest, said.files)
     seqs = tuple(turn.seq for turn in turns)
     return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
 
@@ -208,12 +213,19 @@ def notice(run: Run, begun: Beginning) -> Finish:
 
 
 def replies_to(
-    run: Run, taken_in: tuple[Turn, ...], text: str, shown: int, longest: Longest | None
+    run: Run,
+    taken_in: tuple[Turn, ...],
+    text: str,
+    shown: int,
+    longest: Longest | None,
+    files: Sequence[File] = (),
 ) -> tuple[Reply, ...]:
-    """The messages that carry a text to where it was asked."""
+    """The messages that carry a text, and then each file, to where it was asked."""
     route = run.turns[-1].route
-    if not text or not route:
+    if not route:
         return ()
+    address = Address.parse(route)
     answers = tuple(turn.message for turn in (*run.turns, *taken_in) if turn.message)
-    pieces = split(text, longest) if longest else [text]
-    return tuple(Reply(Address.parse(route), piece, shown, answers) for piece in pieces)
+    pieces = split(text, longest) if longest else [text] if text else []
+    said = [Reply(address, piece, shown, answers) for piece in pieces]
+    return (*said, *(Reply(address, "", shown, answers, file) for file in files))

@@ -258,7 +258,7 @@ class Window:
                 # An answer in a session that this lane left before it was there stands nowhere else here.
                 left = sight.session != self._session and sight.entry > self._told[sight.session]
                 if left or not sight.entry:
-                    await self._send({"notice": sight.text, "files": _files(sight.files)})
+                    await self._send({"notice": sight.text, "files": _files([sight.file])})
 
     async def _show_handoff(self, lane: Lane) -> None:
         """How far the conversation is on its way to another place; once it is there, this lane has let it go."""
