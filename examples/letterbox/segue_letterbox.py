@@ -1,7 +1,8 @@
 """A chat platform made of files, and an agent that shouts: all that a package needs to give Segue both.
 
 A message is a file in the folder's `in`, such as `7.json` with {"chat": "kitchen", "who": "ann", "text": "hello"}.
-The answers to it appear in `out/kitchen`, if there is such a folder.
+If the account has a secret, it is posted to /in/letterbox/ACCOUNT: the same JSON with an "id", and the secret in
+X-Letterbox-Secret. The answers to it appear in `out/kitchen`, if there is such a folder.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
 
-from segue.core.contracts.adapters import Connection, Files, Intake, Letter, Longest
+from segue.adapters.shared.webhooks import door, posted, prove
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter, Longest
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
+from segue.core.values import Secret
 from segue.errors import SendLater, SendNever
 
+HEADER = "X-Letterbox-Secret"
 _NAME = re.compile(r"[a-z0-9-]{1,60}")  # nothing that leads out of the folder
 
 
@@ -29,9 +36,12 @@ class Note(msgspec.Struct, frozen=True):
     who: str
     text: str
     kind: Kind = Kind.DM
+    id: str = ""
 
 
 class Letterbox:
+    """Fetches its messages."""
+
     platform = "letterbox"
     sending = Sending.KEYED
     connection = Connection.ONE
@@ -47,20 +57,19 @@ class Letterbox:
         intake.connected()
         while True:
             for file in sorted((self._folder / "in").glob("*.json")):
-                await intake.accept(self._read(file))
+                await intake.accept(self._arrival(file.read_bytes(), file.stem))
                 # Only now may it be forgotten: if the process dies before this line, the message comes again.
                 file.rename(self._folder / "done" / file.name)
             await asyncio.sleep(0.05)
 
-    def _read(self, file: Path) -> Arrival | Letter:
-        raw = file.read_bytes()
+    def _arrival(self, raw: bytes, id: str = "") -> Arrival | Letter:
         try:
             note = msgspec.json.decode(raw, type=Note)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Letter(self.platform, self.account, raw.decode(errors="backslashreplace"), str(error))
         place = Place(Address(self.platform, self.account, "", note.chat), note.kind)
         speaker = Speaker(Identity(self.platform, self.account, note.who), note.who)
-        return Arrival(place, file.stem, speaker, (Text(note.text),), file.stat().st_mtime)
+        return Arrival(place, note.id or id, speaker, (Text(note.text),), time.time())
 
     async def send(self, delivery: Delivery) -> str:
         chat = self._folder / "out" / delivery.address.chat
@@ -82,6 +91,27 @@ class Letterbox:
         return final.stem
 
 
+class CalledLetterbox(Letterbox):
+    """Is called with its messages."""
+
+    connection = Connection.ANY
+
+    def __init__(self, account: str, folder: Path, secret: Secret) -> None:
+        super().__init__(account, folder)
+        self._secret = secret
+
+    async def run(self, intake: Intake) -> None:
+        """Nothing has to be kept up."""
+
+    def webhook(self, accept: Accept) -> ASGIApp:
+        async def answer(request: Request) -> Response:
+            prove(request, HEADER, self._secret.reveal())
+            await accept(self._arrival(await posted(request)))
+            return Response()  # Only now, too.
+
+        return door(answer)
+
+
 class Shouting:
     def __init__(self, marks: int) -> None:
         self._end = "!" * marks
@@ -97,9 +127,11 @@ class LetterboxKeys(msgspec.Struct, frozen=True):
     """The keys of [letterbox.ACCOUNT] in segue.toml."""
 
     folder: str
+    secret: Secret | None = None
 
     def adapter(self, account: str, files: Files) -> Letterbox:  # noqa: ARG002 -- its messages have none
-        return Letterbox(account, Path(self.folder))
+        folder = Path(self.folder)
+        return CalledLetterbox(account, folder, self.secret) if self.secret else Letterbox(account, folder)
 
 
 class ShoutingKeys(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from segue.adapters.http import Http, HttpAccount
 from segue.adapters.http.callback import LARGEST as LARGEST_ANSWER
 from segue.adapters.http.callback import Call, Callback
-from segue.adapters.http.webhook import LARGEST, Webhook
+from segue.adapters.http.webhook import Webhook
+from segue.adapters.shared.webhooks import LARGEST
 from segue.core.contracts.adapters import (
     Accepted,
     Adapter,
@@ -23,7 +24,7 @@ from segue.core.contracts.adapters import (
     TakesWebhooks,
 )
 from segue.core.lanes import Address, Identity, Kind
-from segue.core.messages import Arrival, Delivery, Text
+from segue.core.messages import Arrival, Citation, Citing, Delivery, File, Pressed, Text
 from segue.core.values import Secret
 from segue.errors import Invalid, SendLater, SendNever, SendUnsure, StoreFull
 from segue.runtime.server.app import Mounted
@@ -99,6 +100,40 @@ async def test_a_whole_message_comes_in_as_it_was_sent() -> None:
     assert (arrival.message, arrival.quotes, arrival.edits) == ("m-1", "m-0", "m-00")
     assert arrival.parts == (Text("Hello 😀"),)
     assert (arrival.mentions_agent, arrival.chat_aliases, arrival.at) == (True, ("lobby-old",), NOW)
+
+
+async def test_what_comes_beside_the_words_comes_in_as_data() -> None:
+    inbox = Inbox()
+    cites = [{"author": {"id": "u2", "name": "Ben"}, "text": "at six", "kind": "forward"}, {"text": "when?"}]
+    files = [{"name": "a.txt", "media": "text/plain", "data": "aGVsbG8="}]
+    more = LEAST | {"text": "", "cites": cites, "files": files}
+    assert (await knock(door(inbox), encoded(more))).status_code == 202
+    assert (await knock(door(inbox), encoded(LEAST | {"id": "m-2", "text": "", "deletes": "m-1"}))).status_code == 202
+    pressed = {"message": "m-9", "choice": "/yes"}
+    assert (await knock(door(inbox), encoded(LEAST | {"id": "m-3", "text": "", "pressed": pressed}))).status_code == 202
+    first, second, third = inbox.arrivals
+    assert first.cites == (Citation("at six", "u2", "Ben", Citing.FORWARD), Citation("when?"))
+    [file] = first.parts
+    assert isinstance(file, File)
+    assert (file.name, file.media, file.size) == ("a.txt", "text/plain", 5)
+    assert (second.deletes, second.parts) == ("m-1", ())
+    assert (third.pressed, third.parts, third.heard.parts) == (Pressed("m-9", "/yes"), (), (Text("/yes"),))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"files": [{"name": "a"}]}, "files[0]"),
+        ({"files": [{"data": "%%%"}]}, "files[0].data"),
+        ({"files": [{"url": "http://127.0.0.1:1/x"}]}, "files[0].url"),
+        ({"cites": [{"author": {"id": "u2"}}]}, "cites[0].text"),
+        ({"cites": [{"text": "a\u0000"}]}, "cites.text"),
+        ({"pressed": {"message": "m"}}, "pressed.choice"),
+    ],
+)
+async def test_what_comes_beside_the_words_is_refused_by_its_name(wrong: dict[str, Any], field: str) -> None:
+    response = await knock(door(Inbox()), encoded(LEAST | wrong))
+    assert (response.status_code, response.json()["field"]) == (422, field)
 
 
 async def test_the_least_message_comes_in_and_null_is_nothing() -> None:
@@ -237,7 +272,7 @@ async def test_a_body_may_be_large_but_not_larger() -> None:
 
 async def test_only_a_post_brings_a_message() -> None:
     response = await knock(door(Inbox()), b"", method="PUT")
-    assert (response.status_code, response.headers["Allow"]) == (405, "GET, POST")
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for_and_a_caller_who_leaves_is_let_go() -> None:
@@ -303,6 +338,9 @@ async def test_a_message_goes_out_signed_with_every_field() -> None:
             "answers": ["m-1", "m-2"],
             "session": "s1",
             "title": "",
+            "choices": [],
+            "question": "",
+            "only": "",
             "file": None,
         }
     ]

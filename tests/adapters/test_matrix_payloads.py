@@ -19,7 +19,7 @@ from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.rooms import Rooms
 from segue.core.lanes import Address, Identity, Kind
-from segue.core.messages import File, Text, plain_text
+from segue.core.messages import Citation, File, Text, plain_text
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
@@ -307,7 +307,7 @@ async def test_what_another_homeserver_says_of_its_rooms_stops_nothing(
 )
 async def test_a_file_elsewhere_than_in_the_media_store_is_not_asked_for(line: Line, url: str) -> None:
     inbox = await line.hears(event({"msgtype": "m.file", "body": "x", "url": url}))
-    assert inbox.texts == ["(x couldn't be taken in. Its address is none of a media store.)"]
+    assert [one.remarks for one in inbox.said] == [("x couldn't be taken in. Its address is none of a media store.",)]
     assert line.server.asked == []
 
 
@@ -323,7 +323,11 @@ async def test_homeservers_that_are_gone_keep_nobody_waiting_for_ever(
         assert line.cursor.value == "before", "what may come is waited for"
     inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
     assert line.server.asked == ["!gone", "!gone", *["!gone", "cat"] * 3]
-    assert inbox.texts == ["(cat.png couldn't be taken in. The homeserver doesn't give it.)", "hello"]
+    assert [one.remarks for one in inbox.said] == [
+        ("cat.png couldn't be taken in. The homeserver doesn't give it.",),
+        (),
+    ]
+    assert inbox.texts[-1] == "hello"
     assert f"it can't join !gone, to which {BEN} asks it" in caplog.text
 
 
@@ -363,7 +367,14 @@ async def test_what_somebody_else_said_goes_with_an_answer_to_it(line: Line) -> 
     }
     said = [("really?", "$bens"), ("/rewind", "$bens"), ("really?", "$mine"), ("really?", "$gone")]
     inbox = await line.hears(*(event(text(words, **replying(to)), id=f"${n}") for n, (words, to) in enumerate(said)))
-    assert inbox.texts == ["> It rains\n> all day\n\nreally?", "/rewind", "really?", "really?"]
+    assert inbox.texts == ["really?", "/rewind", "really?", "really?"]
+    bens = (Citation("It rains\nall day", BEN),)
+    assert [tuple(msgspec.structs.replace(one, name="") for one in a.cites) for a in inbox.arrivals] == [
+        bens,
+        bens,
+        (),
+        (),
+    ]
     assert [(arrival.quotes, arrival.mentions_agent) for arrival in inbox.arrivals] == [
         (to, to == "$mine") for _, to in said
     ]
@@ -386,6 +397,16 @@ async def test_an_edit_of_an_answer_to_the_agent_is_meant_for_it_too(line: Line)
     line.server.known = {"$mine": event(text("Shall I?"), sender=BOT), "$0": event(text("yse", **replying("$mine")))}
     [arrival] = (await line.hears(event(replacing("$0", "yes")))).arrivals
     assert (arrival.edits, arrival.quotes, arrival.mentions_agent) == ("$0", "", True)
+
+
+async def test_what_somebody_takes_back_is_a_deletion(line: Line) -> None:
+    line.server.known = {
+        "$0": event(text("slip", **{"m.relates_to": {"rel_type": "m.thread", "event_id": "$root"}}), id="$0")
+    }
+    older = event({}, id="$1", kind="m.room.redaction") | {"redacts": "$0"}
+    newer = event({"redacts": "$0"}, id="$2", kind="m.room.redaction")
+    inbox = await line.hears(older, newer)
+    assert [(one.deletes, one.parts, one.place.address.thread) for one in inbox.arrivals] == [("$0", (), "$root")] * 2
 
 
 async def test_an_edit_has_no_edits(line: Line) -> None:

@@ -11,17 +11,29 @@ from starlette.responses import JSONResponse, Response
 from telegram.error import RetryAfter
 
 from segue.adapters.shared.rates import Rate
+from segue.adapters.shared.webhooks import LARGEST
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.adapters.telegram import adapter as adapter_file
 from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.updates import Attachment, Update, decode
-from segue.adapters.telegram.webhook import HEADER, LARGEST, secret_of
+from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.core.commands import SPECS, Command, parse
 from segue.core.contracts.adapters import Accepted, HasStartLinks, Letter
 from segue.core.lanes import Address, Kind
-from segue.core.messages import Arrival, Delivery, File, Notice, Telling, Text, plain_text
+from segue.core.messages import (
+    Arrival,
+    Aside,
+    Citation,
+    Citing,
+    Delivery,
+    File,
+    Pressed,
+    Telling,
+    Text,
+    plain_text,
+)
 from segue.core.values import Secret
 from segue.errors import Disconnected, Invalid, SendLater, SendNever, SendUnsure, StoreFull
 from segue.testing import HandClock, Inbox, Shelf, post
@@ -88,7 +100,8 @@ def test_a_reply_to_the_agent_quotes_and_mentions_it() -> None:
 def test_what_is_picked_out_of_a_message_goes_with_the_answer() -> None:
     reply = message(message_id=6, **{"from": SELF, "text": "Walk.\nThen cake."})
     said = arrival(update(reply_to_message=reply, quote={"text": "Then cake.", "position": 6}, text="which?"))
-    assert plain_text(said.parts) == "> Then cake.\n\nwhich?"
+    assert said.parts == (Text("which?"),)
+    assert said.cites == (Citation("Then cake.", str(ME.id), "Segue"),)
     assert said.quotes == "6"
 
 
@@ -96,7 +109,8 @@ def test_what_somebody_else_said_goes_with_a_question_about_it() -> None:
     reply = message(message_id=6, **{"from": {**ANN, "id": 502}, "text": "It rains\nall day"})
     entity = {"type": "mention", "offset": 0, "length": len(BOT) + 1}
     said = arrival(update(chat=GROUP, reply_to_message=reply, text=f"@{BOT} really?", entities=[entity]))
-    assert plain_text(said.parts) == f"> It rains\n> all day\n\n@{BOT} really?"
+    assert said.parts == (Text(f"@{BOT} really?"),)
+    assert [(cited.text, cited.author) for cited in said.cites] == [("It rains\nall day", "502")]
     assert said.mentions_agent
 
 
@@ -112,7 +126,7 @@ def test_what_is_forwarded_is_cited_and_no_command(text: str) -> None:
     origin = {"type": "hidden_user", "sender_user_name": "Ben", "date": 1_700_000_000}
     command = {"type": "bot_command", "offset": 0, "length": 5}
     said = arrival(update(chat=GROUP, text=text, forward_origin=origin, entities=[command]))
-    assert plain_text(said.parts).splitlines() == [f"> {line}" for line in text.splitlines()]
+    assert (said.parts, said.cites) == ((), (Citation(text, "", "Ben", Citing.FORWARD),))
     assert not said.mentions_agent
 
 
@@ -276,7 +290,8 @@ def test_a_button_says_its_command() -> None:
     pressed = {"id": "99", "from": ANN, "chat_instance": "x", "data": "/yes", "message": message(**{"from": SELF})}
     found = heard({"update_id": 900, "callback_query": pressed})
     assert found is not None
-    assert (plain_text(found.arrival.parts), found.callback) == ("/yes", "99")
+    assert (found.arrival.pressed, found.callback) == (Pressed(str(message()["message_id"]), "/yes"), "99")
+    assert found.arrival.heard.parts == (Text("/yes"),)
     assert (found.arrival.speaker.identity.user, found.arrival.place.address) == ("501", HERE)
 
 
@@ -356,7 +371,7 @@ async def test_a_file_that_cannot_be_had_keeps_no_message(
     (between, adapter), inbox = there, Inbox()
     between.files["doc1"] = b"large"
     await adapter.take(update(text=None, caption="look", document=document), inbox.accept)
-    assert [type(part) for part in inbox.arrivals[0].parts] == [Text, Notice]
+    assert [type(part) for part in inbox.arrivals[0].heard.parts] == [Text, Aside]
 
 
 async def test_a_file_that_may_come_later_is_waited_for_but_not_for_ever(there: tuple[Between, Telegram]) -> None:
@@ -368,7 +383,7 @@ async def test_a_file_that_may_come_later_is_waited_for_but_not_for_ever(there: 
             await adapter.take(raw, inbox.accept)
     assert not inbox.arrivals
     await adapter.take(raw, inbox.accept)
-    assert [type(part) for part in inbox.arrivals[0].parts] == [Notice]
+    assert [type(part) for part in inbox.arrivals[0].heard.parts] == [Aside]
 
 
 # What goes out
@@ -876,7 +891,7 @@ async def test_an_update_whose_file_may_come_later_is_called_with_again(called: 
     app = called.webhook(inbox.accept)
     body = json.dumps(update(document={"file_id": "doc1"})).encode()
     assert [(await post(app, "/", body, PROOF)).status for _ in range(3)] == [503, 503, 200]
-    assert [type(part) for part in inbox.arrivals[0].parts] == [Text, Notice]
+    assert [type(part) for part in inbox.arrivals[0].heard.parts] == [Text, Aside]
 
 
 async def test_too_much_is_not_read(called: TelegramByWebhook) -> None:

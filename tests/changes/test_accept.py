@@ -302,6 +302,30 @@ async def test_an_edit_replaces_what_still_waits(world: World) -> None:
     ]
 
 
+async def test_a_deletion_by_its_author_withdraws_what_still_waits(world: World) -> None:
+    running = await world.hear("ann", "running", me="r")
+    await world.hear("ann", "secret", message="slip")
+    ben = await world.accept(world.arrival("ben", (), private("ann"), deletes="slip"))
+    assert ben == Handled.NOTHING_SAID
+    assert await world.accept(world.arrival("ann", (), deletes="slip")) == Handled.WITHDRAWN
+    assert await world.accept(world.arrival("ann", (), deletes="slip")) == Handled.NOTHING_SAID
+    queued = await world.hear("ann", "next")
+    waiting = await world.store.driver.read(turns.waiting, queued.session, 9)
+    assert [turn.parts for turn in waiting] == [(Text("running"),), (Text("next"),)]
+    assert running.run is not None
+    done = await world.store.driver.write(turns.finish, running.run.held, answer(running.run, "yes"), world.clock())
+    assert done.next is not None
+    assert [turn.parts for turn in done.next.turns] == [(Text("next"),)]
+
+
+async def test_what_runs_or_was_answered_stays_when_it_is_deleted(world: World) -> None:
+    queued = await world.hear("ann", "running", message="m-run", me="r")
+    assert await world.accept(world.arrival("ann", (), deletes="m-run")) == Handled.NOTHING_SAID
+    await answered(world, queued, "yes")
+    assert await world.accept(world.arrival("ann", (), deletes="m-run")) == Handled.NOTHING_SAID
+    assert words(await world.store.path(queued.session)) == ["yes"]
+
+
 async def test_a_later_edit_is_an_entry_of_its_own_without_a_turn(world: World) -> None:
     queued = await world.hear("ann", "teh", message="typo", me="r")
     await answered(world, queued, "hi")

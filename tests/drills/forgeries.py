@@ -19,7 +19,7 @@ from segue.adapters.http.webhook import Webhook as HttpWebhook
 from segue.adapters.telegram.incoming import Me, read
 from segue.adapters.telegram.updates import decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
-from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
+from segue.adapters.telegram.webhook import webhook as telegram_webhook
 from segue.changes.accept import Duplicate, Fresh, FrontDoor
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.messages import Arrival
@@ -70,7 +70,7 @@ class _House:
         self._ids = fresh_ids(lambda: _NOW)
         self.now = _NOW
         self.http = HttpWebhook(ACCOUNT, Secret(_KNOWN), self._accept, Shelf(), lambda: self.now)
-        self.telegram = TelegramWebhook(secret_of(_TOKEN, "bot"), self._take)
+        self.telegram = telegram_webhook(secret_of(_TOKEN, "bot"), self._take)
         self.accepted: Counter[Accepted] = Counter()
 
     async def _accept(self, arrival: Arrival | Letter) -> Accepted:

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
-from starlette.requests import Request
 
 from segue.adapters.http import signature, webhook
-from segue.adapters.telegram.webhook import HEADER
-from segue.adapters.telegram.webhook import Webhook as TelegramWebhook
+from segue.adapters.telegram import webhook as telegram_webhook
 from segue.changes.exchange.deliveries import Outgoing
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Statement, Transaction
@@ -171,13 +169,8 @@ def _remembered(bound: Callable[[Store, Lane], Any]) -> Any:
     return remembered
 
 
-def _believing(status: Callable[[TelegramWebhook, Request], Any]) -> Any:
-    async def believed(door: TelegramWebhook, request: Request) -> int:
-        request.scope["headers"] = [(HEADER.lower().encode(), door._secret.encode())]
-        told: int = await status(door, request)
-        return told
-
-    return believed
+def _believing(_prove: Callable[..., None]) -> Callable[..., None]:
+    return lambda *_: None
 
 
 def _once(_insist: Any) -> Any:
@@ -262,7 +255,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.LANES_UNLOCKED: (query("lock_lane", "{for_update}", ""),),
     Bug.SIGNATURES_UNREAD: (Patch(webhook, "verify", lambda _: lambda *_: None),),
     Bug.ANY_TIME: (Patch(signature, "WINDOW", lambda _: 10**12), query("see", "do nothing", "do update set at = 1")),
-    Bug.SECRET_UNREAD: (Patch(TelegramWebhook, "_status", _believing),),
+    Bug.SECRET_UNREAD: (Patch(telegram_webhook, "prove", _believing),),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),
     Bug.GIVES_UP: (Patch(Patient, "_insist", _once),),

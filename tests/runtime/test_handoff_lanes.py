@@ -125,7 +125,7 @@ def test_over_http(rules: Rules, kind: Kind, chat: str, space: str, user: str) -
                         "person": {"id": user, "name": "Ann"},
                         "text": "and dogs?",
                     }
-                    return read(json.dumps(body).encode(), "alpha", 1.0)
+                    return read(json.dumps(body).encode(), "alpha", 1.0)[0]
 
                 return Place(thread, kind, opened=True), speak
 

@@ -23,6 +23,7 @@ from segue.errors import Fenced, StoreFull
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import TOLD
 from segue.runtime.server.app import Mounted
+from segue.testing import Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
 from tests.adapters.platform import signed
@@ -132,7 +133,7 @@ async def test_a_date_that_some_calendar_cant_name_is_refused(tmp_path: Path) ->
 
 async def test_over_http_a_dead_letter_is_accepted(tmp_path: Path) -> None:
     key, now = "s3cret", 1_800_000_000.0
-    adapter = Http("alpha", Secret(key), "http://127.0.0.1:9/", lambda: now)
+    adapter = Http("alpha", Secret(key), "http://127.0.0.1:9/", Shelf(), lambda: now)
     settings = GatewaySettings(accounts={("http", "alpha"): PUBLIC}, grace=0.0)
     async with (
         await open_store(tmp_path / "segue.db") as store,

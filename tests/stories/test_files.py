@@ -13,6 +13,7 @@ from segue.core.contracts.probes import Point
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, File, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.transcripts import Entry
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
@@ -54,6 +55,7 @@ async def test_over_http_it_comes_once_and_can_be_fetched_with_the_signature(
     shelf, killed = Shelf(), KilledAt(point, times)
     file = await plans(shelf)
     settings = GatewaySettings(accounts={("http", "a"): AccountSettings(public=True)}, poll=0.05, lease=1.0, grace=0.1)
+    calls: list[dict[str, object]] = []
     async with platform() as there:
         for probe, agent in ((killed, ScriptedAgent(["Here are the plans.", file])), (unheeded, EchoAgent())):
             adapter = HttpAccount(Secret(SECRET), there.url).adapter("a", shelf)
@@ -98,6 +100,7 @@ async def test_a_window_has_it_in_its_transcript_once(tmp_path: Path, kind: str,
     settings = GatewaySettings(
         accounts={(kind, "local"): AccountSettings(public=True)}, poll=0.05, lease=1.0, grace=0.1
     )
+    path: list[Entry] = []
     for probe in (killed, unheeded):
         local = Local(kind)
         local.look("here", shown.append)

@@ -61,6 +61,7 @@ class Handled(Enum):
     COMMAND = "it was a command"
     EDITED = "it replaced words that still waited"
     EDITED_LATER = "it stands after what it edits"
+    WITHDRAWN = "it took back words that still waited"
     NOTHING_SAID = "it told of a place and had no words"
     NOT_MEANT = "it was for the people there"
 
@@ -139,6 +140,10 @@ class FrontDoor:
         met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at)
         # Where?
         spot = yield from self._locate(arrival, met.person, fresh)
+        if arrival.deletes:
+            # Whoever said it may take it back, whatever else they may.
+            gone = yield from edits.withdraw(arrival.deletes, spot.lane.address, met.person, fresh.at)
+            return Handled.WITHDRAWN if gone else Handled.NOTHING_SAID
         came = Entering(arrival, fresh, me, met, spot)
         # May they? A command, or words?
         errand = yield from self._errand(came)

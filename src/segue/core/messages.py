@@ -69,6 +69,23 @@ class Aside(Value, frozen=True, tag="aside"):
     text: str
 
 
+class Citing(StrEnum):
+    """Why a message cites another."""
+
+    REPLY = "reply"
+    FORWARD = "forward"
+
+
+class Citation(Value, frozen=True, tag="citation"):
+    """What somebody else said, which a message answers or passes on: never the speaker's own words."""
+
+    text: str
+    author: str = ""
+    """The platform's id of who said it, as far as that is known."""
+    name: str = ""
+    kind: Citing = Citing.REPLY
+
+
 class Summary(Value, frozen=True, tag="summary"):
     """What was said up to and including an entry, in short; the entries themselves stay where they are."""
 
@@ -103,7 +120,7 @@ class Compress(Value, frozen=True, tag="compress"):
 
 Order = Undo | Retry | Rewind | Compress
 """The content of a turn that moves the tip: no transcript holds it."""
-Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Summary | Order
+Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Citation | Summary | Order
 Parts = tuple[Part, ...]
 
 _encoder = msgspec.json.Encoder()
@@ -175,6 +192,15 @@ class Telling(StrEnum):
     """At most it tells what the topic once was: one that is known stays."""
 
 
+class Pressed(Value, frozen=True):
+    """A button that somebody pressed."""
+
+    message: str
+    """The platform's id of the message that has the button."""
+    choice: str
+    """What the button says: one of that delivery's choices."""
+
+
 class Arrival(Value, frozen=True):
     """One message as it came in."""
 
@@ -197,6 +223,22 @@ class Arrival(Value, frozen=True):
     chat_aliases: tuple[str, ...] = ()
     """Other ids of the same chat."""
     topic: Telling = Telling.NOW
+    cites: tuple[Citation, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What the agent must know of the message though nobody said it, such as that a file was too large."""
+    deletes: str = ""
+    """The message that its author took back on the platform."""
+    pressed: Pressed | None = None
+
+    @property
+    def heard(self) -> Arrival:
+        """The same with all that reaches the agent among its parts: citations, what a button says, remarks."""
+        if not (self.cites or self.remarks or self.pressed):
+            return self
+        said = (*self.parts, Text(self.pressed.choice)) if self.pressed else self.parts
+        parts = (*self.cites, *said, *map(Aside, self.remarks))
+        meant = self.mentions_agent or self.pressed is not None
+        return msgspec.structs.replace(self, parts=parts, mentions_agent=meant, cites=(), remarks=(), pressed=None)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -242,6 +284,8 @@ class Delivery(Value, frozen=True):
     """The platform ids of the arrivals that it answers, the last one last."""
     choices: tuple[str, ...] = ()
     """Commands that answer it, such as /yes and /no: buttons where the platform has them."""
+    only: str = ""
+    """The platform's id of the one person who is to see it; empty for everybody there."""
     file: File | None = None
     """A message that is a file, in the data folder; its text, if there is one, stands beneath it."""
 

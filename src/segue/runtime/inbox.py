@@ -49,7 +49,7 @@ class Inbox:
         return outcome
 
     async def _take(self, arrival: Arrival) -> Accepted:
-        trace = self._ids()
+        arrival, trace = arrival.heard, self._ids()
         with traced(trace):
             try:
                 return await self._write(arrival, trace)

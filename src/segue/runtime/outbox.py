@@ -17,7 +17,7 @@ from typing import ParamSpec, assert_never
 
 from segue.changes.exchange import deliveries, handoffs
 from segue.changes.exchange.deliveries import Attempt, Outgoing
-from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack
+from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, Whispers
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Sending
@@ -199,6 +199,8 @@ class Outbox:
     async def _send(self, held: Outgoing) -> str:
         """One attempt, by the adapter's class."""
         adapter = self._adapter
+        if held.delivery.only and not isinstance(adapter, Whispers):
+            raise SendNever(f"{adapter.platform}.{adapter.account} can't send what only one person is to see.")
         delivery = await self._exporting.ready(held.delivery, adapter)
         if delivery.message and isinstance(adapter, EditsMessages):
             await adapter.edit(delivery)

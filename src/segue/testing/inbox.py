@@ -43,16 +43,16 @@ class Inbox:
     @property
     def said(self) -> list[Arrival]:
         """The messages; what only tells of a place isn't one."""
-        return [arrival for arrival in self.arrivals if arrival.parts]
+        return [arrival for arrival in self.arrivals if arrival.heard.parts]
 
     @property
     def texts(self) -> list[str]:
         """What was said, in the order in which it came."""
-        return [plain_text(arrival.parts) for arrival in self.said]
+        return [plain_text(arrival.heard.parts) for arrival in self.said]
 
     async def gets(self, text: str) -> Arrival:
         """Wait for the newest arrival with these words."""
         return await self._changes.until(
-            lambda: next((a for a in reversed(self.arrivals) if plain_text(a.parts) == text), None),
+            lambda: next((a for a in reversed(self.arrivals) if plain_text(a.heard.parts) == text), None),
             lambda: f"{text!r} never arrived; there are {self.texts!r}",
         )

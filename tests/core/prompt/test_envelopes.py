@@ -2,11 +2,12 @@
 
 import json
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.core.lanes import Address, Identity, clean_name
-from segue.core.messages import Aside, Notice, Text
+from segue.core.messages import Aside, Citation, Citing, Notice, Text
 from segue.core.prompt.envelopes import Envelope, Voices, read, veiled, words
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Role, Source
@@ -117,3 +118,22 @@ def test_behind_a_veil_no_number_and_no_id_is_in_an_envelope(number: str, shape:
 def test_what_people_said_is_never_changed() -> None:
     told = veiled(said("call +49 151 1234567"), Pseudonyms("key"))
     assert json.loads(words(told, Voices.SEVERAL))["text"] == "call +49 151 1234567"
+
+
+@given(st.sampled_from(Voices), TEXTS, TEXTS, TEXTS, st.sampled_from(Citing))
+def test_what_is_cited_and_remarked_is_data_beside_the_words(
+    voices: Voices, text: str, cited: str, remark: str, kind: Citing
+) -> None:
+    citation = Citation(cited, "u2", "Ben", kind)
+    draft = msgspec.structs.replace(said(text), parts=(citation, Text(text), Aside(remark)))
+    envelope = read(words(draft, voices))
+    assert (envelope.text, envelope.cites, envelope.gateway) == (text, (citation,), remark)
+    assert "\n" not in words(draft, voices)
+
+
+def test_behind_a_veil_who_is_cited_has_no_number() -> None:
+    citation = Citation("come at six", "4915100001", "4915100001")
+    draft = msgspec.structs.replace(said("when?"), parts=(citation, Text("when?")))
+    shown = words(veiled(draft, Pseudonyms("a key")), Voices.ONE)
+    assert "4915100001" not in shown
+    assert "come at six" in shown

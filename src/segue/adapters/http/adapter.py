@@ -23,6 +23,7 @@ class Http:
     platform = "http"
     sending = Sending.KEYED
     connection = Connection.ANY
+    whispers: Literal[True] = True
     largest_file = sys.maxsize
     """The platform fetches a file, and so says itself when it has enough."""
     longest = Longest(LONGEST_TEXT)
@@ -30,6 +31,7 @@ class Http:
     def __init__(self, account: str, secret: Secret, callback: str, files: Files, clock: Clock = time.time) -> None:
         self.account = account
         self._files = files
+        self._url = callback
         self._secret = secret
         self._clock = clock
         self._callback = Callback(callback, secret, clock)
@@ -39,7 +41,7 @@ class Http:
 
     def webhook(self, accept: Accept) -> Webhook:
         """An ASGI application that answers 2xx only after `accept` returned."""
-        return Webhook(self.account, self._secret, accept, self._files, self._clock)
+        return Webhook(self.account, self._secret, accept, self._files, self._clock, trusted=self._url)
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message and return the platform's id of it."""
@@ -86,6 +88,8 @@ def _call(delivery: Delivery, kind: Literal["message", "edit"] = "message", key:
         in_reply_to=delivery.answers[-1] if delivery.answers else "",
         answers=delivery.answers,
         session=delivery.session,
+        choices=delivery.choices,
+        only=delivery.only,
         file=_offered(delivery.address.account, delivery.file) if delivery.file else None,
     )
 

@@ -51,6 +51,12 @@ class Call(Value, frozen=True):
     """The ids of all arrivals answered."""
     session: str = ""
     title: str = ""
+    choices: tuple[str, ...] = ()
+    """Buttons: what each says when it is pressed."""
+    question: str = ""
+    """The id of the question that the choices answer."""
+    only: str = ""
+    """The one person who is to see it."""
     file: CalledFile | None = None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import Arrival, Speaker, Text
+from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
@@ -29,6 +29,38 @@ class SentPerson(Value, frozen=True, forbid_unknown_fields=True):
     aliases: tuple[str, ...] = ()
 
 
+class SentFile(Value, frozen=True, forbid_unknown_fields=True):
+    """A file: what is in it, or where that can be fetched."""
+
+    name: str = "file"
+    media: str = "application/octet-stream"
+    url: str = ""
+    data: str = ""
+    """Base64."""
+
+
+class SentAuthor(Value, frozen=True, forbid_unknown_fields=True):
+    """Who said what is cited, as far as that is known."""
+
+    id: str = ""
+    name: str = ""
+
+
+class SentCitation(Value, frozen=True, forbid_unknown_fields=True):
+    """What somebody else said, which the message answers or passes on."""
+
+    text: str
+    author: SentAuthor = SentAuthor()
+    kind: Citing = Citing.REPLY
+
+
+class SentPress(Value, frozen=True, forbid_unknown_fields=True):
+    """A button that was pressed."""
+
+    message: str
+    choice: str
+
+
 class Sent(Value, frozen=True, forbid_unknown_fields=True):
     """The body of a call to /in/http/ACCOUNT."""
 
@@ -36,39 +68,53 @@ class Sent(Value, frozen=True, forbid_unknown_fields=True):
     chat_kind: Kind
     """Needed: a group that passes for a private chat would mix what people say."""
     person: SentPerson
-    text: str
+    text: str = ""
     space: str | None = None
     chat: str | None = None
     chat_name: str | None = None
     chat_aliases: tuple[str, ...] = ()
     topic: str | None = None
     thread: str | None = None
+    files: tuple[SentFile, ...] = ()
+    cites: tuple[SentCitation, ...] = ()
     quotes: str | None = None
     edits: str | None = None
+    deletes: str | None = None
+    pressed: SentPress | None = None
     mentions_agent: bool = False
 
 
 _decoder = msgspec.json.Decoder(Sent)
 
 
-def read(body: bytes, account: str, at: Moment) -> Arrival:
-    """The arrival in a body; raises `Invalid` with the name of the field that is wrong."""
+def read(body: bytes, account: str, at: Moment) -> tuple[Arrival, tuple[SentFile, ...]]:
+    """The arrival in a body, and the files to take in for it.
+
+    Raises `Invalid` with the name of the field that is wrong.
+    """
     sent = _decode(body)
     _check(sent)
+    for n, file in enumerate(sent.files):
+        if bool(file.url) is bool(file.data):
+            raise Invalid(f"files[{n}]", "it has neither or both of url and data", "Give one of the two.")
     address = Address("http", account, sent.space or "", sent.chat or "", sent.thread or "")
     if len(address.key.encode()) > LONGEST_KEY:
         raise Invalid("chat", "the ids of the place are too long together", "Shorten space, chat or thread.")
-    return Arrival(
+    arrival = Arrival(
         place=Place(address, sent.chat_kind, sent.chat_name or "", sent.topic or ""),
         message=sent.id,
         speaker=Speaker(Identity("http", account, sent.person.id), sent.person.name or "", sent.person.aliases),
-        parts=(Text(sent.text),),
+        parts=(Text(sent.text),) if sent.text.strip() else (),
         at=at,
         quotes=sent.quotes or "",
         edits=sent.edits or "",
         mentions_agent=sent.mentions_agent,
         chat_aliases=sent.chat_aliases,
+        cites=tuple(Citation(cited.text, cited.author.id, cited.author.name, cited.kind) for cited in sent.cites),
+        deletes=sent.deletes or "",
+        pressed=Pressed(sent.pressed.message, sent.pressed.choice) if sent.pressed else None,
     )
+    return arrival, sent.files
 
 
 def _decode(body: bytes) -> Sent:
@@ -91,8 +137,9 @@ def _check(sent: Sent) -> None:
     for field, text in _strings(sent):
         if "\0" in text:
             raise Invalid(field, "it has a NUL character", "Remove it: databases can't keep one.")
-    for field, needed in (("id", sent.id), ("person.id", sent.person.id), ("text", sent.text)):
-        if not needed.strip():
+    instead = sent.files or sent.cites or sent.deletes or sent.pressed
+    for field, needed in (("id", sent.id), ("person.id", sent.person.id), ("text", instead or sent.text)):
+        if not needed or (isinstance(needed, str) and not needed.strip()):
             raise Invalid(field, "it is empty", "Every message has one.")
     for field, aliases in (("person.aliases", sent.person.aliases), ("chat_aliases", sent.chat_aliases)):
         if not all(alias.strip() for alias in aliases):
@@ -101,8 +148,10 @@ def _check(sent: Sent) -> None:
 
 def _ids(sent: Sent) -> Iterator[tuple[str, str]]:
     yield from (("id", sent.id), ("person.id", sent.person.id))
-    for field in ("space", "chat", "thread", "quotes", "edits"):
+    for field in ("space", "chat", "thread", "quotes", "edits", "deletes"):
         yield field, getattr(sent, field) or ""
+    yield "pressed.message", sent.pressed.message if sent.pressed else ""
+    yield from (("cites.author.id", cited.author.id) for cited in sent.cites)
     yield from (("person.aliases", alias) for alias in sent.person.aliases)
     yield from (("chat_aliases", alias) for alias in sent.chat_aliases)
 
@@ -111,3 +160,8 @@ def _strings(sent: Sent) -> Iterator[tuple[str, str]]:
     yield from _ids(sent)
     yield from (("text", sent.text), ("person.name", sent.person.name or ""))
     yield from (("chat_name", sent.chat_name or ""), ("topic", sent.topic or ""))
+    yield "pressed.choice", sent.pressed.choice if sent.pressed else ""
+    for cited in sent.cites:
+        yield from (("cites.text", cited.text), ("cites.author.name", cited.author.name))
+    for file in sent.files:
+        yield from (("files.name", file.name), ("files.media", file.media))

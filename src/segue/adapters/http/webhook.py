@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from base64 import b64decode
+from collections.abc import AsyncIterator
 
+import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from segue.adapters.http.incoming import read
+from segue.adapters.http.incoming import SentFile, read
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Unsigned, verify
+from segue.adapters.shared.downloads import Limits, NotFetched, fetching
+from segue.adapters.shared.webhooks import SLOWEST, door, posted, refusal
 from segue.core.contracts.adapters import Accept, Accepted, Files
 from segue.core.contracts.database import Clock
 from segue.core.messages import File
 from segue.core.values import Moment, Secret
-from segue.errors import Invalid, StoreError
+from segue.errors import Invalid
 
-LARGEST = 1024 * 1024
-"""Bytes of a body."""
-SLOWEST = 20.0
-"""Seconds that a body may take to come."""
 FILE = "file"
 """The part of an address that names a file."""
-RETRY_AFTER = 1
-"""Seconds after which a platform should try again what couldn't be made durable."""
 
 
 class Webhook:
     """An ASGI application for one account."""
 
     def __init__(
-        self, account: str, secret: Secret, accept: Accept, files: Files, clock: Clock, slowest: float = SLOWEST
+        self,
+        account: str,
+        secret: Secret,
+        accept: Accept,
+        files: Files,
+        clock: Clock,
+        slowest: float = SLOWEST,
+        trusted: str = "",
     ) -> None:
         self._slowest = slowest
+        self._limits = Limits(trusted=trusted)
         self._files = files
         self._account = account
         self._secret = secret
@@ -43,35 +48,34 @@ class Webhook:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request = Request(scope, receive)
-        try:
-            response = await self._answer(request)
-        except ClientDisconnect:
-            return  # Nobody is there to be answered, and nothing was accepted.
-        await response(scope, receive, send)
+        await door(self._answer)(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         try:
             return await (self._give(request) if request.method == "GET" else self._take(request))
-        except HTTPException as error:
-            return _refusal(error.status_code, error.headers, problem=error.detail)
         except Unsigned as error:
-            return _refusal(401, problem=str(error))
+            return refusal(401, problem=str(error))
         except Invalid as error:
-            return _refusal(422, field=error.field, problem=error.problem, fix=error.fix)
-        except StoreError:
-            # What the database said is for the host's log, which the gateway writes.
-            problem = "It couldn't be made durable. Send it again."
-            return _refusal(503, {"Retry-After": str(RETRY_AFTER)}, problem=problem)
+            return refusal(422, field=error.field, problem=error.problem, fix=error.fix)
 
     async def _take(self, request: Request) -> Response:
-        if request.method != "POST":
-            raise HTTPException(405, "Send a POST, or GET a file.", {"Allow": "GET, POST"})
-        body, now = await _body(request, self._slowest), self._clock()
+        body, now = await posted(request, slowest=self._slowest), self._clock()
         self._prove(request, body, now)
-        if await self._accept(read(body, self._account, now)) is Accepted.DUPLICATE:
+        arrival, files = read(body, self._account, now)
+        kept = [await self._keep(f"files[{n}]", file) for n, file in enumerate(files)]
+        arrival = msgspec.structs.replace(arrival, parts=(*arrival.parts, *kept))
+        if await self._accept(arrival) is Accepted.DUPLICATE:
             return JSONResponse({"accepted": False, "duplicate": True}, 200)
         return JSONResponse({"accepted": True}, 202)
+
+    async def _keep(self, field: str, file: SentFile) -> File:
+        try:
+            if file.data:
+                return await self._files.keep(file.name, file.media, _decoded(f"{field}.data", file.data))
+            async with fetching(file.url, self._limits) as chunks:
+                return await self._files.keep(file.name, file.media, chunks)
+        except NotFetched as error:
+            raise Invalid(f"{field}.url", str(error), "Send the file as data, or leave it out.") from error
 
     async def _give(self, request: Request) -> Response:
         """A file that a message named: what is signed is the address as the message had it, in place of a body."""
@@ -87,19 +91,8 @@ class Webhook:
         verify(self._secret, signed, headers.getlist(TIMESTAMP), headers.getlist(SIGNATURE), now)
 
 
-async def _body(request: Request, slowest: float) -> bytes:
-    """The raw body, as long as it is neither too large nor too slow."""
-    body = bytearray()
+async def _decoded(field: str, data: str) -> AsyncIterator[bytes]:
     try:
-        async with asyncio.timeout(slowest):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > LARGEST:
-                    raise HTTPException(413, f"The body has more than {LARGEST} bytes.")
-    except TimeoutError as error:
-        raise HTTPException(408, f"The body took longer than {slowest:g} seconds.") from error
-    return bytes(body)
-
-
-def _refusal(status: int, headers: Mapping[str, str] | None = None, **why: str) -> JSONResponse:
-    return JSONResponse({"accepted": False, **why}, status, headers)
+        yield b64decode(data, validate=True)
+    except ValueError as error:
+        raise Invalid(field, "it isn't base64", "Encode the whole file.") from error

@@ -121,6 +121,13 @@ class Event(msgspec.Struct, frozen=True):
     origin_server_ts: int = 0
     state_key: str | None = None
     unsigned: dict[str, Any] = {}
+    redacts: str = ""
+
+    @property
+    def redacted(self) -> str:
+        """The event that it takes back; newer rooms name it in the content."""
+        named = self.content.get("redacts")
+        return self.redacts or (named if isinstance(named, str) else "")
 
     @property
     def is_empty(self) -> bool:

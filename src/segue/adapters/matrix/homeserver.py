@@ -24,7 +24,7 @@ _SLOWEST = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
 _SLOWEST_EVENT = 5.0
 """Everything that is told after it waits for it."""
 _STATE = ("encryption", "member", "name", "topic", "join_rules", "tombstone")
-_TYPES = ["m.room.message", "m.room.encrypted", *(f"m.room.{kind}" for kind in _STATE)]
+_TYPES = ["m.room.message", "m.room.redaction", "m.room.encrypted", *(f"m.room.{kind}" for kind in _STATE)]
 PRIVATE_CHATS = "m.direct"
 """The account data that lists them."""
 _PAGE = 100

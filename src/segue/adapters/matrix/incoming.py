@@ -18,12 +18,12 @@ from segue.adapters.matrix.events import Content, Event, Relation, decode, under
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
-from segue.adapters.shared.attachments import BEGINNING, Tries, cite
+from segue.adapters.shared.attachments import BEGINNING, Tries
 from segue.adapters.shared.downloads import NotFetched
 from segue.adapters.shared.letters import or_letter
 from segue.core.contracts.adapters import Accept, Files
 from segue.core.lanes import Address, Identity
-from segue.core.messages import Arrival, File, Part, Speaker, Text
+from segue.core.messages import Arrival, Citation, File, Part, Speaker, Text
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 log = logging.getLogger(__name__)
@@ -118,6 +118,8 @@ class Incoming:
                 await self._state(room, event)
             elif event.sender != self._me and event.type == "m.room.encrypted":
                 await self._refuse(room)
+            elif event.sender != self._me and event.type == "m.room.redaction":
+                return await self._deletion(room, event)
             elif event.sender != self._me and event.type == "m.room.message" and not event.is_empty:
                 return await self._arrival(room, event)
         except SendError as error:
@@ -148,13 +150,15 @@ class Incoming:
             return None
         edits, answers = event.relation.replaces, relation.quotes
         cited, root = await self._cited(id, answers), await self._cited(id, thread)
-        parts = [await self._taken(part, room) for part in content.parts]
+        taken = [await self._taken(part, room) for part in content.parts]
         named = content.mentions_user(self._me, room.names.get(self._me, ""))
         return Arrival(
             place=room.place(Address("matrix", self._account, self._server.space, id, thread)),
             message=event.event_id,
             speaker=Speaker(Identity("matrix", self._account, event.sender), room.names.get(event.sender, "")),
-            parts=tuple(self._citing(cited, parts)),
+            parts=tuple(part for part in taken if not isinstance(part, str)),
+            remarks=tuple(part for part in taken if isinstance(part, str)),
+            cites=self._cites(cited, room),
             at=event.origin_server_ts / 1000,
             quotes="" if edits else answers,
             edits=edits,
@@ -162,18 +166,31 @@ class Incoming:
             chat_aliases=(room.former,) if room.former else (),
         )
 
-    def _citing(self, found: Event | None, parts: list[Part]) -> list[Part]:
-        """What was said, after what it answers if somebody else said that: the agent may not know it."""
-        first, *rest = parts
-        if found is None or found.sender == self._me or not isinstance(first, Text):
-            return parts
-        if first.text.lstrip().startswith("/"):
-            return parts  # a command stands at the beginning
+    async def _deletion(self, id: str, event: Event) -> Arrival | None:
+        """That somebody took a message back: their own, which the gateway knows better than an empty event can say."""
+        if not event.redacted:
+            return None
+        room = await self._rooms.get(id)
+        deleted = await self._cited(id, event.redacted)
+        thread = deleted.relation.thread if deleted else ""
+        return Arrival(
+            place=room.place(Address("matrix", self._account, self._server.space, id, thread)),
+            message=event.event_id,
+            speaker=Speaker(Identity("matrix", self._account, event.sender), room.names.get(event.sender, "")),
+            parts=(),
+            at=event.origin_server_ts / 1000,
+            deletes=event.redacted,
+        )
+
+    def _cites(self, found: Event | None, room: Room) -> tuple[Citation, ...]:
+        """What a message answers, if somebody else said that: the agent may not know it."""
+        if found is None or found.sender == self._me:
+            return ()
         try:
-            cited = cite(found.message().text[:BEGINNING])
+            text = found.message().text[:BEGINNING]
         except msgspec.ValidationError:
-            return parts  # it was taken back, or has no words
-        return [Text(cited + first.text), *rest]
+            return ()  # it was taken back, or has no words
+        return (Citation(text, found.sender, room.names.get(found.sender, "")),)
 
     async def _cited(self, room: str, id: str) -> Event | None:
         """The event that a message answers or hangs on; one that the homeserver never tells keeps nobody waiting."""
@@ -198,8 +215,8 @@ class Incoming:
                 self._looked_up.popitem(last=False)
         return self._looked_up[id]
 
-    async def _taken(self, part: Part, room: Room) -> Part:
-        """A part as it is kept: a text without the agent's name, a file in the data folder."""
+    async def _taken(self, part: Part, room: Room) -> Part | str:
+        """A part as it is kept: a text without the agent's name, a file in the data folder; or why it isn't."""
         match part:
             case Text():
                 return self._unaddressed(part, room)
@@ -208,7 +225,7 @@ class Incoming:
             case _:
                 return part
 
-    async def _fetched(self, file: File) -> Part:
+    async def _fetched(self, file: File) -> File | str:
         try:
             return await self._server.download(file.where, partial(self._files.keep, file.name, file.media))
         except NotFetched as error:
@@ -218,7 +235,7 @@ class Incoming:
             if not self._tries.over(file.where):
                 raise
             why = "The homeserver doesn't give it."
-        return Text(f"({file.name} couldn't be taken in. {why})")
+        return f"{file.name} couldn't be taken in. {why}"
 
     def _unaddressed(self, text: Text, room: Room) -> Text:
         """A text without the agent's name before it, so that a command stands at its beginning."""

@@ -31,9 +31,3 @@ class Tries:
 
 BEGINNING = 1000
 """Characters of a message that are shown with an answer to it."""
-
-
-def cite(text: str) -> str:
-    """A text as a citation, with the empty line that ends it; empty if nothing was said."""
-    lines = text.splitlines()
-    return "".join(f"> {line}\n" for line in lines) + "\n" if lines else ""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from starlette.types import ASGIApp
 from telegram import BotCommand
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, TelegramError
@@ -23,12 +24,12 @@ from segue.adapters.telegram.chats import Chats, Pace, thread
 from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.outgoing import LONGEST, Outgoing
 from segue.adapters.telegram.updates import Attachment, Update, decode
-from segue.adapters.telegram.webhook import Webhook, secret_of
+from segue.adapters.telegram.webhook import secret_of, webhook
 from segue.core.commands import Spec
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter, Longest, Measure
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import Arrival, Delivery, File, Notice, Part, Sending
+from segue.core.messages import Arrival, Delivery, File, Sending
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendLater, SendNever
 
@@ -156,10 +157,15 @@ class Telegram:
         """An arrival with its files, and with the other id of a group that became a supergroup."""
         arrival = heard.arrival
         parts = [await self._part(file) for file in heard.attachments]
+        remarks = tuple(part for part in parts if isinstance(part, str))
         aliases = self._chats.aliases(arrival.place.address.chat)
         meant = self._meant(update.message.media_group_id if update.message else "", arrival)
         return msgspec.structs.replace(
-            arrival, parts=(*arrival.parts, *parts), chat_aliases=aliases, mentions_agent=meant
+            arrival,
+            parts=(*arrival.parts, *(part for part in parts if isinstance(part, File))),
+            remarks=remarks,
+            chat_aliases=aliases,
+            mentions_agent=meant,
         )
 
     def _meant(self, album: str, arrival: Arrival) -> bool:
@@ -168,16 +174,17 @@ class Telegram:
             self._albums.append(album)
         return arrival.mentions_agent or album in self._albums
 
-    async def _part(self, file: Attachment) -> Part:
+    async def _part(self, file: Attachment) -> File | str:
+        """The file, kept; or why it isn't."""
         name = file.file_name or "file"
         try:
             return await self._fetched(file, name)
         except NotFetched as error:
-            return Notice(f"{name} wasn't taken in. {error}")
+            return f"{name} wasn't taken in. {error}"
         except Disconnected:
             if not self._tries.over(file.file_id):
                 raise
-            return Notice(f"{name} wasn't taken in: Telegram doesn't give it.")
+            return f"{name} wasn't taken in: Telegram doesn't give it."
 
     async def _fetched(self, file: Attachment, name: str) -> File:
         if file.file_size > LARGEST:
@@ -242,13 +249,13 @@ class TelegramByWebhook(Telegram):
         self._url = f"{webhook}/in/telegram/{account}"
         self._secret = secret_of(token, account)
 
-    def webhook(self, accept: Accept) -> Webhook:
+    def webhook(self, accept: Accept) -> ASGIApp:
         """An ASGI application that answers 2xx only after `accept` returned."""
 
         async def take(raw: Any) -> None:
             await self.take(raw, accept)
 
-        return Webhook(self._secret, take)
+        return webhook(self._secret, take)
 
     async def run(self, intake: Intake) -> None:
         """Tell Telegram where to call, and see to it that it does; one call at a time keeps the order."""

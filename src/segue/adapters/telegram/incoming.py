@@ -8,14 +8,14 @@ that somebody brought the bot into a group.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from segue.adapters.shared.attachments import BEGINNING, cite
+from segue.adapters.shared.attachments import BEGINNING
 from segue.adapters.telegram.updates import Attachment, Callback, Membership, Message, Update
 from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import Arrival, Part, Speaker, Text
-from segue.core.values import Moment, Value
+from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
+from segue.core.values import Moment, Plain, Value
 from segue.errors import Invalid
 
 _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice")
@@ -59,15 +59,16 @@ def read(update: Update, raw: Mapping[str, Any], account: str, me: Me, at: Momen
             raise Invalid(foreign, "messages of this kind aren't understood", "Write it in words.")
         return None
     id, number = str(message.message_id), update.update_id
-    parts: tuple[Part, ...] = (Text(_quoted(message, me) + text),) if text else ()
+    forwarded = message.forward_origin is not None
     arrival = Arrival(
         place=_place(message, account),
         # An edit keeps the message's id, and mustn't be taken for the message.
         message=id if update.message else f"{id}.{number}",
         speaker=_speaker(message, account),
-        parts=parts,
+        parts=(Text(text),) if text and not forwarded else (),
         at=at,
         seen_as=(f"update/{number}",),
+        cites=tuple(_cites(message, text, me)),
         quotes=str(message.answered.message_id) if message.answered else "",
         edits="" if update.message else id,
         mentions_agent=_mentions(message, me),
@@ -83,10 +84,10 @@ def _pressed(update: Update, pressed: Callback, account: str, at: Moment) -> Hea
         place=_place(pressed.message, account),
         message=f"button.{pressed.id}",
         speaker=Speaker(Identity("telegram", account, str(pressed.sender.id)), pressed.sender.name),
-        parts=(Text(pressed.data),),
+        parts=(),
         at=at,
         seen_as=(f"update/{update.update_id}",),
-        mentions_agent=True,
+        pressed=Pressed(str(pressed.message.message_id), pressed.data),
         topic=pressed.message.telling,
     )
     return Heard(arrival, callback=pressed.id)
@@ -123,7 +124,7 @@ def _for_us(message: Message, me: Me) -> str | None:
     What was forwarded somebody else said, perhaps to another bot: it is cited, and no command.
     """
     if message.forward_origin is not None:
-        return cite(message.words).rstrip()
+        return message.words
     found = _COMMAND.match(message.words)
     if found is None:
         return message.words
@@ -152,15 +153,31 @@ def _speaker(message: Message, account: str) -> Speaker:
     return Speaker(Identity("telegram", account, str(message.sender.id)), message.sender.name)
 
 
-def _quoted(message: Message, me: Me) -> str:
-    """What is answered, if the agent may not know it: a part that was picked out, or what somebody else wrote."""
-    if message.words.startswith("/"):
-        return ""
-    picked = message.quote.text if message.quote else ""
-    reply = message.answered
-    if not picked and reply is not None and (reply.sender is None or reply.sender.id != me.id):
+def _cites(message: Message, text: str, me: Me) -> Iterator[Citation]:
+    """What somebody else said: all of a forward, and what is answered if the agent may not know it.
+
+    That is a part which was picked out, or what somebody else wrote.
+    """
+    if message.forward_origin is not None:
+        if text:
+            yield Citation(text, *_origin(message.forward_origin), Citing.FORWARD)
+        return
+    reply, picked = message.answered, message.quote.text if message.quote else ""
+    sender = reply.sender if reply else None
+    if not picked and reply is not None and (sender is None or sender.id != me.id):
         picked = reply.words
-    return cite(picked[:BEGINNING])
+    if picked:
+        author, name = (str(sender.id), sender.name) if sender else ("", "")
+        yield Citation(picked[:BEGINNING], author, name)
+
+
+def _origin(origin: Mapping[str, Plain]) -> tuple[str, str]:
+    """Who said what was forwarded: an id, where they show it, and a name."""
+    for key in ("sender_user", "sender_chat", "chat"):
+        if isinstance(known := origin.get(key), dict):
+            names = (known.get(part) for part in ("title", "first_name", "last_name"))
+            return str(known.get("id", "")), " ".join(str(name) for name in names if name)
+    return "", str(origin.get("sender_user_name") or "")
 
 
 def _mentions(message: Message, me: Me) -> bool:

@@ -77,6 +77,7 @@ def notify(
     at: Moment,
     choices: tuple[str, ...] = (),
     file: File | None = None,
+    only: str = "",
 ) -> Transaction[None]:
     """Say something that is in no transcript."""
     yield q.hold_name(name=address.key)
@@ -91,6 +92,7 @@ def notify(
         answers=msgspec.json.encode(answers).decode(),
         choices=msgspec.json.encode(choices).decode(),
         files=encode_files(file),
+        only=only,
         at=at,
     )
     yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))

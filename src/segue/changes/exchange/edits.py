@@ -1,4 +1,4 @@
-"""Edits: an edit replaces text that still waits; later it is an entry of its own."""
+"""Edits and deletions by their authors: text that still waits is replaced, or withdrawn; a later edit is an entry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Edited(Enum):
 
 def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment) -> Transaction[Edited]:
     """Change what a person said before."""
-    edited = yield from _turn_of(arrival, address, person)
+    edited = yield from _turn_of(arrival.edits, address, person)
     if edited is None:
         return Edited.UNKNOWN
     session, seq = edited.session, edited.seq
@@ -56,16 +56,25 @@ def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment
 
 def of_words(arrival: Arrival, address: Address, person: Person) -> Transaction[bool]:
     """Whether an edit changes words that its person said to the agent, rather than a command or words for others."""
-    edited = yield from _turn_of(arrival, address, person)
+    edited = yield from _turn_of(arrival.edits, address, person)
     return edited is not None and edited.kind is TurnKind.ARRIVAL
 
 
-def _turn_of(arrival: Arrival, address: Address, person: Person) -> Transaction[Became | None]:
-    """The turn that an edited message became, under whichever id its chat had then."""
+def withdraw(message: str, address: Address, person: Person, at: Moment) -> Transaction[bool]:
+    """Take back what a person said, if it still waits; what runs or was answered stays as it is."""
+    said = yield from _turn_of(message, address, person)
+    if said is None:
+        return False
+    yield q.lock_session(session=said.session)
+    return bool((yield q.withdraw_waiting(session=said.session, seq=said.seq, at=at)))
+
+
+def _turn_of(message: str, address: Address, person: Person) -> Transaction[Became | None]:
+    """The turn that a person's own message became, under whichever id its chat had then."""
     thread = address.key.removeprefix(address.outside.key)
     aliases = yield from each(str, q.aliases_of(address=address.outside.key))
     for there in (address.key, *(f"{alias}{thread}" for alias in aliases)):
-        found = yield from first(Became, q.turn_of_message(message=arrival.edits, address=there, person=person.id))
+        found = yield from first(Became, q.turn_of_message(message=message, address=there, person=person.id))
         if found is not None:
             return found
     return None

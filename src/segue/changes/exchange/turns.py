@@ -345,6 +345,7 @@ def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...]
             answers=msgspec.json.encode(reply.answers).decode(),
             choices="[]",
             files=encode_files(reply.file),
+            only="",
             at=at,
         )
 

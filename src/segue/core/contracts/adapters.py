@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from segue.core.commands import Spec
 from segue.core.lanes import Address
@@ -188,6 +188,13 @@ class SendsFiles(Protocol):
 
     largest_file: int
     """Bytes of the largest file that the platform takes."""
+
+
+@runtime_checkable
+class Whispers(Protocol):
+    """An adapter that sends a delivery so that only `delivery.only` sees it, in a chat of several people."""
+
+    whispers: Literal[True]
 
 
 @runtime_checkable

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
 import msgspec
 
 from segue.core.lanes import Address, Identity, clean_name
-from segue.core.messages import Aside, Notice, Parts, Summary, Text
+from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Summary, Text
 from segue.core.prompt.pseudonyms import Veil
 from segue.core.text.normal import normal
 from segue.core.transcripts import Author, Draft, Entry, Role, Source
@@ -46,12 +46,19 @@ class Envelope(Value, frozen=True):
     text: str
     place: Mapping[str, str] = {}
     """The parts of the address that aren't empty."""
+    cites: tuple[Citation, ...] = ()
+    """What others said, which these words answer or pass on."""
+    gateway: str = ""
+    """What the gateway remarks about them."""
 
     def write(self) -> str:
         """The envelope as a model gets it."""
-        place = {"place": self.place} if self.place else {}
-        whole = {"author": {"id": self.id, "name": self.name}, **place, "text": self.text}
-        return _line(whole)
+        more: dict[str, object] = {"place": self.place} if self.place else {}
+        if self.cites:
+            more["cites"] = [_cited(cited) for cited in self.cites]
+        if self.gateway:
+            more["gateway"] = self.gateway
+        return _line({"author": {"id": self.id, "name": self.name}, **more, "text": self.text})
 
 
 def words(said: Draft | Entry, voices: Voices) -> str:
@@ -60,12 +67,20 @@ def words(said: Draft | Entry, voices: Voices) -> str:
         return told(said.parts)
     if said.author.role is Role.GATEWAY:
         return _carried(said.parts)
-    if voices is Voices.ONE and not _like_an_envelope(said.text):
+    beside = any(isinstance(part, Citation | Aside) for part in said.parts)
+    if voices is Voices.ONE and not beside and not _like_an_envelope(said.text):
         return told(said.parts)
     author, source = said.author, said.source
     id = Identity.parse(source.identity).user if source.identity else author.person
     place = _place(source.address) if voices is Voices.PLACES else {}
-    return Envelope(id, clean_name(author.name), said.text, place).write()
+    cites = tuple(part for part in said.parts if isinstance(part, Citation))
+    remarks = "\n".join(part.text for part in said.parts if isinstance(part, Aside))
+    return Envelope(id, clean_name(author.name), said.text, place, cites, remarks).write()
+
+
+def _cited(cited: Citation) -> dict[str, object]:
+    author = {"id": cited.author, "name": clean_name(cited.name)}
+    return {"kind": cited.kind, "author": author, "text": cited.text}
 
 
 def _carried(parts: Parts) -> str:
@@ -90,7 +105,12 @@ def told(parts: Parts) -> str:
 def read(text: str) -> Envelope:
     """The envelope that was written so."""
     whole = json.loads(text)
-    return Envelope(whole["author"]["id"], whole["author"]["name"], whole["text"], whole.get("place", {}))
+    cites = tuple(
+        Citation(cited["text"], cited["author"]["id"], cited["author"]["name"], Citing(cited["kind"]))
+        for cited in whole.get("cites", ())
+    )
+    who, gateway = whole["author"], whole.get("gateway", "")
+    return Envelope(who["id"], who["name"], whole["text"], whole.get("place", {}), cites, gateway)
 
 
 def veiled(said: Words, veil: Veil) -> Words:
@@ -101,7 +121,7 @@ def veiled(said: Words, veil: Veil) -> Words:
     address = Address.parse(said.source.address) if said.source.address else None
     near = [spot for spot in (identity, address) if spot is not None]
     # What people said stays as they said it; what the gateway told the agent of them doesn't.
-    parts = tuple(Aside(veil.text(part.text, near)) if isinstance(part, Aside) else part for part in said.parts)
+    parts = tuple(_veiled(part, veil, near, identity) for part in said.parts)
     return msgspec.structs.replace(
         said,
         author=Author(said.author.role, said.author.person, veil.text(said.author.name, near)),
@@ -111,6 +131,17 @@ def veiled(said: Words, veil: Veil) -> Words:
             veil.address(address).key if address else "",
         ),
     )
+
+
+def _veiled(part: Part, veil: Veil, near: Sequence[Identity | Address], by: Identity | None) -> Part:
+    match part:
+        case Aside():
+            return Aside(veil.text(part.text, near))
+        case Citation() if by is not None:
+            author = veil.identity(Identity(by.platform, by.account, part.author)).user if part.author else ""
+            return Citation(part.text, author, veil.text(part.name, near), part.kind)
+        case _:
+            return part
 
 
 def _line(whole: object) -> str:

@@ -1,9 +1,9 @@
 -- name: add_delivery
 -- A message to be sent; if a turn was streaming into it, this is its final text.
-insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, accepted, due)
-values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :choices, :files, :at, {now})
+insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due)
+values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :choices, :files, :only, :at, {now})
 on conflict (key) do update set text = excluded.text, entry = excluded.entry, answers = excluded.answers,
-  choices = excluded.choices, files = excluded.files, streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
+  choices = excluded.choices, files = excluded.files, only_for = excluded.only_for, streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
 
 -- name: unsent_at
 -- Whether anything waits to be sent to an address.
@@ -42,7 +42,7 @@ with next as (
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
 returning cast(id as text) as id, address, coalesce(session, '') as session, entry, text, key, coalesce(message, '') as message, attempts as attempt,
-  doubtful - 1 as doubtful, answers, choices, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff;
+  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff;
 
 -- name: sent
 -- A delivery was sent: it is a receipt now.

@@ -135,6 +135,11 @@ select stopped_by from turns where session = :session and outcome is null and st
 update turns set parts = :parts where session = :session and seq = :seq and outcome is null
   and seq > (select case when holder is null then head else running end from sessions where id = :session) returning seq;
 
+-- name: withdraw_waiting
+-- Take back a message that still waits; nothing comes back if it runs or was answered.
+update turns set outcome = 'withdrawn', finished = :at where session = :session and seq = :seq and outcome is null
+  and seq > (select case when holder is null then head else running end from sessions where id = :session) returning seq;
+
 -- name: turn_runs
 -- Whether a turn of an open session waits or runs.
 select 1 from turns t join sessions s on s.id = t.session

@@ -320,7 +320,7 @@ def _session(session: Session) -> dict[str, Any]:
 
 def _entries(path: Sequence[Entry]) -> list[dict[str, Any]]:
     """What people are shown of a path: not what the agent alone was told."""
-    return [_entry(entry) for entry in path if not any(isinstance(part, Aside) for part in entry.parts)]
+    return [_entry(entry) for entry in path if not all(isinstance(part, Aside) for part in entry.parts)]
 
 
 def _entry(entry: Entry) -> dict[str, Any]:
