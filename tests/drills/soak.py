@@ -36,7 +36,7 @@ from tests.drills.planting import Bug, planted
 PEOPLE = 8
 _SESSION = 20
 """Messages after which somebody begins anew, so that what is said before a turn doesn't grow."""
-_MEMORY = 1024
+_MEMORY = 2048
 """Bytes that may be held more for each turn: caches fill up, and memory is given out in pieces."""
 _MEMORY_OVER = 5_000
 """Turns over which memory is watched: over fewer it says nothing."""
