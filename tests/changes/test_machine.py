@@ -44,7 +44,7 @@ def said(entries: Sequence[Entry]) -> list[str]:
 class Machine(RuleBasedStateMachine):
     """Two people, a private lane each and one that both share."""
 
-    def __init__(self, dsn: str, empty: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, dsn: str, empty: Callable[[], None]) -> None:
         super().__init__()
         self._dsn = dsn
         self._empty = empty
@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         folder = Path(self._open.enter_context(tempfile.TemporaryDirectory()))
-        self._run.run(_awaited(self._empty()))
+        self._empty()
         self.worlds = [
             self._run.run(World.open(Engine.SQLITE, folder / "segue.db")),
             self._run.run(World.open(Engine.POSTGRES, self._dsn)),
@@ -339,12 +339,10 @@ async def _id(moving: Awaitable[Any]) -> str:
     return str((await moving).id)
 
 
-def test_the_store_does_what_the_model_says(
-    postgres: Any, migrated: str, emptied: Callable[[], Awaitable[None]]
-) -> None:
+def test_the_store_does_what_the_model_says(postgres: Any, today: str, emptied: Callable[[], None]) -> None:
     thorough = hypothesis.settings().max_examples > 1000
     run_state_machine_as_test(
-        lambda: Machine(postgres.dsn(migrated), emptied),  # type: ignore[arg-type]
+        lambda: Machine(postgres.dsn(today), emptied),  # type: ignore[arg-type]
         settings=hypothesis.settings(
             max_examples=300 if thorough else 12,
             stateful_step_count=60 if thorough else 40,

@@ -586,18 +586,18 @@ async def two_streams_into_one_address(s: Scene) -> tuple[Make, Make]:
 
 
 @pytest.fixture
-async def tool(postgres: Postgres, migrated: str) -> AsyncIterator[Interleaving]:
-    made = await Interleaving.open(postgres.dsn(migrated, "postgres"))
+async def tool(postgres: Postgres, today: str) -> AsyncIterator[Interleaving]:
+    made = await Interleaving.open(postgres.dsn(today, "postgres"))
     yield made
     await made.close()
 
 
 @pytest.mark.parametrize("name", PAIRS)
-async def test_it_is_as_if_one_came_after_the_other(name: str, emptied_dsn: str, tool: Interleaving) -> None:
+async def test_it_is_as_if_one_came_after_the_other(name: str, today_dsn: str, tool: Interleaving) -> None:
     # In short runs every third pause is tried; together with the other order that is most of them.
     every = 1 if hypothesis.settings().max_examples > 1000 else 3
 
-    world = await World.open(Engine.POSTGRES, emptied_dsn)
+    world = await World.open(Engine.POSTGRES, today_dsn)
     one, two = await PAIRS[name](await scene(world))
     await world.close()
     await tool.save()
@@ -606,10 +606,10 @@ async def test_it_is_as_if_one_came_after_the_other(name: str, emptied_dsn: str,
 
 
 async def test_deliveries_to_one_address_are_numbered_in_the_order_of_their_commits(
-    emptied_dsn: str, tool: Interleaving
+    today_dsn: str, tool: Interleaving
 ) -> None:
     """Else a sender would find the later one first, and send the earlier one after it or beside it."""
-    world = await World.open(Engine.POSTGRES, emptied_dsn)
+    world = await World.open(Engine.POSTGRES, today_dsn)
     here, there = private("here").address, private("there").address
 
     def notify(address: Address, text: str) -> Make:

@@ -49,8 +49,8 @@ def test_both_databases_have_the_same_queries() -> None:
     assert compile_for(SQLITE).keys() == compile_for(POSTGRES).keys()
 
 
-async def test_every_query_is_understood_by_postgresql(emptied_dsn: str) -> None:
-    connection = await asyncpg.connect(emptied_dsn, server_settings={"search_path": "segue"})
+async def test_every_query_is_understood_by_postgresql(today_dsn: str) -> None:
+    connection = await asyncpg.connect(today_dsn, server_settings={"search_path": "segue"})
     for query in compile_for(POSTGRES).values():
         statement = await connection.prepare(query.sql)
         assert len(statement.get_parameters()) == len(query.order)
@@ -100,10 +100,10 @@ async def shape(world: World) -> dict[str, object]:
 
 
 async def test_both_databases_have_the_same_tables_columns_references_and_indexes(
-    tmp_path: Path, emptied_dsn: str
+    tmp_path: Path, today_dsn: str
 ) -> None:
     lite = await World.open(Engine.SQLITE, tmp_path / "segue.db")
-    other = await World.open(Engine.POSTGRES, emptied_dsn)
+    other = await World.open(Engine.POSTGRES, today_dsn)
     one, two = await shape(lite), await shape(other)
     await lite.close()
     await other.close()
