@@ -20,7 +20,7 @@ from segue.core.exports.jsonl import Form, from_jsonl, to_jsonl
 from segue.core.exports.markdown import START, from_markdown, to_markdown
 from segue.core.lanes import Address, Identity, Lane, Person, Place, Rules
 from segue.core.messages import Parts, Receipt, Speaker, Text
-from segue.core.moves import Actor, Limits, Move
+from segue.core.moves import Limits, Move
 from segue.core.titles import Title
 from segue.core.transcripts import Author, Draft, Entry, Role, Session, Tip, visible
 from segue.core.values import Moment, PersonId, SessionId, make_id
@@ -130,11 +130,11 @@ class Store:
 
     async def move(self, move: Move, by: Person) -> moves.Moving:
         """Make a move, or raise `Refused` and change nothing."""
-        return await self.driver.write(moves.make, move, Actor(by.id), self._limits, self._ids(), self._clock())
+        return await self.driver.write(moves.make, move, by.id, self._limits, self._ids(), self._clock())
 
     async def undo_move(self, move: str, by: Person) -> moves.Moving:
         """Take a move back."""
-        return await self.driver.write(moves.undo, move, Actor(by.id), self._limits, self._ids(), self._clock())
+        return await self.driver.write(moves.undo, move, by.id, self._limits, self._ids(), self._clock())
 
     async def last_move(self, lane: Lane) -> moves.Last | None:
         """The newest move of a lane that wasn't taken back."""
@@ -183,11 +183,11 @@ class Store:
 
     async def close_session(self, id: SessionId, by: Person) -> None:
         """Close a session: it takes no more turns, its transcript stays."""
-        await self.driver.write(moves.close, id, Actor(by.id), self._ids(), self._clock())
+        await self.driver.write(moves.close, id, by.id, self._ids(), self._clock())
 
     async def reopen_session(self, id: SessionId, by: Person) -> None:
         """Let a closed session go on; nothing speaks to it until it is resumed."""
-        await self.driver.write(moves.reopen, id, Actor(by.id), self._limits)
+        await self.driver.write(moves.reopen, id, by.id, self._limits)
 
     async def set_title(self, id: SessionId, title: str, by: Person) -> Title:
         """Name a session; a name that its owner has used takes the next number."""

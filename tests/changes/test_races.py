@@ -19,7 +19,7 @@ from segue.changes.sessions import moves, titles, transcripts
 from segue.core.handoffs import Driven, Patience
 from segue.core.lanes import Address, Identity, Lane, Person, Rules
 from segue.core.messages import Speaker, Text
-from segue.core.moves import Actor, Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
+from segue.core.moves import Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Draft, Tip
@@ -57,13 +57,13 @@ class Scene:
 
     def move(self, move: Move, by: Person | None = None) -> Make:
         name = f"move {move!r}"
-        return lambda: moves.make(move, Actor((by or self.ann).id), Limits(), name, LATER)
+        return lambda: moves.make(move, (by or self.ann).id, Limits(), name, LATER)
 
     def close(self, session: SessionId, by: Person | None = None) -> Make:
-        return lambda: moves.close(session, Actor((by or self.ann).id), f"close {session}", LATER)
+        return lambda: moves.close(session, (by or self.ann).id, f"close {session}", LATER)
 
     def undo(self, move: str, name: str = "undo") -> Make:
-        return lambda: moves.undo(move, Actor(self.ann.id), Limits(), name, LATER)
+        return lambda: moves.undo(move, self.ann.id, Limits(), name, LATER)
 
     def link(self, one: Person, two: Person) -> Make:
         name = f"merge {one.name} {two.name}"
@@ -224,7 +224,7 @@ async def a_child_of_a_label_and_the_reopening_of_another(s: Scene) -> tuple[Mak
     child = SessionId("child")
     await s.world.store.move(Spawn(s.mine, child, "label"), s.ann)
     await s.world.store.close_session(child, s.ann)
-    reopen = lambda: moves.reopen(child, Actor(s.ann.id), Limits())  # noqa: E731
+    reopen = lambda: moves.reopen(child, s.ann.id, Limits())  # noqa: E731
     return s.move(Spawn(s.mine, SessionId("two"), "label")), reopen
 
 
@@ -362,7 +362,7 @@ async def a_merge_of_chats_and_a_move_taken_back_in_the_one_that_goes(s: Scene) 
     await s.world.renew(lane, s.bob)
     last = await s.world.store.last_move(lane)
     assert last is not None
-    return s.settle("g", "second"), lambda: moves.undo(last.id, Actor(s.bob.id), Limits(), "undo", LATER)
+    return s.settle("g", "second"), lambda: moves.undo(last.id, s.bob.id, Limits(), "undo", LATER)
 
 
 @pair

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from segue.core import moves
 from segue.core.lanes import Address, Audience, Lane
 from segue.core.moves import (
-    Actor,
     Begin,
     Bind,
     Change,
@@ -42,20 +41,20 @@ from segue.core.transcripts import Ending, Tip
 from segue.core.values import PersonId, SessionId
 from segue.errors import Refusal, Refused
 
-ANN, BOB, HOST = Actor(PersonId("ann")), Actor(PersonId("bob")), Actor(PersonId("host"), host=True)
+ANN, BOB, HOST = PersonId("ann"), PersonId("bob"), PersonId("host")
 HERE, THERE = Lane(Address("telegram", "bot", chat="1")), Lane(Address("slack", "app", "T", "D1"))
 GROUP = Lane(Address("discord", "bot", "G", "general", "thread"))
 TAX, TRIP, NEW = SessionId("tax"), SessionId("trip"), SessionId("new")
 END = Tip(TAX, 7)
 
 
-def session(id: SessionId = TAX, *, owner: Actor = ANN, **facts: object) -> SessionView:
-    return SessionView(id, owner.person, **facts)  # type: ignore[arg-type]
+def session(id: SessionId = TAX, *, owner: PersonId = ANN, **facts: object) -> SessionView:
+    return SessionView(id, owner, **facts)  # type: ignore[arg-type]
 
 
 def view(
     *sessions: SessionView,
-    by: Actor = ANN,
+    by: PersonId = ANN,
     here: LaneView = LaneView(),  # noqa: B008
     there: LaneView = LaneView(),  # noqa: B008
     group: LaneView = LaneView(audience=Audience.MANY),  # noqa: B008
@@ -93,25 +92,25 @@ SPEAKS = LaneView(TAX)
         pytest.param(
             RENEW,
             view(),
-            (Begin(NEW, ANN.person, HERE), Bind(HERE, NEW, Why.NEW)),
+            (Begin(NEW, ANN, HERE), Bind(HERE, NEW, Why.NEW)),
             id="renew: the first session of a lane",
         ),
         pytest.param(
             Renew(HERE, NEW, Why.DAILY),
             view(session(), here=SPEAKS),
-            (Begin(NEW, ANN.person, HERE), Bind(HERE, NEW, Why.DAILY)),
+            (Begin(NEW, ANN, HERE), Bind(HERE, NEW, Why.DAILY)),
             id="renew: in place of another, and why",
         ),
         pytest.param(
             Renew(GROUP, NEW),
             view(session(), by=BOB, group=crowd(TAX, TAX)),
-            (Begin(NEW, BOB.person, GROUP), Bind(GROUP, NEW, Why.NEW)),
+            (Begin(NEW, BOB, GROUP), Bind(GROUP, NEW, Why.NEW)),
             id="renew: whoever starts it owns it",
         ),
         pytest.param(
             RENEW,
             view(session(busy=True, closed=True), here=SPEAKS),
-            (Begin(NEW, ANN.person, HERE), Bind(HERE, NEW, Why.NEW)),
+            (Begin(NEW, ANN, HERE), Bind(HERE, NEW, Why.NEW)),
             id="renew: a broken session can be left",
         ),
         pytest.param(RESUME, view(session()), (Bind(HERE, TAX, Why.RESUME),), id="resume: one's own"),
@@ -148,31 +147,31 @@ SPEAKS = LaneView(TAX)
         pytest.param(
             FORK,
             view(session(tip=END), here=SPEAKS),
-            (Begin(NEW, ANN.person, HERE, tip=END, parent=TAX), Bind(HERE, NEW, Why.FORK)),
+            (Begin(NEW, ANN, HERE, tip=END, parent=TAX), Bind(HERE, NEW, Why.FORK)),
             id="fork: where the source stands",
         ),
         pytest.param(
             Fork(HERE, TAX, NEW, at=Tip(TAX, 3), title="Plan B"),
             view(session(tip=END)),
-            (Begin(NEW, ANN.person, HERE, tip=Tip(TAX, 3), parent=TAX, title="Plan B"), Bind(HERE, NEW, Why.FORK)),
+            (Begin(NEW, ANN, HERE, tip=Tip(TAX, 3), parent=TAX, title="Plan B"), Bind(HERE, NEW, Why.FORK)),
             id="fork: at an entry, with a title",
         ),
         pytest.param(
             FORK,
             view(session()),
-            (Begin(NEW, ANN.person, HERE, parent=TAX), Bind(HERE, NEW, Why.FORK)),
+            (Begin(NEW, ANN, HERE, parent=TAX), Bind(HERE, NEW, Why.FORK)),
             id="fork: of a session in which nothing was said",
         ),
         pytest.param(
             FORK,
             view(session(tip=END, closed=True, busy=True, moving=True, depth=3)),
-            (Begin(NEW, ANN.person, HERE, tip=END, parent=TAX), Bind(HERE, NEW, Why.FORK)),
+            (Begin(NEW, ANN, HERE, tip=END, parent=TAX), Bind(HERE, NEW, Why.FORK)),
             id="fork: of a closed, busy or moving one: it leaves the source as it is",
         ),
         pytest.param(
             Fork(GROUP, TAX, NEW),
             view(session(tip=END, origin=GROUP), by=BOB, group=crowd(TAX, TAX)),
-            (Begin(NEW, BOB.person, GROUP, tip=END, parent=TAX), Bind(GROUP, NEW, Why.FORK)),
+            (Begin(NEW, BOB, GROUP, tip=END, parent=TAX), Bind(GROUP, NEW, Why.FORK)),
             id="fork: by anyone where it was begun, who then owns the fork",
         ),
         pytest.param(
@@ -190,14 +189,14 @@ SPEAKS = LaneView(TAX)
         pytest.param(
             SPAWN,
             view(session(tip=END)),
-            (Begin(NEW, ANN.person, None, parent=TAX, depth=1),),
+            (Begin(NEW, ANN, None, parent=TAX, depth=1),),
             id="spawn: a child needs no lane",
         ),
         pytest.param(
             Spawn(TAX, NEW, "maps", THERE, Start.FORK, Ending.ONE_SHOT),
             view(session(tip=END, depth=2, children=15, labels=frozenset({"food"}))),
             (
-                Begin(NEW, ANN.person, THERE, tip=END, parent=TAX, depth=3, label="maps", ending=Ending.ONE_SHOT),
+                Begin(NEW, ANN, THERE, tip=END, parent=TAX, depth=3, label="maps", ending=Ending.ONE_SHOT),
                 Bind(THERE, NEW, Why.SPAWN),
             ),
             id="spawn: with everything",
@@ -205,7 +204,7 @@ SPEAKS = LaneView(TAX)
         pytest.param(
             SPAWN,
             view(session(busy=True, moving=True, labels=frozenset({"maps", ""}))),
-            (Begin(NEW, ANN.person, None, parent=TAX, depth=1),),
+            (Begin(NEW, ANN, None, parent=TAX, depth=1),),
             id="spawn: from a running turn, without a label",
         ),
         pytest.param(RELEASE, view(session(), here=SPEAKS), (Unbind(HERE, Why.RELEASE),), id="release"),
@@ -343,7 +342,7 @@ def test_what_refuses_a_move(move: Move, view: View, why: Refusal) -> None:
 @pytest.mark.parametrize("why", [Why.FIRST, Why.IDLE, Why.DAILY])
 def test_who_only_speaks_is_never_turned_away_by_a_limit(why: Why) -> None:
     full = view(here=LaneView(live=2), limits=FEW)
-    assert plan(Renew(HERE, NEW, why), full) == (Begin(NEW, ANN.person, HERE), Bind(HERE, NEW, why))
+    assert plan(Renew(HERE, NEW, why), full) == (Begin(NEW, ANN, HERE), Bind(HERE, NEW, why))
 
 
 @pytest.mark.parametrize("why", Refusal)
@@ -477,7 +476,7 @@ session_views = st.tuples(
         st.builds(
             SessionView,
             st.just(id),
-            people.map(lambda actor: actor.person),
+            people.map(lambda actor: actor),
             st.none() | lanes,
             st.just(Tip(id, 5)),
             closed=rarely,
@@ -553,7 +552,7 @@ def not_yours_and_does_not_exist_are_the_same(move: Move, view: View) -> None:
     for id in sessions_of(move):
         found = view.sessions.get(id)
         begun_here = found is not None and not isinstance(move, Spawn) and found.origin in lanes_of(move)
-        if found is None or (found.owner != view.actor.person and not begun_here):
+        if found is None or (found.owner != view.actor and not begun_here):
             gone = View(view.actor, view.lanes, {s: v for s, v in view.sessions.items() if s != id}, view.limits)
             assert outcome(move, view) is outcome(move, gone) is Refusal.NOT_FOUND
 
@@ -598,7 +597,7 @@ def brought(changes: tuple[Change, ...], view: View) -> list[tuple[SessionView, 
 
 def nobody_reads_what_is_neither_theirs_nor_begun_where_they_stand(changes: tuple[Change, ...], view: View) -> None:
     for read, lane in brought(changes, view):
-        assert read.owner == view.actor.person or (lane is not None and read.origin == lane)
+        assert read.owner == view.actor or (lane is not None and read.origin == lane)
 
 
 def more_people_read_a_session_only_with_a_yes(changes: tuple[Change, ...], move: Move, view: View) -> None:
@@ -622,7 +621,7 @@ def what_is_taken_back_leaves_every_lane_where_it_was(changes: tuple[Change, ...
         if step.before is None:
             return False
         found = after.sessions[step.before]
-        return found.closed or (found.owner != after.actor.person and found.origin != step.lane)
+        return found.closed or (found.owner != after.actor and found.origin != step.lane)
 
     if not made or any(map(stays_away, made)):
         with pytest.raises(Refused):
@@ -651,7 +650,7 @@ def test_who_may_not_hand_off_learns_nothing_about_the_destination(
     origin: Lane, destination: Lane, view: View, other: LaneView
 ) -> None:
     bound = view.lanes[origin].bound
-    if origin == destination or bound is None or view.sessions[bound].owner == view.actor.person:
+    if origin == destination or bound is None or view.sessions[bound].owner == view.actor:
         return
     changed = View(view.actor, {**view.lanes, destination: other}, view.sessions, view.limits)
     move = Handoff(origin, destination)

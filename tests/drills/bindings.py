@@ -22,7 +22,7 @@ from segue.changes.sessions import moves
 from segue.changes.sessions.moves import Moving
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Speaker, Text
-from segue.core.moves import Actor, Release, Renew, Resume
+from segue.core.moves import Release, Renew, Resume
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, SessionId, Value
 from segue.errors import OutcomeUnknown, Refusal, Refused, StoreError
@@ -211,7 +211,7 @@ class _Voice:
     async def _do(self, do: str, number: int, of: list[str]) -> Any:
         lane = Lane(_place(number).address)
         driver, limits, at = self._store.driver, self._store._limits, time.time()
-        actor = Actor(self._person.id)
+        actor = self._person.id
         match do:
             case "talk":
                 arrival = Arrival(_place(number), of[0], _SPEAKER, (Text("hello"),), at)

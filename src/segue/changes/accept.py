@@ -24,7 +24,7 @@ from segue.core.commands import Command, Unknown, parse
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Kind, Lane, Person, Place, Sharing, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
-from segue.core.moves import Actor, Consent, Fork, Renew, Resume, Why
+from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
 from segue.core.settings import AccountSettings, Busy, DmThreads, GatewaySettings, Mentions, Quotes
@@ -221,7 +221,7 @@ class FrontDoor:
         if self._settings.quotes is Quotes.ONCE:
             return Errand(arrival.parts, session=session, via=Via.QUOTE)
         try:
-            actor, move = Actor(came.met.person.id), Resume(lane, session, Why.QUOTE)
+            actor, move = came.met.person.id, Resume(lane, session, Why.QUOTE)
             yield from moves.make(move, actor, self._routing.limits, came.fresh.move, came.fresh.at)
         except Refused:
             # What can't be switched to now changes nothing: the message is asked where the lane speaks.
@@ -273,7 +273,7 @@ class FrontDoor:
     def _session(self, came: Entering) -> Transaction[tuple[SessionId, Due | None]]:
         """The session that a lane speaks to; a new one if it had none or a reset is due."""
         fresh, person, (lane, place, speaking) = came.fresh, came.met.person, came.spot
-        actor, limits = Actor(person.id), self._routing.limits
+        actor, limits = person.id, self._routing.limits
         if speaking is None or speaking.session is None:
             yield from _unmoved(came)
             move = yield from self._first(came)

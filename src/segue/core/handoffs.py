@@ -30,8 +30,6 @@ class Step(StrEnum):
 
     CLAIM = "claim"
     """A replica takes it, or takes it over from one that died."""
-    ADVANCE = "advance"
-    """The thread is open, or the first text came: its time starts anew."""
     COMPLETE = "complete"
     """The agent's first message was really sent."""
     FAIL = "fail"
@@ -45,7 +43,6 @@ TABLE: dict[tuple[State, Step], State] = {
     (State.REQUESTED, Step.FAIL): State.FAILED,
     (State.REQUESTED, Step.CANCEL): State.CANCELLED,
     (State.CLAIMED, Step.CLAIM): State.CLAIMED,
-    (State.CLAIMED, Step.ADVANCE): State.CLAIMED,
     (State.CLAIMED, Step.COMPLETE): State.DONE,
     (State.CLAIMED, Step.FAIL): State.FAILED,
     (State.CLAIMED, Step.CANCEL): State.CANCELLED,

@@ -113,13 +113,6 @@ class Release(Value, frozen=True, tag="release"):
 Move = Renew | Resume | Fork | Handoff | Spawn | Release
 
 
-class Actor(Value, frozen=True):
-    """Who asks for a move."""
-
-    person: PersonId
-    host: bool = False
-
-
 class LaneView(Value, frozen=True):
     """What a plan needs to know about a lane."""
 
@@ -166,7 +159,7 @@ class Limits(Value, frozen=True):
 class View(Value, frozen=True):
     """The facts that a move touches, as they stand inside its transaction."""
 
-    actor: Actor
+    actor: PersonId
     lanes: Mapping[Lane, LaneView]
     sessions: Mapping[SessionId, SessionView]
     limits: Limits = Limits()
@@ -270,7 +263,7 @@ def _renew(move: Renew, view: View) -> tuple[Change, ...]:
     # Who only speaks must never be turned away for good: the limit is for those who ask for another session.
     if move.why is Why.NEW and lane.live >= view.limits.live_per_lane:
         raise Refused(Refusal.TOO_MANY_LIVE)
-    return (Begin(move.session, view.actor.person, move.lane), Bind(move.lane, move.session, move.why))
+    return (Begin(move.session, view.actor, move.lane), Bind(move.lane, move.session, move.why))
 
 
 def _resume(move: Resume, view: View) -> tuple[Change, ...]:
@@ -293,9 +286,7 @@ def _fork(move: Fork, view: View) -> tuple[Change, ...]:
     _settled(move.lane, view)
     if view.lanes[move.lane].live >= view.limits.live_per_lane:
         raise Refused(Refusal.TOO_MANY_LIVE)
-    begin = Begin(
-        move.session, view.actor.person, move.lane, tip=move.at or source.tip, parent=source.id, title=move.title
-    )
+    begin = Begin(move.session, view.actor, move.lane, tip=move.at or source.tip, parent=source.id, title=move.title)
     return (begin, Bind(move.lane, move.session, Why.FORK))
 
 
@@ -357,8 +348,8 @@ def _settled(lane: Lane, view: View) -> None:
         raise Refused(Refusal.HANDOFF_RUNNING)
 
 
-def _owns(session: SessionView, actor: Actor) -> bool:
-    return session.owner == actor.person
+def _owns(session: SessionView, actor: PersonId) -> bool:
+    return session.owner == actor
 
 
 def _readable(id: SessionId, lane: Lane, view: View) -> SessionView:

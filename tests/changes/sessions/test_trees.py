@@ -11,7 +11,7 @@ from segue.changes.sessions import moves, sessions, transcripts, trees
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.exports.tree import draw
 from segue.core.messages import Order, Rewind, Text, Undo
-from segue.core.moves import Actor, Fork, Limits
+from segue.core.moves import Fork, Limits
 from segue.core.transcripts import AGENT, Author, Draft, Role, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
@@ -106,7 +106,7 @@ async def test_a_tree_may_be_deeper_than_python_recurses(world: World) -> None:
 
     def grow() -> Transaction[None]:
         for source, fork in pairwise(chain):
-            yield from moves.make(Fork(lane, source, fork), Actor(ann.id), Limits(), f"move {fork}", world.clock())
+            yield from moves.make(Fork(lane, source, fork), ann.id, Limits(), f"move {fork}", world.clock())
 
     await world.store.driver.write(grow)
     deepest = await world.store.session(chain[-1], ann)

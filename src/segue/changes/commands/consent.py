@@ -14,7 +14,7 @@ from segue.changes.places import addresses
 from segue.changes.places.homes import Homes
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
-from segue.core.moves import Actor, Consent, Fork, Limits, Renew, Resume
+from segue.core.moves import Consent, Fork, Limits, Renew, Resume
 from segue.errors import Refusal, Refused
 
 READERS = "readers"
@@ -61,12 +61,12 @@ class Consents:
         read = request.private or (yield from sessions.spoken_to(move.lane, move.session))
         if not read and move.consent is not Consent.GIVEN:
             return (yield from self._ask(request, move))
-        yield from moves.reopen(move.session, Actor(request.met.person.id), self._limits)
+        yield from moves.reopen(move.session, request.met.person.id, self._limits)
         yield from self._make(request, move)
         return None
 
     def _make(self, request: Request, move: Going) -> Transaction[None]:
-        yield from moves.make(move, Actor(request.met.person.id), self._limits, self._ids(), request.at)
+        yield from moves.make(move, request.met.person.id, self._limits, self._ids(), request.at)
 
     def _at_home(self, request: Request) -> Transaction[bool]:
         """Whether the host has said yes already to whoever reads here."""

@@ -16,7 +16,7 @@ from segue.core.contracts.database import Ids, Transaction
 from segue.core.destinations import parse
 from segue.core.handoffs import Handoff, Patience
 from segue.core.lanes import Lane, Place
-from segue.core.moves import Actor, Consent, Limits, Resume
+from segue.core.moves import Consent, Limits, Resume
 from segue.core.people import Standing
 from segue.core.transcripts import Session
 from segue.core.values import Moment, PersonId, SessionId
@@ -76,7 +76,7 @@ class HandoffCommand:
         if Consent.GIVEN not in (choice.consent, consent):
             raise Invalid("destination", f"in {choice.name} {choice.readers}", "Say so with --yes if they may.")
         if origin not in speaking:
-            yield from moves.make(Resume(window, own.id), Actor(person), Limits(), self._ids(), at)
+            yield from moves.make(Resume(window, own.id), person, Limits(), self._ids(), at)
         return (yield from self._request(own, origin, choice, person, at))
 
     def _request(

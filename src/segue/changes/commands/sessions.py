@@ -8,7 +8,7 @@ from segue.changes.places import lanes
 from segue.changes.sessions import moves, sessions, titles, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.messages import Text
-from segue.core.moves import Actor, Fork, Renew, Resume
+from segue.core.moves import Fork, Renew, Resume
 from segue.core.titles import clean, parse
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
@@ -54,7 +54,7 @@ class SessionCommands:
         if word.casefold() == "close" and rest.isdecimal():
             session = yield from sessions.line(lane, person, "sessions", line_of(rest))
             closed = yield from called(session)
-            yield from moves.close(session, Actor(person), self._ids(), request.at, asked_in=lane)
+            yield from moves.close(session, person, self._ids(), request.at, asked_in=lane)
             return Answer(f"Closed {closed}. /undo opens it again.")
         if word.isdecimal() and not rest:
             session = yield from sessions.line(lane, person, "sessions", line_of(word))

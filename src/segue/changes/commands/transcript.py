@@ -9,7 +9,7 @@ from segue.changes.sessions.moves import Last
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Rules
 from segue.core.messages import Compress, Order, Retry, Rewind, Undo
-from segue.core.moves import Actor, Limits, Why
+from segue.core.moves import Limits, Why
 from segue.core.people import OWNERS, Standing, authorize
 from segue.core.transcripts import Entry, Role
 from segue.core.turns import TurnKind
@@ -38,7 +38,7 @@ class TranscriptCommands:
         # What came together with a move, such as the words of `/new TEXT`, came after it.
         if move is None or (yield from _unasked(move)) or move.at <= (yield from _last_said(request)):
             return (yield from _queued(request, TurnKind.UNDO, Undo(count)))
-        yield from moves.undo(move.id, Actor(request.met.person.id), self._limits, self._ids(), request.at)
+        yield from moves.undo(move.id, request.met.person.id, self._limits, self._ids(), request.at)
         now = yield from sessions.bound(request.lane)
         where = f"You are in {yield from called(now.id)}." if now else "No session is open here now."
         return Answer(f"Took back the last move: {move.kind}. {where}")

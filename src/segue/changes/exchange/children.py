@@ -17,7 +17,7 @@ from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Place, Rules
 from segue.core.messages import Parts, Text, plain_text
-from segue.core.moves import Actor, Limits, Spawn
+from segue.core.moves import Limits, Spawn
 from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Ending, Role
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
@@ -139,7 +139,7 @@ def check(asker: Asker, move: Spawn, limits: Limits) -> Transaction[None]:
     own = yield from one(Addressee, q.standing(session=asker.session))
     if own.owner != (yield from actors.now(asker.person)):
         raise Refused(Refusal.OWNER_STARTS)
-    yield from moves.check(move, Actor(asker.person), limits)
+    yield from moves.check(move, asker.person, limits)
     yield from _within_budget(asker, limits)
 
 
@@ -160,7 +160,7 @@ def spawn(
         return (yield from child(before.session))
     lane = (yield from addresses.lane(thread, (), asker.person, rules, ids[0], at)) if thread else None
     spawned = Spawn(move.parent, move.session, move.label, lane, move.start, move.ending)
-    yield from moves.make(spawned, Actor(asker.person), limits, ids[1], at)
+    yield from moves.make(spawned, asker.person, limits, ids[1], at)
     yield from turns.check(asker.held)
     yield from _spend_budget(asker, limits)
     if lane is not None:
@@ -266,7 +266,7 @@ def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[
     found = yield from one(Addressee, q.standing(session=session))
     parent = found.parent or asker.session
     if not found.closed:
-        actor = Actor(asker.person)
+        actor = asker.person
         yield from moves.close(session, actor, id, at, moves.AtWork.STOPPED, (asker.session, parent))
         yield from turns.check(asker.held)
         if found.ending is Ending.ONE_SHOT and parent != asker.session:

@@ -23,7 +23,7 @@ from segue.core.destinations import OWN, shown
 from segue.core.handoffs import Driven, Handoff, Patience, State, Step, after, deadline
 from segue.core.lanes import Address, Lane, Place, Rules
 from segue.core.messages import Text
-from segue.core.moves import Actor, Consent, Limits, Why
+from segue.core.moves import Consent, Limits, Why
 from segue.core.moves import Handoff as Move
 from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Draft, Entry, Session, TipMove
@@ -146,7 +146,7 @@ def open_in(
     lane = yield from addresses.lane(place, (), found.by, rules, f"{found.id}/merge", at)
     wanted = Move(found.origin, lane, Consent.GIVEN)
     # The handoff is one move, whichever of its steps writes it down.
-    made = yield from moves.make(wanted, Actor(found.by), limits, found.id, at, within=found.id)
+    made = yield from moves.make(wanted, found.by, limits, found.id, at, within=found.id)
     if made.session != found.session:
         # The origin turned out to be another lane, which speaks to something else.
         raise Refused(Refusal.MOVED_SINCE)

@@ -13,7 +13,7 @@ from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane, account_key
 from segue.core.messages import File, Part, Parts, Summary, Text, encode_parts
-from segue.core.moves import Actor, Limits
+from segue.core.moves import Limits
 from segue.core.topics import Hearers, Topic, Wake
 from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
 from segue.core.turns import (
@@ -180,7 +180,7 @@ def enqueue(session: SessionId, me: str | None, at: Moment) -> Transaction[Slot 
 def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     """Finish a turn: entries, deliveries, usage and the session's position move together."""
     if done.back is not None:
-        yield from moves.undo(done.back.move, Actor(done.back.by), Limits(), done.back.id, at)
+        yield from moves.undo(done.back.move, done.back.by, Limits(), done.back.id, at)
     yield from _lock(held.session, done)
     session, name = held.session, done.turns[0]
     stands = yield from check(held, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from segue.core.contracts.database import Transaction
-from segue.core.moves import Actor
 from segue.core.values import PersonId
 from segue.database.rows import first
 from segue.database.statements import q
@@ -26,9 +25,3 @@ def hold(person: PersonId) -> Transaction[PersonId]:
         if other is None:
             return person
         person = other
-
-
-def acting(actor: Actor) -> Transaction[Actor]:
-    """The actor as they are known now, held."""
-    person = yield from hold(actor.person)
-    return Actor(person, actor.host)

@@ -16,7 +16,6 @@ from segue.changes.sessions.rows import Bound, Locked
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane, Place, clean_place
 from segue.core.moves import (
-    Actor,
     Begin,
     Bind,
     Change,
@@ -118,16 +117,16 @@ class AtWork(Enum):
     STOPPED = "the one that runs is stopped, and those that wait are taken back"
 
 
-def check(move: Move, actor: Actor, limits: Limits) -> Transaction[None]:
+def check(move: Move, actor: PersonId, limits: Limits) -> Transaction[None]:
     """Raise `Refused` if a move can't be made now; nothing changes either way."""
-    actor = yield from actors.acting(actor)
+    actor = yield from actors.hold(actor)
     move = yield from _in_lanes_of_now(move)
     plan(move, (yield from _view(lanes_of(move), sessions_of(move), actor, limits)))
 
 
-def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment, within: str = "") -> Transaction[Moving]:
+def make(move: Move, actor: PersonId, limits: Limits, id: str, at: Moment, within: str = "") -> Transaction[Moving]:
     """Make a move, or raise `Refused` and change nothing; `within` is the handoff that it is a step of."""
-    actor = yield from actors.acting(actor)
+    actor = yield from actors.hold(actor)
     move = yield from _in_lanes_of_now(move)
     view = yield from _view(lanes_of(move), sessions_of(move), actor, limits, within)
     changes = plan(move, view)
@@ -137,9 +136,9 @@ def make(move: Move, actor: Actor, limits: Limits, id: str, at: Moment, within: 
     return (yield from _apply(str(kind), changes, view, id, at))
 
 
-def undo(move: str, actor: Actor, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
+def undo(move: str, actor: PersonId, limits: Limits, id: str, at: Moment) -> Transaction[Moving]:
     """Take a move back, if every lane that it touched still stands where it left it; what it closed opens again."""
-    actor = yield from actors.acting(actor)
+    actor = yield from actors.hold(actor)
     record = yield from first(Recorded, q.move(move=move))
     # Only `persons.part` can undo a merge: more than lanes came together in it.
     if record is None or record.kind in {"merge", "part"} or not (yield q.undo_move(move=move, at=at)):
@@ -176,7 +175,7 @@ def last_move(lane: Lane) -> Transaction[Last | None]:
 
 def close(
     session: SessionId,
-    actor: Actor,
+    actor: PersonId,
     id: str,
     at: Moment,
     at_work: AtWork = AtWork.REFUSED,
@@ -188,11 +187,11 @@ def close(
     `beside` are sessions that the same transaction goes on to change: all are locked together. `asked_in` is the lane
     in which it can be taken back, whichever lanes speak to the session.
     """
-    actor = yield from actors.acting(actor)
+    actor = yield from actors.hold(actor)
     bound = yield from each(Lane, q.lanes_bound(session=session))
     view = yield from _view(bound, [session, *beside], actor, Limits())
     found = view.sessions.get(session)
-    if found is None or found.owner != actor.person:
+    if found is None or found.owner != actor:
         raise Refused(Refusal.NOT_FOUND)
     if found.closed:
         raise Refused(Refusal.CLOSED)
@@ -210,22 +209,22 @@ def close(
     return (yield from _apply("close", [Unbind(lane, Why.CLOSE) for lane in bound], view, id, at, session, here))
 
 
-def _stop(session: SessionId, actor: Actor, at: Moment) -> Transaction[bool]:
+def _stop(session: SessionId, actor: PersonId, at: Moment) -> Transaction[bool]:
     """End what runs in a session and take back what waits; returns whether anything runs."""
     yield q.withdraw(session=session, at=at)
-    return bool((yield q.stop_all(session=session, person=actor.person))) or bool((yield q.running(session=session)))
+    return bool((yield q.stop_all(session=session, person=actor))) or bool((yield q.running(session=session)))
 
 
-def reopen(session: SessionId, actor: Actor, limits: Limits) -> Transaction[None]:
+def reopen(session: SessionId, actor: PersonId, limits: Limits) -> Transaction[None]:
     """Let a closed session go on; nothing speaks to it until it is resumed."""
-    actor = yield from actors.acting(actor)
+    actor = yield from actors.hold(actor)
     known = yield from first(Session, q.session(session=session))
     if known is None:
         raise Refused(Refusal.NOT_FOUND)
     parent, label = known.parent, known.label
     view = yield from _view([], [session, *([parent] if parent else [])], actor, limits)
     found = view.sessions[session]
-    if found.owner != actor.person:
+    if found.owner != actor:
         raise Refused(Refusal.NOT_FOUND)
     if parent and found.depth and found.closed:
         if view.sessions[parent].children >= limits.children:
@@ -290,7 +289,7 @@ def _in_lanes_of_now(move: Move) -> Transaction[Move]:
 
 
 def _view(
-    touched: Sequence[Lane], sessions: Iterable[SessionId], actor: Actor, limits: Limits, within: str = ""
+    touched: Sequence[Lane], sessions: Iterable[SessionId], actor: PersonId, limits: Limits, within: str = ""
 ) -> Transaction[View]:
     """Lock the lanes, what they speak to and the sessions named, and tell how they stand."""
     for lane in sorted(touched, key=lambda lane: lane.key):
@@ -349,7 +348,7 @@ def _apply(
     session: SessionId | None = None,
     here: Lane | None = None,
 ) -> Transaction[Moving]:
-    actor = view.actor.person
+    actor = view.actor
     made: list[Made] = []
     for change in changes:
         if isinstance(change, Begin):
