@@ -1,31 +1,15 @@
-// Code with its colours and a button that copies it. Colours are found by a worker that is ended when it takes too long:
-// patterns that read code can be made to run for minutes, and the page must not stand still for that.
+// Code with its colours and a button that copies it.
 import { html, useEffect, useState } from "/page/preact-htm.js";
-
-const PATIENCE = 3000; // Milliseconds, the worker's own start among them.
-const LONGEST = 100_000; // Characters
-let worker = null, last = Promise.resolve();
-
-const ask = (question) => new Promise((answered) => {
-  worker ??= new Worker("/page/worker.js");
-  const end = () => { worker.terminate(); worker = null; answered(null); };
-  const timer = setTimeout(end, PATIENCE);
-  worker.onmessage = ({ data }) => { clearTimeout(timer); answered(data); };
-  worker.onerror = () => { clearTimeout(timer); end(); };
-  worker.postMessage(question);
-});
-
-// One question at a time, so that the one that takes too long is known.
-const coloured = (text, language) => (last = last.then(() => ask({ text, language })));
+import { slowly } from "/page/slow.js";
 
 const shown = (part) => (typeof part === "string" ? part : html`<span class=${`is-${part.kind}`}>${part.parts.map(shown)}</span>`);
 
 export function Code({ text, language, growing }) {
   const [colours, colour] = useState(null);
   useEffect(() => {
-    if (!language || growing || text.length > LONGEST) return;
+    if (!language || growing) return;
     let over = false;
-    coloured(text, language).then((parts) => over || colour({ text, parts }));
+    slowly({ text, language }).then((tree) => over || colour({ text, parts: tree?.parts }));
     return () => { over = true; };
   }, [text, language, growing]);
   return html`<div class="code"><pre tabindex="0"><code>${colours?.parts && colours.text === text ? colours.parts.map(shown) : text}</code></pre><${Copy} text=${text} /></div>`;

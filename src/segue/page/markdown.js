@@ -3,6 +3,7 @@
 // loading it would tell its server who reads this, and when.
 import { Code } from "/page/code.js";
 import MarkdownIt from "/page/markdown-it.js";
+import { Maths } from "/page/maths.js";
 import { h, html } from "/page/preact-htm.js";
 
 const LONGEST = 100_000; // Characters; a longer text is shown as it was written.
@@ -28,14 +29,14 @@ function maths(state, silent) {
   if (end < 0) (state.unclosed ??= new Set()).add(open); // Looked for once, however often it is opened.
   const after = end + open.length;
   if (end <= begin || after > state.posMax || (open === "$" && isMoney(src, pos, end))) return false;
-  if (!silent) state.push("maths", "", 0).content = src.slice(pos, after);
+  if (!silent) Object.assign(state.push("maths", "", 0), { content: src.slice(pos, after), markup: open });
   state.pos = after;
   return true;
 }
 
 // Dollars are money, or a shell's, unless they stand around something as brackets do.
 function isMoney(src, open, close) {
-  return /\s/.test(src[open + 1] + src[close - 1]) || /\w/.test((src[open - 1] ?? " ") + (src[close + 1] ?? " "));
+  return /^[A-Z_]{2,}\W?$/.test(src.slice(open + 1, close)) || /\s/.test(src[open + 1] + src[close - 1]) || /\w/.test((src[open - 1] ?? " ") + (src[close + 1] ?? " "));
 }
 
 // Maths on lines of its own, which goes on like fenced code until it is closed.
@@ -50,7 +51,7 @@ function mathsBlock(state, first, end, silent) {
   const holds = (n) => n < end && (state.isEmpty(n) || state.sCount[n] >= state.blkIndent);
   while (!closed && holds(after)) closed = line(after++) === close;
   state.line = after;
-  state.push("maths_block", "", 0).content = state.getLines(first, after, state.blkIndent, false).trim();
+  Object.assign(state.push("maths", "", 0), { content: state.getLines(first, after, state.blkIndent, false).trim(), markup: open, block: true });
   return true;
 }
 
@@ -93,8 +94,10 @@ function leaf(token, growing, isItem) {
   if (type === "fence" || type === "code_block")
     return html`<${Code} text=${content.replace(/\n$/, "")} language=${/^[\w#+.-]*/.exec(token.info)[0]} growing=${growing} />`;
   if (type === "code_inline") return html`<code>${content}</code>`;
-  if (type === "maths") return html`<span class="maths">${content}</span>`;
-  if (type === "maths_block") return html`<pre class="maths" tabindex="0">${content}</pre>`;
+  if (type === "maths") {
+    const { length } = token.markup, closed = content.length > 2 * length && content.endsWith(CLOSES[token.markup]);
+    return html`<${Maths} source=${content} text=${content.slice(length, closed ? -length : undefined)} display=${token.block} growing=${growing} />`;
+  }
   if (type === "image") return picture(token.attrGet("src"), content);
   if (type === "hr") return html`<hr />`;
   return type === "softbreak" || type === "hardbreak" ? "\n" : content;

@@ -1,14 +1,29 @@
-// Finds the colours of code, apart from the page, which ends it when it takes too long.
-importScripts("/page/highlight.js");
-
+// Finds the colours of code and sets maths, apart from the page, which ends it when it takes too long. It answers with plain trees
+// of `{ kind, parts }`, or null.
 const DEEPEST = 40;
+const has = { hljs: "/page/highlight.js", temml: "/page/temml.js" };
+const load = (library) => { if (!(library in self)) importScripts(has[library]); };
 
-function plain({ scope, children }, depth = 0) {
-  if (depth > DEEPEST) throw new RangeError("code that is nested deeper than anybody reads");
-  return { kind: scope?.split(".")[0], parts: children.map((part) => (typeof part === "string" ? part : plain(part, depth + 1))) };
+function tree(node, kind, own = () => ({}), depth = 0) {
+  if (depth > DEEPEST) throw new RangeError("it is nested deeper than anybody reads");
+  if (typeof node === "string") return node;
+  if (node.text !== undefined) return node.text;
+  return { kind: kind(node), ...own(node), parts: (node.children ?? []).map((part) => tree(part, kind, own, depth + 1)) };
 }
 
-onmessage = ({ data: { text, language } }) => {
-  const known = hljs.getLanguage(language);
-  postMessage(known ? plain(hljs.highlight(text, { language, ignoreIllegals: true })._emitter.rootNode).parts : null);
-};
+function colours({ text, language }) {
+  load("hljs");
+  if (!hljs.getLanguage(language)) return null;
+  return tree(hljs.highlight(text, { language, ignoreIllegals: true })._emitter.rootNode, ({ scope }) => scope?.split(".")[0]);
+}
+
+function maths({ text, display }) {
+  load("temml");
+  try {
+    return tree(temml.__renderToMathMLTree(text, { displayMode: display, trust: false, throwOnError: true }), ({ type }) => type, ({ attributes }) => ({ attributes }));
+  } catch {
+    return null; // It is no maths, and stays as it was written.
+  }
+}
+
+onmessage = ({ data }) => postMessage("language" in data ? colours(data) : maths(data));
