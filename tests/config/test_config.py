@@ -4,7 +4,7 @@ import pytest
 
 from segue.adapters.http import HttpAccount
 from segue.agents.builtin.agent import Builtin
-from segue.config import Config, find, load
+from segue.config import Config, find, load, trust
 from segue.core.lanes import Address, Identity, Kind, Place, Rules, Sharing
 from segue.core.moves import Limits
 from segue.core.resets import Policy, When
@@ -359,7 +359,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_the_file_is_found_in_segue_home_then_here_then_in_the_users_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "xdg"))
     home, here, own = tmp_path / "home", tmp_path / "here", tmp_path / "xdg" / "segue"
     for folder in (home, here, own):
         folder.mkdir(parents=True)
@@ -370,6 +371,7 @@ def test_the_file_is_found_in_segue_home_then_here_then_in_the_users_folder(
     (own / "segue.toml").touch()
     assert find({}, here) == own / "segue.toml"
     (here / "segue.toml").touch()
+    trust(here / "segue.toml", {})
     assert find({"SEGUE_HOME": ""}, here) == here / "segue.toml"
     with pytest.raises(Invalid, match=str(home)):
         find({"SEGUE_HOME": str(home)}, here)

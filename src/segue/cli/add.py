@@ -18,7 +18,7 @@ from tomlkit.items import Array
 from segue import plugins
 from segue.cli.output import printable
 from segue.cli.terminal.qr import qr
-from segue.config import find, load
+from segue.config import Untrusted, find, load, trust
 from segue.config.file import NAME
 from segue.config.loading import from_tables
 from segue.config.references import References
@@ -102,6 +102,8 @@ def _file() -> Path:
     """The file that holds here, or the one that will."""
     try:
         return find(os.environ, Path.cwd())
+    except Untrusted:
+        raise
     except Invalid:
         home = os.environ.get("SEGUE_HOME")
         return (Path(home) if home else Path.cwd()) / NAME
@@ -226,6 +228,7 @@ def _replace(file: Path, text: str) -> None:
         half.replace(file)
     except OSError as error:
         raise SegueError(f"{file} can't be written ({error.strerror}). See to its folder.") from error
+    trust(file, os.environ)
 
 
 async def _greet(file: Path, platform: str, name: str, owner: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from segue.cli.gateway import SOCKET
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.cli.terminal.client import NoGateway, ask
-from segue.config import Config, data_folder, default, find, load, mistakes
+from segue.config import Config, Untrusted, data_folder, default, find, load, mistakes
 from segue.core.accounts import Health, Reach
 from segue.core.values import Value
 from segue.database.checks import Checked, Pile, Tally, check
@@ -76,6 +76,8 @@ def _config() -> tuple[Config | None, list[Finding]]:
     """The config, unless there is a mistake in it."""
     try:
         file = find(os.environ, Path.cwd())
+    except Untrusted as error:
+        return None, [Finding("config", State.WRONG, f"{error.field}: {error.problem}.", error.fix)]
     except Invalid:
         says = "there is no segue.toml, so the defaults hold."
         return default(os.environ), [Finding("config", State.NOTE, says, "`segue init` writes one.")]

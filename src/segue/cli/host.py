@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TextIO
 
-from segue.config import Config, default, find, load
+from segue.config import Config, Untrusted, default, find, load
 from segue.core.lanes import Person
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
@@ -21,6 +21,8 @@ def config_here() -> Config:
     """What segue.toml says, or what holds where there is none."""
     try:
         file = find(os.environ, Path.cwd())
+    except Untrusted:
+        raise
     except Invalid:
         return default(os.environ)
     return load(file, os.environ)

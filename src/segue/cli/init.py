@@ -15,6 +15,7 @@ import click
 
 from segue.cli.output import json_option, print_json
 from segue.config.file import NAME
+from segue.config.trust import trust
 from segue.core.values import Value
 from segue.errors import Invalid, SegueError
 
@@ -74,6 +75,7 @@ def command(*, force: bool, as_json: bool) -> None:
     home = os.environ.get("SEGUE_HOME")
     file = (Path(home) if home else Path.cwd()) / NAME
     _write(file, text_of(found), "w" if force else "x")
+    trust(file, os.environ)
     if as_json:
         print_json({"file": str(file), "found": found})
         return

@@ -25,6 +25,7 @@ _COMMANDS = {
     "trace": "Follow a message: received, queued, answered, sent.",
     "doctor": "Say what is wrong here, and the fix.",
     "add": "Add a platform: ask, check, write segue.toml, say hello.",
+    "trust": "Let the segue.toml of this folder count.",
     "init": "Find what agents you have and write a short segue.toml.",
     "import": "Bring in what another program remembers.",
 }

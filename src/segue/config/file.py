@@ -10,6 +10,7 @@ from typing import Any
 
 import platformdirs
 
+from segue.config.trust import refuse_untrusted
 from segue.errors import Invalid
 
 NAME = "segue.toml"
@@ -18,11 +19,13 @@ _WHERE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def find(environ: Mapping[str, str], here: Path) -> Path:
-    """The file that holds: in SEGUE_HOME if that is set, else in this folder, else the user's own."""
+    """The file that holds: in SEGUE_HOME if that is set, else in this folder if it is trusted, else the user's own."""
     home = environ.get("SEGUE_HOME")
     places = [Path(home)] if home else [here, platformdirs.user_config_path("segue")]
     for place in places:
         if (place / NAME).is_file():
+            if not home and place == here:
+                refuse_untrusted(place / NAME)
             return place / NAME
     looked = " or ".join(str(place) for place in places)
     raise Invalid(NAME, f"there is none in {looked}", "Write one, or name another file with --config.")
