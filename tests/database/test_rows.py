@@ -81,8 +81,8 @@ def test_columns_are_the_fields_of_their_values_in_sqlite() -> None:
     assert wrong(columns) == []
 
 
-async def test_columns_are_the_fields_of_their_values_in_postgresql(emptied_dsn: str) -> None:
-    connection = await asyncpg.connect(emptied_dsn, server_settings={"search_path": "segue"})
+async def test_columns_are_the_fields_of_their_values_in_postgresql(today_dsn: str) -> None:
+    connection = await asyncpg.connect(today_dsn, server_settings={"search_path": "segue"})
     columns = {}
     for name, query in compile_for(POSTGRES).items():
         statement = await connection.prepare(query.sql)
