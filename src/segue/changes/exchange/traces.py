@@ -158,6 +158,12 @@ def of_message(message: str) -> Transaction[Trace]:
     return Trace(message, tuple(turns), tuple(seen), notices)
 
 
+def became(message: str) -> Transaction[TracedTurn | None]:
+    """The turn that a message became."""
+    row = yield from first(TurnRow, q.turns_of_message(message=message, count=1))
+    return (yield from _turn(row)) if row is not None else None
+
+
 def in_lane(lane: Lane, message: str) -> Transaction[Trace | None]:
     """The path of a message of a lane, or of the last that was said there; None if the lane has no such message."""
     here = yield from lanes.now(lane)

@@ -53,6 +53,11 @@ def own(session: SessionId, owner: PersonId) -> Transaction[Session]:
     return found
 
 
+def known(session: SessionId) -> Transaction[Session]:
+    """A session, whoever's it is."""
+    return (yield from one(Session, q.session(session=session)))
+
+
 def owned(owner: PersonId, count: int, before: Session | None, since: Moment) -> Transaction[list[Session]]:
     """A person's sessions in which anything was said, last used first, from the one after `before`."""
     owner = yield from actors.now(owner)

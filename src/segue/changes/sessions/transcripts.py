@@ -63,10 +63,9 @@ def append(session: SessionId, drafts: Sequence[Draft], at: Moment) -> Transacti
     return tip
 
 
-def path(tip: Tip | None, enough: Enough | None = None) -> Transaction[list[Entry]]:
-    """The entries up to a tip, oldest first; with `enough`, only as far back as that takes."""
+def path(tip: Tip | None, enough: Enough | None = None, chunk: int = _CHUNK) -> Transaction[list[Entry]]:
+    """The entries up to a tip, oldest first; with `enough`, only as far back as that takes, so many at first."""
     newest_first: list[Entry] = []
-    chunk = _CHUNK
     while tip is not None:
         entries = yield from each(Entry, q.entries_upto(session=tip.session, n=tip.n, count=chunk))
         if not entries or entries[0].tip != tip:
