@@ -52,8 +52,8 @@ async def test_a_button_says_how_to_take_a_conversation_along(chromium: Browser,
 
         def told(text: str | bytes) -> None:
             frame = json.loads(text)
-            if "invitation" in frame:
-                frame["invitation"]["links"] = {"telegram.main": LINK}
+            if frame["kind"] == "invitation":
+                frame["links"] = {"telegram.main": LINK}
             window.send(json.dumps(frame))
 
         gateway.on_message(told)

@@ -52,9 +52,9 @@ async def test_an_answer_that_comes_quickly_is_not_drawn_for_every_word(chromium
     def answer_quickly(window: WebSocketRoute) -> None:
         def told(frame: str | bytes) -> None:
             window.send(frame)
-            if json.loads(frame).get("waiting"):
-                for count in range(1, words + 1):
-                    window.send(json.dumps({"growing": "tea " * count}))
+            if json.loads(frame).get("turns"):
+                for count in range(words):
+                    window.send(json.dumps({"kind": "growing", "text": "tea ", "begins": not count}))
 
         window.connect_to_server().on_message(told)
 

@@ -9,6 +9,7 @@ import pytest
 from segue.cli.terminal.client import connected
 from segue.core.lanes import Person
 from segue.core.values import SessionId
+from segue.runtime.windows.frames import GrowingFrame
 from segue.store import Store
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
@@ -63,16 +64,15 @@ def test_an_unknown_session_is_a_mistake_and_nothing_is_said(home: Home) -> None
     assert home.json("sessions", "list") == []
 
 
-def test_a_closed_session_is_refused_with_the_reason(home: Home) -> None:
+def test_a_closed_session_is_opened_again_as_by_resume(home: Home) -> None:
     id = SessionId(home.json("chat", "-m", "hello")["session"])
 
     async def close(store: Store, host: Person) -> None:
         await store.close_session(id, host)
 
     home.do(close)
-    done = home.segue("chat", "-m", "hello", "--session", id)
-    assert done.exit_code == 1
-    assert done.stderr.startswith("Error: That session is closed.")
+    reply = home.json("chat", "-m", "what did I say first?", "--session", id)
+    assert (reply["session"], "hello" in reply["text"]) == (id, True)
 
 
 @pytest.mark.parametrize("arguments", [[], ["-m", " "], ["-m"]])
@@ -146,7 +146,7 @@ async def test_a_gateway_that_dies_meanwhile_costs_neither_the_answer_nor_a_seco
         window = await stack.enter_async_context(connected(tmp_path))
         chat = await stack.enter_async_context(run(tmp_path, "chat", "-m", "count to 8 slowly", "--json"))
         async for frame in window.frames():
-            if frame.get("growing"):
+            if isinstance(frame, GrowingFrame):
                 break
         here.signal(signal.SIGKILL)
         code, out, err = await chat.end()

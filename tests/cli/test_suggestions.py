@@ -5,14 +5,15 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from segue.cli.terminal.screen import Suggestions
+from segue.runtime.windows.frames import ShownCommand
 
 
 def suggested(typed: str) -> list[str]:
     suggestions = Suggestions()
     suggestions.commands = [
-        {"name": "resume", "does": "Go back."},
-        {"name": "retry", "does": "Ask again."},
-        {"name": "title", "does": "Name it."},
+        ShownCommand("resume", "", "Go back."),
+        ShownCommand("retry", "", "Ask again."),
+        ShownCommand("title", "", "Name it."),
     ]
     suggestions.titles = ["Lisbon in May", "lists", "Tax"]
     found = suggestions.get_completions(Document(typed), CompleteEvent())

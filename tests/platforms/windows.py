@@ -1,19 +1,31 @@
 """What a terminal's or a page's window shows, frame by frame."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
+import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from segue.cli.terminal.client import Client, NoGateway, ask, connected
+from segue.runtime.windows.frames import (
+    AcceptedFrame,
+    EntriesFrame,
+    HandoffFrame,
+    NoticeFrame,
+    OpenRequest,
+    SayRequest,
+    Shown,
+    TranscriptFrame,
+    encode,
+)
 from segue.testing.waits import Changes
 from tests.clients import http_client
+
+_shown = msgspec.json.Decoder(Shown)
 
 
 class Window:
@@ -28,19 +40,21 @@ class Window:
         self.accepted: set[str] = set()
         self.changes = Changes()
 
-    def see(self, frame: dict[str, Any]) -> None:
+    def see(self, frame: Shown) -> None:
         """Show a frame."""
-        if "session" in frame:
-            self.title = (frame["session"] or {}).get("title", "")
-        if "transcript" in frame:
-            self.entries = [entry["text"] for entry in frame["transcript"]]
-        self.entries += [entry["text"] for entry in frame.get("entries", ())]
-        if "notice" in frame:
-            self.notices.append(frame["notice"])
-        if "handoff" in frame:
-            self.states.append(frame["handoff"]["state"])
-        if "accepted" in frame:
-            self.accepted.add(frame["accepted"])
+        match frame:
+            case TranscriptFrame() | EntriesFrame():
+                self.title = frame.session.title if frame.session else ""
+                kept = [] if isinstance(frame, TranscriptFrame) else self.entries
+                self.entries = [*kept, *(entry.text for entry in frame.entries)]
+            case NoticeFrame():
+                self.notices.append(frame.text)
+            case HandoffFrame():
+                self.states.append(frame.state)
+            case AcceptedFrame():
+                self.accepted.add(frame.id)
+            case _:
+                """It changes nothing of this."""
         self.changes.tell()
 
     async def shows(self, *texts: str) -> None:
@@ -110,10 +124,11 @@ class Page(Window):
         while True:
             with suppress(OSError, InvalidHandshake, ConnectionClosed, TimeoutError):
                 async with connect(live, additional_headers=headers, origin=self._url, max_size=None) as socket:  # type: ignore[arg-type]  # an Origin is a string
+                    await socket.send(encode(OpenRequest()))
                     self._socket = socket
                     self.changes.tell()
                     async for text in socket:
-                        self.see(json.loads(text))
+                        self.see(_shown.decode(text))
             self._socket = None
             await asyncio.sleep(0.05)
 
@@ -124,7 +139,7 @@ class Page(Window):
             socket = self._socket
             with suppress(ConnectionClosed):
                 if socket is not None:
-                    await socket.send(json.dumps({"say": text, "id": id}))
+                    await socket.send(encode(SayRequest(id, text)))
             while id not in self.accepted and (self._socket is socket or self._socket is None):
                 await self._next()
 

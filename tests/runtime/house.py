@@ -1,18 +1,20 @@
 """A gateway that serves windows on a real port, and guests who open them."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 from uuid import uuid4
 
+import msgspec
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.agents import Agent
 from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.transcripts import Tip
 from segue.core.windows import HOSTS, TERMINAL, WEB
 from segue.database.sqlite import Sqlite
 from segue.runtime.files import Folder
@@ -20,21 +22,36 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
 from segue.runtime.server.app import make_app
 from segue.runtime.server.listeners import Listener, serving
+from segue.runtime.windows.frames import (
+    Asked,
+    EarlierFrame,
+    EntriesFrame,
+    NoticeFrame,
+    OpenRequest,
+    SayRequest,
+    Shown,
+    ShownEntry,
+    ShownSession,
+    TranscriptFrame,
+    WaitingFrame,
+    encode,
+)
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.routes import Windows
-from segue.runtime.windows.sign_in import COOKIE, Door, token_in
+from segue.runtime.windows.sign_in import COOKIE, SignIn, token_in
 from segue.runtime.windows.window import meet_host
 from segue.store import Store
 from segue.testing.waits import PATIENCE, NeverCame
 
-Frame = dict[str, Any]
 PUBLIC = AccountSettings(public=True)
+OPEN = OpenRequest()
+F = TypeVar("F")
+_shown = msgspec.json.Decoder(Shown)
 
 
-def said(frame: Frame) -> list[Frame]:
-    """The entries that a frame shows."""
-    shown: list[Frame] = frame.get("entries") or frame.get("transcript") or []
-    return shown
+def said(frame: Shown) -> tuple[ShownEntry, ...]:
+    """The entries that a frame adds."""
+    return frame.entries if isinstance(frame, TranscriptFrame | EntriesFrame) else ()
 
 
 class Guest:
@@ -42,83 +59,117 @@ class Guest:
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
-        self.seen: list[Frame] = []
-        self.session: Frame | None = None
+        self.seen: list[Shown] = []
+        self.session: ShownSession | None = None
         self.transcript: list[str] = []
+        self.earlier: Tip | None = None
         self.waiting: list[str] = []
 
-    async def frame(self) -> Frame:
+    async def frame(self) -> Shown:
         """The next that comes."""
         try:
             async with asyncio.timeout(PATIENCE):
-                frame: Frame = json.loads(await self.socket.recv())
+                frame: Shown = _shown.decode(await self.socket.recv())
         except TimeoutError:
             raise NeverCame(f"shown: {self.transcript}, waiting: {self.waiting}, last: {self.seen[-5:]}") from None
         self.seen.append(frame)
-        texts = [entry["text"] for entry in said(frame)]
-        self.transcript = texts if "transcript" in frame else self.transcript + texts
-        self.waiting = [turn["text"] for turn in frame["waiting"]] if "waiting" in frame else self.waiting
-        self.session = frame.get("session", self.session)
+        match frame:
+            case TranscriptFrame():
+                self.session, self.earlier = frame.session, frame.earlier
+                self.transcript = [entry.text for entry in frame.entries]
+            case EntriesFrame():
+                self.session = frame.session
+                self.transcript += [entry.text for entry in frame.entries]
+            case EarlierFrame():
+                self.earlier = frame.earlier
+                self.transcript = [*(entry.text for entry in frame.entries), *self.transcript]
+            case WaitingFrame():
+                self.waiting = [turn.text for turn in frame.turns]
+            case _:
+                """It changes nothing that stands there."""
         return frame
 
-    async def until(self, so: Callable[[Frame], object]) -> Frame:
+    async def until(self, so: Callable[[Shown], object]) -> Shown:
         """The next frame that is so."""
         while not so(frame := await self.frame()):
             """Not this one."""
         return frame
 
+    async def shown(self, kind: type[F], so: Callable[[F], object] = lambda _: True) -> F:
+        """The next frame of a kind that is so."""
+        while not (isinstance(frame := await self.frame(), kind) and so(frame)):
+            """Not this one."""
+        return frame
+
+    def had(self, kind: type[F]) -> list[F]:
+        """The frames of a kind that came so far."""
+        return [frame for frame in self.seen if isinstance(frame, kind)]
+
     async def opened(self) -> None:
         """All that there was is shown."""
-        await self.until(lambda frame: "waiting" in frame)
+        await self.shown(WaitingFrame)
 
     async def shows(self, *texts: str) -> None:
         """The transcript is this, and nothing waits."""
-        while self.transcript != list(texts) or self.waiting or not self.seen or "waiting" not in self.seen[-1]:
+        while (
+            self.transcript != list(texts)
+            or self.waiting
+            or not self.seen
+            or not isinstance(self.seen[-1], WaitingFrame)
+        ):
             await self.frame()
 
-    async def sends(self, **frame: Any) -> None:
-        """Any frame."""
-        await self.socket.send(json.dumps(frame))
+    async def sends(self, request: Asked) -> None:
+        """Any request."""
+        await self.socket.send(encode(request))
 
     async def says(self, text: str, id: str = "") -> str:
         """Say something; returns its id."""
         id = id or uuid4().hex
-        await self.sends(say=text, id=id)
+        await self.sends(SayRequest(id, text))
         return id
+
+    async def told(self, text: str) -> str:
+        """Type a command, and return what Segue says to it."""
+        await self.says(text)
+        return (await self.shown(NoticeFrame)).text
 
 
 class House:
-    """The gateway, its door and its address."""
+    """The gateway, its sign-in and its address."""
 
-    def __init__(self, gateway: Gateway, terminal: Local, door: Door, listener: Listener, folder: Path) -> None:
+    def __init__(self, gateway: Gateway, terminal: Local, sign_in: SignIn, listener: Listener, folder: Path) -> None:
         self.gateway = gateway
-        self.door = door
+        self.sign_in = sign_in
         self.terminals = terminal
         self.url = listener.url
         self._token = token_in(folder)
 
     def cookie(self) -> str:
         """The cookie of a new browser."""
-        return f"{COOKIE}={self.door.sign_in(self.door.link().partition('=')[2])}"
+        return f"{COOKIE}={self.sign_in.sign_in(self.sign_in.link().partition('=')[2])}"
 
     @asynccontextmanager
-    async def page(self, cookie: str = "", **headers: str) -> AsyncIterator[Guest]:
+    async def page(self, cookie: str = "", request: Asked = OPEN, **headers: str) -> AsyncIterator[Guest]:
         """A page in a browser that signed in."""
-        async with self.window({"Cookie": cookie or self.cookie(), "Origin": self.url, **headers}) as guest:
+        async with self.window({"Cookie": cookie or self.cookie(), "Origin": self.url, **headers}, request) as guest:
             yield guest
 
     @asynccontextmanager
-    async def terminal(self, user: str = "ann") -> AsyncIterator[Guest]:
+    async def terminal(self, user: str = "ann", request: Asked = OPEN) -> AsyncIterator[Guest]:
         """A terminal on this machine."""
-        async with self.window({"Authorization": f"Bearer {self._token}", "X-Segue-User": user}) as guest:
+        async with self.window({"Authorization": f"Bearer {self._token}", "X-Segue-User": user}, request) as guest:
             yield guest
 
     @asynccontextmanager
-    async def window(self, headers: dict[str, str]) -> AsyncIterator[Guest]:
-        """A window that shows these headers."""
+    async def window(self, headers: dict[str, str], request: Asked = OPEN) -> AsyncIterator[Guest]:
+        """A window that shows these headers, and asks for this first."""
         address = self.url.replace("http", "ws") + "/live"
         async with connect(address, additional_headers=headers, proxy=None) as socket:
-            yield Guest(socket)
+            guest = Guest(socket)
+            with suppress(ConnectionClosed):
+                await guest.sends(request)
+            yield guest
 
 
 @asynccontextmanager
@@ -140,8 +191,8 @@ async def house(
         _meeting(store),
         Gateway(store, agent, [terminal, web, *adapters], settings) as gateway,
     ):
-        door = await Door.open(Patient(store.driver), folder)
+        sign_in = await SignIn.open(Patient(store.driver), folder)
         listener = Listener("127.0.0.1", 0)
-        windows = Windows(gateway, door, (terminal, web), Folder(folder), "ann")
+        windows = Windows(gateway, sign_in, (terminal, web), Folder(folder), "ann")
         async with serving(make_app(gateway, (), windows.routes()), listener, 1.0):
-            yield House(gateway, terminal, door, listener, folder)
+            yield House(gateway, terminal, sign_in, listener, folder)

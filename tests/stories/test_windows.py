@@ -6,19 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from segue.runtime.windows.frames import CommandsFrame, CommandsRequest
 from segue.testing import ScriptedAgent
 from tests.runtime.house import Guest, House, house
 from tests.stories.square import recalls
 
 Window = Callable[[House], AbstractAsyncContextManager[Guest]]
 WINDOWS: list[Window] = [House.terminal, House.page]
-
-
-async def told(guest: Guest, text: str) -> str:
-    """Type a command, and return what Segue says to it."""
-    await guest.says(text)
-    frame = await guest.until(lambda frame: "notice" in frame)
-    return str(frame["notice"])
 
 
 async def shows(guest: Guest, *texts: str) -> None:
@@ -34,34 +28,34 @@ async def test_every_command_works_in_a_window(tmp_path: Path, window: Window) -
         await guest.opened()
         await guest.says("about cats")
         await shows(guest, "about cats", "You said: about cats")
-        assert await told(guest, "/title Cats") == "This session is called Cats."
-        assert "“Cats #2”" in await told(guest, "/branch")
+        assert await guest.told("/title Cats") == "This session is called Cats."
+        assert "“Cats #2”" in await guest.told("/branch")
         await guest.says("about lions")
         cats = "about cats", "You said: about cats"
         await shows(guest, *cats, "about lions", "You said: about lions")
-        assert "“Cats #2” (here)" in await told(guest, "/tree")
-        assert "received from" in await told(guest, "/why")
-        assert await told(guest, "/undo") == "Took back the last exchange."
+        assert "“Cats #2” (here)" in await guest.told("/tree")
+        assert "received from" in await guest.told("/why")
+        assert await guest.told("/undo") == "Took back the last exchange."
         await shows(guest, *cats)
-        assert await told(guest, "/undo") == "Took back the last move: fork. You are in “Cats”."
+        assert await guest.told("/undo") == "Took back the last move: fork. You are in “Cats”."
         agent.will("they talked of cats")
-        assert (await told(guest, "/compress")).startswith("A summary stands for 2 messages now.")
+        assert (await guest.told("/compress")).startswith("A summary stands for 2 messages now.")
         await shows(guest, *cats, "they talked of cats")
-        assert await told(guest, "/undo 1") == "Took back the last exchange."
+        assert await guest.told("/undo 1") == "Took back the last exchange."
         await shows(guest)
-        assert await told(guest, "/home") == (
+        assert await guest.told("/home") == (
             f"This is the home on {'terminal' if window is House.terminal else 'web'} now. "
             "Only you can read what comes here."
         )
-        assert "begun" in await told(guest, "/status")
-        assert await told(guest, "/yes") == "Nothing was asked of you here."
+        assert "begun" in await guest.told("/status")
+        assert await guest.told("/yes") == "Nothing was asked of you here."
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=["terminal", "page"])
 async def test_a_window_is_told_all_that_can_be_typed(tmp_path: Path, window: Window) -> None:
     async with house(tmp_path, ScriptedAgent()) as here, window(here) as guest:
         await guest.opened()
-        await guest.sends(commands=True)
-        frame = await guest.until(lambda frame: "commands" in frame)
-    assert [command["name"] for command in frame["commands"]] == [spec.name for spec in here.gateway.commands]
-    assert {"undo", "rewind", "compress", "why", "export", "yes"} <= {c["name"] for c in frame["commands"]}
+        await guest.sends(CommandsRequest())
+        frame = await guest.shown(CommandsFrame)
+    assert [command.name for command in frame.commands] == [spec.name for spec in here.gateway.commands]
+    assert {"undo", "rewind", "compress", "why", "export", "yes"} <= {command.name for command in frame.commands}

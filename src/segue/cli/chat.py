@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,29 +11,32 @@ from uuid import uuid4
 import click
 import msgspec
 
-from segue.changes.exchange.traces import TracedTurn, TurnState, notices, of_message
+from segue.changes.exchange.traces import TurnState
 from segue.cli.gateway import SOCKET, gateway
 from segue.cli.host import config_here, named, open_log, opened
 from segue.cli.output import json_option, print_json, printable
 from segue.cli.terminal.client import Client, NoGateway, connected
+from segue.cli.terminal.handoff import invitation
 from segue.config import Config
-from segue.core.lanes import Person
-from segue.core.transcripts import Role
-from segue.core.turns import TurnKind
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SegueError
 from segue.runtime.server.listeners import Listener, is_served
 from segue.runtime.telemetry import logs
-from segue.store import Store
+from segue.runtime.windows.frames import (
+    AnsweredFrame,
+    Begins,
+    InvitationFrame,
+    OpenRequest,
+    RefusedFrame,
+    TranscriptFrame,
+)
 
-_BY_ITSELF = frozenset({TurnKind.UNDO, TurnKind.REWIND, TurnKind.COMPRESS})
-"""What the gateway does itself and says so, in no transcript."""
 _GATEWAYS = 10
 """How many may go while we wait: another `segue chat` takes its own with it."""
 
 
-class Reply(Value, frozen=True):
-    """What came back."""
+class ChatReply(Value, frozen=True):
+    """The answer to one message."""
 
     text: str
     session: SessionId | None = None
@@ -64,66 +66,56 @@ def command(message: str, session: str | None, *, as_json: bool) -> None:
         raise SegueError(f"The turn was {reply.state}, not answered. `segue doctor` and the log may say why.")
 
 
-async def _chat(config: Config, message: str, name: str | None) -> Reply:
-    async with opened(config) as (store, host):
-        session = (await named(store, host, name)).id if name is not None else None
-        id = uuid4().hex  # the same with every gateway, so that it is asked once
-        for _ in range(_GATEWAYS - 1):
-            try:
-                return await _exchange(config, store, host, message, session, id)
-            except NoGateway:
-                continue
-        return await _exchange(config, store, host, message, session, id)
-
-
-async def _exchange(
-    config: Config, store: Store, host: Person, message: str, session: SessionId | None, id: str
-) -> Reply:
-    async with _running(config), connected(config.data, _lane(session)) as client:
-        await _turn_to(client, session)
-        await client.say(message, id)
-        return await _answered(client, store, host, id)
-
-
-async def _turn_to(client: Client, session: SessionId | None) -> None:
-    """Wait until the window is open, on that session if one is named."""
-    asked = False
-    async for frame in client.frames():
-        if "session" in frame:
-            if session is None or (frame["session"] or {}).get("id") == session:
-                return
-            if not asked:
-                asked = True
-                await client.resume(session)
-        elif asked and "notice" in frame:
-            raise SegueError(frame["notice"])
-
-
-async def _answered(client: Client, store: Store, host: Person, id: str) -> Reply:
-    """The reply to a message: whenever something is shown, it may be there."""
-    accepted, notice = False, None
-    async for frame in client.frames():
-        accepted = accepted or frame.get("accepted") == id
-        notice = frame.get("notice", notice)
-        if not accepted:
+async def _chat(config: Config, message: str, name: str | None) -> ChatReply:
+    session = None
+    if name is not None:
+        async with opened(config) as (store, host):
+            session = (await named(store, host, name)).id
+    id = uuid4().hex  # the same with every gateway, so that it is asked once
+    for _ in range(_GATEWAYS - 1):
+        try:
+            return await _exchange(config, message, session, id)
+        except NoGateway:
             continue
-        trace = await store.driver.read(of_message, id)
-        if trace.turns and trace.turns[0].finished is not None:
-            return await _reply(store, host, trace.turns[0])
-        if not trace.turns and notice is not None:
-            return Reply(notice)
-    raise NoGateway("The gateway has gone; what was said is kept and answered when it runs again: `segue serve`.")
+    return await _exchange(config, message, session, id)
 
 
-async def _reply(store: Store, host: Person, turn: TracedTurn) -> Reply:
-    if turn.kind in _BY_ITSELF:
-        said = await store.driver.read(notices, turn.session, turn.within)
-    else:
-        entries = [entry async for entry in store.entries(turn.session) if entry.turn == turn.within]
-        said = [entry.text for entry in entries if entry.author.role is not Role.PERSON]
-    text = "\n\n".join(said)
-    session = await store.session(turn.session, host)
-    return Reply(text, session.id, session.title, turn.turn, turn.state)
+async def _exchange(config: Config, message: str, session: SessionId | None, id: str) -> ChatReply:
+    # A script that names its session has a lane of its own: the terminals stay where they are.
+    own = OpenRequest(page=1, lane=session, begins=Begins.HERE, session=session) if session else OpenRequest(page=1)
+    async with _running(config), connected(config.data, own) as client:
+        await _turned_to(client, session)
+        await client.say(message, id)
+        return await _answered(client, id)
+
+
+async def _turned_to(client: Client, session: SessionId | None) -> None:
+    """Wait until the window is open, on that session if one is named."""
+    async for frame in client.frames():
+        if isinstance(frame, TranscriptFrame):
+            if session is None or (frame.session is not None and frame.session.id == session):
+                return
+        elif isinstance(frame, RefusedFrame):
+            raise SegueError(frame.text)
+    raise _gone()
+
+
+async def _answered(client: Client, id: str) -> ChatReply:
+    more: list[str] = []
+    async for frame in client.frames():
+        if isinstance(frame, InvitationFrame):
+            more = [invitation(frame)]
+        elif isinstance(frame, AnsweredFrame) and frame.id == id:
+            text = "\n\n".join([*(client.lines(answer.text, answer.files) for answer in frame.said), *more])
+            session = frame.session
+            return ChatReply(
+                text, session.id if session else None, session.title if session else "", frame.turn, frame.state
+            )
+    raise _gone()
+
+
+def _gone() -> NoGateway:
+    return NoGateway("The gateway has gone; what was said is kept and answered when it runs again: `segue serve`.")
 
 
 @asynccontextmanager
@@ -143,7 +135,3 @@ async def _running(config: Config) -> AsyncIterator[None]:
                 raise NoGateway("Another gateway began just now. Try again.") from error
             raise
         yield
-
-
-def _lane(session: SessionId | None) -> str:
-    return f"{getpass.getuser()}:{session}" if session else ""

@@ -29,7 +29,7 @@ from segue.runtime.server.listeners import Listener, LocalListener, serving
 from segue.runtime.telemetry.spans import open_tracing
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.routes import Windows
-from segue.runtime.windows.sign_in import Door
+from segue.runtime.windows.sign_in import SignIn
 from segue.runtime.windows.window import meet_host
 
 SOCKET = "gateway.sock"
@@ -45,14 +45,14 @@ _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called b
 class Running:
     """A gateway that runs, and where it is reached."""
 
-    def __init__(self, door: Door, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
-        self._door = door
+    def __init__(self, sign_in: SignIn, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
+        self._sign_in = sign_in
         self.url = url
         self.tasks = tasks
 
     def link(self) -> str:
         """An address that signs one browser in, once."""
-        return self.url + self._door.link()
+        return self.url + self._sign_in.link()
 
 
 @asynccontextmanager
@@ -88,14 +88,14 @@ async def gateway(
                 probe=probe,
             )
         )
-        door = await Door.open(Patient(store.driver), config.data)
-        windows = Windows(runs, door, (terminal, web), files, getpass.getuser(), listener.url)
+        sign_in = await SignIn.open(Patient(store.driver), config.data)
+        windows = Windows(runs, sign_in, (terminal, web), files, getpass.getuser(), listener.url)
         token = config.server.status_token
 
         def knows(request: Request) -> bool:
             shown = request.headers.get("authorization", "").encode()
             bears = token is not None and hmac.compare_digest(shown, f"Bearer {token.reveal()}".encode())
-            return bears or is_local(request) or door.knows(request)
+            return bears or is_local(request) or sign_in.knows(request)
 
         app = make_app(runs, hosts, windows.routes(), knows)
         local = LocalListener(config.data / SOCKET)
@@ -105,7 +105,7 @@ async def gateway(
         ]
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
-        yield Running(door, listener.url, [*servers, ended])
+        yield Running(sign_in, listener.url, [*servers, ended])
 
 
 async def serve(

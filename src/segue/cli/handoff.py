@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 
 import click
 
 from segue.cli.host import config_here, named, opened
 from segue.cli.output import json_option, print_json, printable
 from segue.cli.terminal.client import Client, NoGateway, connected
-from segue.core.handoffs import State
+from segue.cli.terminal.handoff import STEPS
+from segue.core.handoffs import LIVE, State
 from segue.core.values import SessionId, Value
 from segue.errors import SegueError
+from segue.runtime.windows.frames import Begins, HandoffFrame, HandoffRequest, OpenRequest, RefusedFrame
 
 
-class Outcome(Value, frozen=True):
-    """What became of a handoff."""
+class HandoffOutcome(Value, frozen=True):
+    """The end of a handoff."""
 
     id: str
     session: SessionId
-    state: str
+    state: State
     to: str
     error: str = ""
 
@@ -53,24 +54,24 @@ def command(session: str, destination: str, *, yes: bool, as_json: bool) -> None
         raise SystemExit(1)
 
 
-async def _hand_off(session: str, destination: str, *, yes: bool, quiet: bool) -> Outcome:
+async def _hand_off(session: str, destination: str, *, yes: bool, quiet: bool) -> HandoffOutcome:
     config = config_here()
     async with opened(config) as (store, host):
         id = (await named(store, host, session)).id
-    async with connected(config.data, f"{getpass.getuser()}:{id}:handoff") as client:
-        await client.hand_off(id, destination, yes=yes)
+    own = OpenRequest(page=1, lane=f"{id}:handoff", begins=Begins.HERE)
+    async with connected(config.data, own) as client:
+        await client.ask(HandoffRequest(id, destination, yes))
         return await _follow(client, id, quiet=quiet)
 
 
-async def _follow(client: Client, session: SessionId, *, quiet: bool) -> Outcome:
+async def _follow(client: Client, session: SessionId, *, quiet: bool) -> HandoffOutcome:
     async for frame in client.frames():
-        if "refused" in frame:
-            raise (Mistaken if frame["mistake"] else SegueError)(frame["refused"])
-        if "handoff" not in frame:
+        if isinstance(frame, RefusedFrame):
+            raise (Mistaken if frame.mistake else SegueError)(frame.text)
+        if not isinstance(frame, HandoffFrame):
             continue
-        shown = frame["handoff"]
-        if shown["state"] in (State.DONE, State.FAILED, State.CANCELLED):
-            return Outcome(shown["id"], session, shown["state"], shown["to"], shown["error"])
+        if frame.state not in LIVE:
+            return HandoffOutcome(frame.id, session, frame.state, frame.to, frame.error)
         if not quiet:
-            click.echo(f"{shown['to']}: {shown['step']}", err=True)
+            click.echo(f"{frame.to}: {STEPS[frame.step]}", err=True)
     raise NoGateway("The gateway has gone; when it runs again, the handoff goes on or is taken back: `segue serve`.")

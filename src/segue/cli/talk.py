@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -19,9 +20,12 @@ from segue.config import Config, data_folder
 from segue.errors import Invalid
 from segue.runtime.server.listeners import Listener, is_served
 from segue.runtime.telemetry import logs
+from segue.runtime.windows.frames import OpenRequest
 
 FIRST = "Hello!"
 """What is said when nobody is there to say anything."""
+_FEWEST = 6
+"""Entries that even the smallest terminal is shown."""
 
 
 @click.command()
@@ -37,14 +41,14 @@ def command(*, page: bool) -> None:
 
 async def _talk(folder: Path, *, page: bool) -> None:
     if is_served(folder / SOCKET):
-        async with connected(folder) as client:
+        async with connected(folder, _opening()) as client:
             await _converse(client, folder, "")
         return
     config = config_here()
     logs.start(open_log(config.data), config.secrets)
     # Whoever hands off leaves, and a gateway that leaves with them would answer nobody: platforms need `segue serve`.
     alone = msgspec.structs.replace(config, accounts=())
-    async with gateway(alone, _listener(config)) as running, connected(config.data) as client:
+    async with gateway(alone, _listener(config)) as running, connected(config.data, _opening()) as client:
         if page and not sys.stdin.isatty():
             await _show(client, running)
             return
@@ -69,6 +73,11 @@ async def _converse(client: Client, folder: Path, page: str) -> None:
         await Terminal(client, folder, page).run()
     else:
         await plain(client, piped())
+
+
+def _opening() -> OpenRequest:
+    """A window that shows about as much as the screen holds."""
+    return OpenRequest(page=max(_FEWEST, shutil.get_terminal_size().lines // 2))
 
 
 def _listener(config: Config) -> Listener:

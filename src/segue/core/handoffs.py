@@ -60,14 +60,16 @@ def after(state: State, step: Step) -> State:
 
 
 class Progress(StrEnum):
-    """How far a handoff is, as people are told."""
+    """How far a handoff is."""
 
-    REQUESTED = "asked for"
-    CLAIMED = "on its way"
-    OPENED = "the place is open"
+    REQUESTED = "requested"
+    CLAIMED = "claimed"
+    OPENED = "opened"
     """The session is bound in the new place."""
-    WRITING = "the agent writes there"
-    SENDING = "its first words are being sent"
+    WRITING = "writing"
+    """The agent writes there."""
+    SENDING = "sending"
+    """Its first words are being sent."""
     ENDED = "ended"
 
 

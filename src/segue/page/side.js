@@ -1,4 +1,5 @@
 // The list of one's sessions, with a search.
+import { ask } from "/page/frames.js";
 import { html, useEffect, useRef, useState } from "/page/preact-htm.js";
 
 export function Side({ now, command, send, tell, away, open, close }) {
@@ -7,13 +8,13 @@ export function Side({ now, command, send, tell, away, open, close }) {
   // Not the search field, which would bring up a phone's keyboard over the list.
   useEffect(() => { if (open) box.current.focus(); }, [open]);
   useEffect(() => {
-    if (!words.trim()) { tell({ found: null }); return; }
-    const timer = setTimeout(() => send({ search: words }), 150);
+    if (!words.trim()) { tell({ kind: "unsought" }); return; }
+    const timer = setTimeout(() => send(ask.search(words)), 150);
     return () => clearTimeout(timer);
   }, [words]);
   const shown = now.found && words.trim() ? now.found : now.sessions;
   const rename = (session, title) => {
-    if (session.id !== now.session?.id) send({ resume: session.id });
+    if (session.id !== now.session?.id) send(ask.resume(session.id));
     command(`/title ${title}`);
   };
   return html`<nav ref=${box} tabindex="-1" class=${"side" + (open ? " open" : "")} aria-label="Sessions" onKeyDown=${(e) => open && e.key === "Escape" && close()}>

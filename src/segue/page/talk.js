@@ -1,8 +1,11 @@
 // The conversation: what was said, what waits, what grows, and what Segue itself says in between.
+import { ask, STEPS } from "/page/frames.js";
 import { Invitation } from "/page/invitation.js";
 import { markdown } from "/page/markdown.js";
-import { html, useEffect, useMemo, useRef } from "/page/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef } from "/page/preact-htm.js";
 
+const NEAR = 200; // Pixels from the top at which more is asked for.
+const key = ({ tip }) => `${tip.session}/${tip.n}`;
 const ADDRESS = /(https?:\/\/[^\s]*[^\s.,;:!?)])/;
 
 // What Segue itself says; several lines are read from the left, like any list.
@@ -50,11 +53,32 @@ function dayOf(at) {
 // A conversation on its way to another place, or gone there; why one came back is said in a notice.
 function moved({ state, step, to }) {
   if (state === "done") return `This conversation goes on in ${to}. Write here to begin another.`;
-  return state === "failed" || state === "cancelled" ? "" : `To ${to}: ${step} …`;
+  return state === "failed" || state === "cancelled" ? "" : `To ${to}: ${STEPS[step]} …`;
 }
 
-export function Talk({ now }) {
+// What came earlier is asked for when somebody gets near the first that is shown, or all of it is on the screen; it comes in above
+// what they read, which stays where it is.
+function useEarlier(box, now, send) {
+  const asked = useRef(null), high = useRef(0), first = now.transcript[0] && key(now.transcript[0]);
+  const look = () => {
+    if (!now.earlier || asked.current === now.earlier || box.current.scrollTop > NEAR) return;
+    asked.current = now.earlier;
+    send(ask.earlier(now.earlier));
+  };
+  const shown = useRef({});
+  useLayoutEffect(() => {
+    const { before, session } = shown.current;
+    const came = before && session === now.session?.id && before !== first && now.transcript.some((e) => key(e) === before);
+    if (came) box.current.scrollTop += box.current.scrollHeight - high.current;
+    shown.current = { before: first, session: now.session?.id };
+  }, [first, now.session?.id]);
+  useLayoutEffect(() => { high.current = box.current.scrollHeight; });
+  return look;
+}
+
+export function Talk({ now, send }) {
   const box = useRef(null), stays = useRef(true), last = useRef({});
+  const lookUp = useEarlier(box, now, send);
   const waiting = [...now.waiting.map((entry) => ({ ...entry, role: "person" })), ...now.unsent.map((m) => ({ role: "person", text: m.text, unsent: !m.accepted }))];
   // Whoever scrolled up to read isn't pulled down by what comes; what one says oneself is always shown.
   const stick = () => { if (stays.current) box.current.scrollTop = box.current.scrollHeight; };
@@ -65,10 +89,12 @@ export function Talk({ now }) {
     return () => sizes.disconnect();
   }, []);
   useEffect(() => { stays.current = true; stick(); }, [now.unsent.length, now.session?.id]);
+  useEffect(lookUp, [now.earlier]);
   // What grows, and a window that changes its size, scroll too; only who moves up in what stands still wants to read there.
   const scrolled = ({ target: { scrollTop: top, scrollHeight: all, clientHeight: high, clientWidth: wide } }) => {
     const before = last.current, still = before.all === all && before.high === high && before.wide === wide;
     last.current = { top, all, high, wide };
+    lookUp();
     if (all - top - high < 40) stays.current = true;
     else if (still && top < before.top) stays.current = false;
   };
@@ -79,7 +105,7 @@ export function Talk({ now }) {
   const past = useMemo(() => now.transcript.map((e, i) => {
     const day = dayOf(e.at), before = now.transcript[i - 1];
     return html`${(!before || dayOf(before.at) !== day) && html`<p class="day">${day}</p>`}
-      <${Said} key=${i} entry=${e} named=${several} /><${At} entry=${e} />${notices(i + 1)}`;
+      <${Said} key=${key(e)} entry=${e} named=${several} /><${At} entry=${e} />${notices(i + 1)}`;
   }), [now.transcript, now.notices, several]);
   return html`<section ref=${box} class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0" onScroll=${scrolled}>
     ${empty && html`<p class="empty">Say something to begin. <br />/help lists what you can type.</p>`}

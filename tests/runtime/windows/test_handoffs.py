@@ -7,16 +7,27 @@ from pathlib import Path
 
 from segue.changes.people.linking import SHOWN
 from segue.changes.places import windows
-from segue.core.handoffs import Progress
+from segue.core.handoffs import LIVE, Progress, State
 from segue.core.lanes import Lane
 from segue.core.settings import AccountSettings
+from segue.core.values import SessionId
 from segue.core.windows import ACCOUNT, HOSTS, TERMINAL
 from segue.errors import Refusal
+from segue.runtime.windows.frames import (
+    Begins,
+    HandoffFrame,
+    HandoffRequest,
+    InvitationFrame,
+    NoticeFrame,
+    OpenRequest,
+    RefusedFrame,
+    WaitingFrame,
+)
 from segue.testing.agents import Pause, ScriptedAgent
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Telegram, TelegramAdapter
 from segue.testing.waits import PATIENCE
-from tests.runtime.house import PUBLIC, Frame, Guest, House, house
+from tests.runtime.house import PUBLIC, Guest, House, house
 from tests.stories.moving_house import HERE, recalls
 
 CATS = HERE.format(last="cats")
@@ -51,12 +62,9 @@ class Doorstep:
             yield self.here
 
 
-async def steps(guest: Guest) -> list[Frame]:
-    """What a window is shown of a handoff until it ends."""
-    shown: list[Frame] = []
-    while not shown or shown[-1]["state"] not in ("done", "failed", "cancelled"):
-        shown.append((await guest.until(lambda frame: "handoff" in frame))["handoff"])
-    return shown
+async def ends(guest: Guest) -> State:
+    """How a handoff ended that a window is shown."""
+    return (await guest.shown(HandoffFrame, lambda frame: frame.state not in LIVE)).state
 
 
 async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path) -> None:
@@ -68,11 +76,11 @@ async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path)
         doorstep.agent.will("Hello ", pause, "there.")
         await terminal.says("/handoff telegram")
         await pause.reached()
-        seen = (await terminal.until(lambda frame: frame.get("handoff", {}).get("step") == Progress.WRITING))["handoff"]
-        assert (seen["state"], seen["to"]) == ("claimed", "telegram.main")
+        seen = await terminal.shown(HandoffFrame, lambda frame: frame.step is Progress.WRITING)
+        assert (seen.state, seen.to) == (State.CLAIMED, "telegram.main")
         pause.over()
-        assert (await steps(terminal))[-1]["state"] == "done"
-        await terminal.until(lambda frame: "waiting" in frame)
+        assert await ends(terminal) is State.DONE
+        await terminal.shown(WaitingFrame)
         assert terminal.session is None
         thread = await doorstep.dm.sees_thread()
         await thread.reads("Hello there.")
@@ -89,7 +97,7 @@ async def test_what_was_over_before_a_window_opened_is_not_told_there(tmp_path: 
             await terminal.says("cats")
             await terminal.shows("cats", "You said: cats")
             await terminal.says("/handoff telegram")
-            assert (await steps(terminal))[-1]["state"] == "done"
+            assert await ends(terminal) is State.DONE
         thread = await doorstep.dm.sees_thread()
         async with here.terminal() as again:
             # It looks at the same conversation, which moves on from elsewhere.
@@ -97,8 +105,8 @@ async def test_what_was_over_before_a_window_opened_is_not_told_there(tmp_path: 
             doorstep.ann.says("/handoff page", thread)
             await page.shows("cats", "You said: cats", CATS, CATS)
             await thread.reads("This conversation goes on in web. /resume brings it back here.")
-            await again.says("/who")
-            assert "handoff" not in await again.until(lambda frame: "notice" in frame or "handoff" in frame)
+            await again.told("/who")
+            assert again.had(HandoffFrame) == []
 
 
 async def test_cancelled_from_the_terminal_it_stays(tmp_path: Path) -> None:
@@ -111,7 +119,7 @@ async def test_cancelled_from_the_terminal_it_stays(tmp_path: Path) -> None:
         await terminal.says("/handoff telegram")
         await pause.reached()
         await terminal.says("/handoff cancel")
-        assert (await steps(terminal))[-1]["state"] == "cancelled"
+        assert await ends(terminal) is State.CANCELLED
         await terminal.says("dogs")
         await terminal.shows("cats", "You said: cats", "dogs", "You said: dogs")
 
@@ -133,7 +141,7 @@ async def test_a_conversation_comes_to_a_terminal_that_somebody_looks_at(tmp_pat
             # Both begin on the person's last session, so that they leave it first.
             for window in (terminal, page):
                 await window.says("/new")
-                await window.until(lambda frame: "notice" in frame)
+                await window.shown(NoticeFrame)
             doorstep.ann.says("/handoff terminal", doorstep.dm)
             await terminal.shows("cats", "You said: cats", CATS)
             await doorstep.dm.reads("This conversation goes on in terminal. /resume brings it back here.")
@@ -151,7 +159,7 @@ async def test_a_conversation_comes_to_a_terminal_that_another_process_serves(tm
         async with beside.terminal() as terminal:
             await terminal.opened()
             await terminal.says("/new")
-            await terminal.until(lambda frame: "notice" in frame)
+            await terminal.shown(NoticeFrame)
             doorstep.ann.says("/handoff terminal", doorstep.dm)
             await terminal.shows("cats", "You said: cats", CATS)
             await doorstep.dm.reads("This conversation goes on in terminal. /resume brings it back here.")
@@ -171,7 +179,7 @@ async def test_what_a_command_says_is_shown_where_its_window_is(tmp_path: Path) 
         # Either process would send it, if it only were quick enough.
         for n in range(20):
             await terminal.says(f"/help {n}")
-            assert "There is no such command" in (await terminal.until(lambda frame: "notice" in frame))["notice"]
+            assert "There is no such command" in (await terminal.shown(NoticeFrame)).text
 
 
 async def test_a_terminal_alone_says_how_to_connect_more(tmp_path: Path) -> None:
@@ -182,10 +190,9 @@ async def test_a_terminal_alone_says_how_to_connect_more(tmp_path: Path) -> None
         await terminal.shows("cats", "You said: cats")
         for typed in ("/handoff", "/handoff telegram"):
             await terminal.says(typed)
-            assert "segue serve" in (await terminal.until(lambda frame: "notice" in frame))["notice"]
-        await terminal.sends(invite=True)
-        await terminal.says("/who")
-        assert "invitation" not in await terminal.until(lambda frame: "notice" in frame or "invitation" in frame)
+            assert "segue serve" in (await terminal.shown(NoticeFrame)).text
+        await terminal.told("/who")
+        assert terminal.had(InvitationFrame) == []
 
 
 async def test_one_scan_lets_in_links_and_brings_the_conversation(tmp_path: Path) -> None:
@@ -195,19 +202,19 @@ async def test_one_scan_lets_in_links_and_brings_the_conversation(tmp_path: Path
         await terminal.opened()
         await terminal.says("cats")
         await terminal.shows("cats", "You said: cats")
-        await terminal.sends(invite=True)
-        invitation = (await terminal.until(lambda frame: "invitation" in frame))["invitation"]
-        link = invitation["links"]["telegram.main"]
+        await terminal.says("/handoff")
+        invitation = await terminal.shown(InvitationFrame)
+        link = invitation.links["telegram.main"]
         doorstep.ann.says(f"/start {link.partition('=')[2]}", doorstep.dm)
         await doorstep.dm.reads("Welcome. The conversation is on its way here.")
-        assert (await steps(terminal))[-1]["state"] == "done"
+        assert await ends(terminal) is State.DONE
         thread = await doorstep.dm.sees_thread()
         await thread.reads(CATS)
         store = here.gateway.store
         assert await store.person(doorstep.ann.identity) == await store.person(HOSTS[0])
         # A code works once.
         eve = doorstep.platform.person("Eve")
-        eve.says(f"/start {invitation['code']}", doorstep.platform.dm(eve))
+        eve.says(f"/start {invitation.code}", doorstep.platform.dm(eve))
         await doorstep.platform.dm(eve).reads(Refusal.WRONG_CODE.value)
 
 
@@ -217,8 +224,8 @@ async def test_a_code_that_others_could_read_works_no_more(tmp_path: Path) -> No
         await terminal.opened()
         await terminal.says("cats")
         await terminal.shows("cats", "You said: cats")
-        await terminal.sends(invite=True)
-        code = (await terminal.until(lambda frame: "invitation" in frame))["invitation"]["code"]
+        await terminal.says("/handoff")
+        code = (await terminal.shown(InvitationFrame)).code
         lobby, eve = doorstep.platform.group("lobby"), doorstep.platform.person("Eve")
         doorstep.ann.says(f"/link {code}", lobby)
         await lobby.reads(SHOWN)
@@ -233,18 +240,18 @@ async def test_a_script_hands_a_session_off_from_where_it_is(tmp_path: Path) -> 
         await terminal.says("cats")
         await terminal.shows("cats", "You said: cats")
         assert terminal.session is not None
-        session = terminal.session["id"]
-        async with here.terminal("ann:script") as script:
+        session = terminal.session.id
+        async with here.terminal(request=OpenRequest(lane="script", begins=Begins.HERE)) as script:
             await script.opened()
-            await script.sends(handoff="nowhere", session=session, yes=False)
-            refused = await script.until(lambda frame: "refused" in frame)
-            assert refused["mistake"]
-            assert "isn't connected" in refused["refused"]
-            await script.sends(handoff="telegram", session="no such", yes=False)
-            assert not (await script.until(lambda frame: "refused" in frame))["mistake"]
-            await script.sends(handoff="telegram", session=session, yes=False)
-            assert (await steps(script))[-1]["state"] == "done"
-            assert (await steps(terminal))[-1]["state"] == "done"
+            await script.sends(HandoffRequest(session, "nowhere"))
+            refused = await script.shown(RefusedFrame)
+            assert refused.mistake
+            assert "isn't connected" in refused.text
+            await script.sends(HandoffRequest(SessionId("no such"), "telegram"))
+            assert not (await script.shown(RefusedFrame)).mistake
+            await script.sends(HandoffRequest(session, "telegram"))
+            assert await ends(script) is State.DONE
+            assert await ends(terminal) is State.DONE
             thread = await doorstep.dm.sees_thread()
             await thread.reads(CATS)
             # The script's own window speaks to nothing.
@@ -252,10 +259,10 @@ async def test_a_script_hands_a_session_off_from_where_it_is(tmp_path: Path) -> 
             lobby, bob = doorstep.platform.group("lobby"), doorstep.platform.person("Bob")
             bob.says("hello", lobby)
             await lobby.reads("You said: hello")
-            await script.sends(handoff=f"telegram:{lobby.id}", session=session, yes=False)
-            refused = await script.until(lambda frame: "refused" in frame)
-            assert refused["mistake"]
-            assert refused["refused"].endswith("everyone in lobby can read there. Say so with --yes if they may.")
-            await script.sends(handoff=f"telegram:{lobby.id}", session=session, yes=True)
-            assert (await steps(script))[-1]["state"] == "done"
+            await script.sends(HandoffRequest(session, f"telegram:{lobby.id}"))
+            refused = await script.shown(RefusedFrame)
+            assert refused.mistake
+            assert refused.text.endswith("everyone in lobby can read there. Say so with --yes if they may.")
+            await script.sends(HandoffRequest(session, f"telegram:{lobby.id}", yes=True))
+            assert await ends(script) is State.DONE
             await (await lobby.sees_thread()).reads(CATS)

@@ -1,7 +1,6 @@
 """Who is let in to a window, what they may send, and that nothing is lost when the gateway dies."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +9,14 @@ from websockets.asyncio.client import connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from segue.cli.gateway import SOCKET
+from segue.runtime.windows.frames import (
+    AcceptedFrame,
+    FoundFrame,
+    NoticeFrame,
+    OpenRequest,
+    RefusedFrame,
+    SearchRequest,
+)
 from segue.runtime.windows.sign_in import token_in
 from segue.testing.agents import EchoAgent
 from tests.clients import http_client
@@ -70,7 +77,7 @@ async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House)
     async with http_client(base_url=here.url) as browser:
         stranger = await browser.get("/")
         assert (stranger.status_code, "isn't signed in" in stranger.text) == (401, True)
-        link = here.door.link()
+        link = here.sign_in.link()
         answer = await browser.get(link)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         given = answer.headers["set-cookie"].lower()
@@ -108,12 +115,15 @@ async def test_only_the_pages_own_files_are_served(here: House, name: str, statu
         "nonsense",
         "[]",
         "{}",
-        '{"say": 1, "id": "x"}',
-        '{"say": "no id"}',
-        '{"say": "\\ud800", "id": "m1"}',
-        '{"say": "a\\u0000b", "id": "m2"}',
-        '{"resume": "\\u0000"}',
-        '{"list": false}',
+        '{"kind": "nothing"}',
+        '{"kind": "say", "text": 1, "id": "x"}',
+        '{"kind": "say", "text": "no id"}',
+        '{"kind": "say", "text": "\\ud800", "id": "m1"}',
+        '{"kind": "say", "text": "a\\u0000b", "id": "m2"}',
+        '{"kind": "say", "text": "tea", "id": "m3", "more": 1}',
+        '{"kind": "resume", "session": "\\u0000"}',
+        '{"kind": "earlier", "cursor": "nonsense"}',
+        '{"kind": "open"}',
         "[" * 100_000,
         b"\xff\xfe",
         b"",
@@ -124,8 +134,9 @@ async def test_garbage_gets_a_notice_and_the_window_stays_open(here: House, garb
     async with here.page() as page:
         await page.opened()
         await page.socket.send(garbage)
-        told = await page.until(lambda frame: "notice" in frame)
-        assert told["notice"]
+        told = await page.until(lambda frame: isinstance(frame, NoticeFrame | RefusedFrame))
+        assert isinstance(told, NoticeFrame | RefusedFrame)
+        assert told.text
         await page.says("tea")
         await page.shows("tea", "tea")
 
@@ -134,9 +145,9 @@ async def test_garbage_gets_a_notice_and_the_window_stays_open(here: House, garb
 async def test_any_words_can_be_searched_for(here: House, words: str) -> None:
     async with here.page() as page:
         await page.opened()
-        await page.sends(search=words)
-        told = await page.until(lambda frame: "found" in frame or "notice" in frame)
-        assert told.get("found", []) == []
+        await page.sends(SearchRequest(words))
+        told = await page.until(lambda frame: isinstance(frame, FoundFrame | NoticeFrame))
+        assert not isinstance(told, FoundFrame) or told.sessions == ()
         await page.says("tea")
         await page.shows("tea", "tea")
 
@@ -155,7 +166,9 @@ async def test_a_client_that_vanishes_disturbs_nobody(here: House) -> None:
 async def terminal_of(gateway: Served) -> Guest:
     headers = {"Authorization": f"Bearer {token_in(gateway.home)}", "X-Segue-User": "ann"}
     path = str(gateway.home / SOCKET)
-    return Guest(await unix_connect(path, "ws://localhost/live", additional_headers=headers))
+    guest = Guest(await unix_connect(path, "ws://localhost/live", additional_headers=headers))
+    await guest.sends(OpenRequest())
+    return guest
 
 
 async def test_a_gateway_that_is_killed_and_started_again_has_everything(tmp_path: Path) -> None:
@@ -165,12 +178,12 @@ async def test_a_gateway_that_is_killed_and_started_again_has_everything(tmp_pat
         await before.shows("say tea", "tea")
         # Accepted is durable: whatever happens from here on, it is answered once.
         await before.says("say milk", "m2")
-        await before.until(lambda frame: frame == {"accepted": "m2"})
+        await before.until(lambda frame: frame == AcceptedFrame("m2"))
         await gateway.end()
         await before.socket.wait_closed()
         await gateway.start()
         after = await terminal_of(gateway)
-        await after.socket.send(json.dumps({"say": "say milk", "id": "m2"}))
+        await after.says("say milk", "m2")
         await after.shows("say tea", "tea", "say milk", "milk")
         await after.says("say sugar")
         await after.shows("say tea", "tea", "say milk", "milk", "say sugar", "sugar")

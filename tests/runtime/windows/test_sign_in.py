@@ -1,4 +1,4 @@
-"""The door: links that work once, cookies that outlive a restart, a token that only the host can read."""
+"""Signing in: links that work once, cookies that outlive a restart, a token that only the host can read."""
 
 import stat
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 
 from segue.database.sqlite import Sqlite
 from segue.runtime.retrying import Patient
-from segue.runtime.windows.sign_in import Door, token_in
+from segue.runtime.windows.sign_in import SignIn, token_in
 from segue.store import Store
 
 KEY = bytes(32)
@@ -30,57 +30,57 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
         yield made
 
 
-def code(door: Door) -> str:
-    return door.link().removeprefix("/signin?code=")
+def code(sign_in: SignIn) -> str:
+    return sign_in.link().removeprefix("/signin?code=")
 
 
 def test_a_link_signs_one_browser_in_once() -> None:
-    door = Door(KEY, "token")
-    link = code(door)
-    cookie = door.sign_in(link)
+    sign_in = SignIn(KEY, "token")
+    link = code(sign_in)
+    cookie = sign_in.sign_in(link)
     assert cookie is not None
-    assert door.browser(cookie)
-    assert door.sign_in(link) is None
+    assert sign_in.browser(cookie)
+    assert sign_in.sign_in(link) is None
 
 
 def test_every_browser_is_another_one() -> None:
-    door = Door(KEY, "token")
-    cookies = [door.sign_in(code(door)) or "" for _ in range(3)]
-    assert len({door.browser(cookie) for cookie in cookies}) == 3
+    sign_in = SignIn(KEY, "token")
+    cookies = [sign_in.sign_in(code(sign_in)) or "" for _ in range(3)]
+    assert len({sign_in.browser(cookie) for cookie in cookies}) == 3
 
 
 def test_a_link_works_for_ten_minutes() -> None:
     hours = Hours()
-    door = Door(KEY, "token", hours)
-    early, late = code(door), code(door)
+    sign_in = SignIn(KEY, "token", hours)
+    early, late = code(sign_in), code(sign_in)
     hours.now += 599
-    assert door.sign_in(early) is not None
+    assert sign_in.sign_in(early) is not None
     hours.now += 2
-    assert door.sign_in(late) is None
+    assert sign_in.sign_in(late) is None
 
 
 def test_old_links_are_forgotten() -> None:
     hours = Hours()
-    door = Door(KEY, "token", hours)
+    sign_in = SignIn(KEY, "token", hours)
     for _ in range(5):
-        door.link()
+        sign_in.link()
     hours.now += 601
-    door.link()
-    assert len(door._links) == 1
+    sign_in.link()
+    assert len(sign_in._links) == 1
 
 
 @pytest.mark.parametrize("given", ["", "nonsense", "é", "\ud800"])
 def test_no_other_code_signs_in(given: str) -> None:
-    door = Door(KEY, "token")
-    door.link()
-    assert door.sign_in(given) is None
+    sign_in = SignIn(KEY, "token")
+    sign_in.link()
+    assert sign_in.sign_in(given) is None
 
 
 def test_a_forged_cookie_is_nobody_s() -> None:
-    door = Door(KEY, "token")
-    cookie = door.sign_in(code(door)) or ""
+    sign_in = SignIn(KEY, "token")
+    cookie = sign_in.sign_in(code(sign_in)) or ""
     browser, signature = cookie.split(".")
-    other = Door(b"x" * 32, "token")
+    other = SignIn(b"x" * 32, "token")
     assert other.browser(cookie) is None
     forged = [
         f"{browser}x.{signature}",
@@ -92,13 +92,13 @@ def test_a_forged_cookie_is_nobody_s() -> None:
         ".",
     ]
     forged += [f"{browser}.é", f"é.{signature}", f"{browser}.{signature}.x", f"\ud800.{signature}"]
-    assert [given for given in forged if door.browser(given)] == []
+    assert [given for given in forged if sign_in.browser(given)] == []
 
 
 async def test_a_cookie_outlives_a_restart(store: Store, tmp_path: Path) -> None:
-    before = await Door.open(Patient(store.driver), tmp_path)
+    before = await SignIn.open(Patient(store.driver), tmp_path)
     cookie = before.sign_in(code(before)) or ""
-    after = await Door.open(Patient(store.driver), tmp_path)
+    after = await SignIn.open(Patient(store.driver), tmp_path)
     assert before.browser(cookie)
     assert after.browser(cookie) == before.browser(cookie)
 
@@ -113,6 +113,6 @@ def test_the_token_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("shown", ["", "Bearer", "Bearer ", "Bearer tokens", "bearer token", "token", "Bearer é"])
 def test_only_the_token_opens_a_terminal(shown: str) -> None:
-    door = Door(KEY, "token")
-    assert door.is_terminal("Bearer token")
-    assert not door.is_terminal(shown)
+    sign_in = SignIn(KEY, "token")
+    assert sign_in.is_terminal("Bearer token")
+    assert not sign_in.is_terminal(shown)

@@ -3,9 +3,26 @@
 from pathlib import Path
 
 from segue.agents.builtin.agent import Builtin
+from segue.changes.exchange.traces import TurnState
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.values import SessionId
+from segue.core.windows import HOSTS
+from segue.runtime.windows.frames import (
+    AcceptedFrame,
+    AnsweredFrame,
+    FoundFrame,
+    GrowingFrame,
+    NoticeFrame,
+    RefusedFrame,
+    ResumeRequest,
+    SearchRequest,
+    SessionsFrame,
+    SessionsRequest,
+    ShownAnswer,
+    TranscriptFrame,
+    WaitingFrame,
+)
 from segue.runtime.windows.watchers import Growing
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent
 from segue.testing.personas import Telegram
@@ -15,12 +32,12 @@ from tests.runtime.house import house, said
 async def test_what_is_said_is_accepted_then_answered(tmp_path: Path) -> None:
     async with house(tmp_path, EchoAgent()) as here, here.page() as page:
         await page.opened()
-        assert page.seen == [{"session": None, "transcript": []}, {"waiting": []}]
+        assert page.seen == [TranscriptFrame(None), WaitingFrame()]
         id = await page.says("tea")
         await page.shows("tea", "tea")
         shown = next(i for i, frame in enumerate(page.seen) if said(frame))
-        assert page.seen.index({"accepted": id}) < shown
-        assert [frame for frame in page.seen if "notice" in frame] == []
+        assert page.seen.index(AcceptedFrame(id)) < shown
+        assert page.had(NoticeFrame) == []
 
 
 async def test_a_message_is_acknowledged_before_it_is_shown(tmp_path: Path) -> None:
@@ -28,8 +45,8 @@ async def test_a_message_is_acknowledged_before_it_is_shown(tmp_path: Path) -> N
         await page.opened()
         for n in range(20):
             id = await page.says(f"tea {n}")
-            shown = await page.until(lambda frame: frame.get("accepted") or said(frame))
-            assert shown == {"accepted": id}
+            shown = await page.until(lambda frame: isinstance(frame, AcceptedFrame) or said(frame))
+            assert shown == AcceptedFrame(id)
             await page.until(said)
 
 
@@ -58,12 +75,12 @@ async def test_a_window_elsewhere_on_the_session_sees_what_is_said_and_waits(tmp
             assert page.session == terminal.session
             await terminal.says("milk")
             await pause.reached()
-            grown = await page.until(lambda frame: "growing" in frame)
-            assert grown == {"growing": "tw"}
+            grown = await page.shown(GrowingFrame)
+            assert grown == GrowingFrame("tw", begins=True)
             assert page.waiting == ["milk"]
             pause.over()
             await page.shows("tea", "one", "milk", "two")
-            assert [frame for frame in page.seen if "notice" in frame] == []
+            assert page.had(NoticeFrame) == []
 
 
 async def test_what_waits_is_shown_before_anything_is_answered(tmp_path: Path) -> None:
@@ -85,15 +102,15 @@ async def test_growing_text_comes_before_its_entries_and_never_after(tmp_path: P
         for pause in pauses:
             page.seen.clear()
             await page.says("count")
-            await page.until(lambda frame: frame == {"growing": "1"})
+            await page.until(lambda frame: frame == GrowingFrame("1", begins=True))
             pause.over()
             await page.until(said)
             assert page.session is not None
-            here.gateway.watches.tell(SessionId(page.session["id"]), Growing(1, "late"))
+            here.gateway.watches.tell(page.session.id, Growing(1, "late"))
             await page.says("more")
             await page.until(said)
             first, last = (i for i, frame in enumerate(page.seen) if said(frame))
-            assert [f for f in page.seen[first:last] if f.get("growing", "over") != "over"] == []
+            assert [f for f in page.seen[first:last] if isinstance(f, GrowingFrame) and f.text != "over"] == []
 
 
 async def test_a_window_that_comes_back_is_shown_everything_again(tmp_path: Path) -> None:
@@ -109,7 +126,7 @@ async def test_a_window_that_comes_back_is_shown_everything_again(tmp_path: Path
         async with here.page(cookie) as page:
             # It can't know whether this arrived, so it says it again under the same id.
             await page.says("milk", "m2")
-            await page.until(lambda frame: frame == {"accepted": "m2"})
+            await page.until(lambda frame: frame == AcceptedFrame("m2"))
             await page.shows("tea", "one", "milk", "two")
 
 
@@ -123,18 +140,18 @@ async def test_new_shows_an_empty_transcript_in_every_window_on_the_lane(tmp_pat
             await one.says("/new")
             await one.shows()
             await two.shows()
-            told = await one.until(lambda frame: "notice" in frame)
-            assert "new session" in told["notice"]
+            told = await one.shown(NoticeFrame)
+            assert "new session" in told.text
 
 
 async def test_a_notice_stays_when_nothing_is_open(tmp_path: Path) -> None:
     async with house(tmp_path, EchoAgent()) as here, here.page() as page:
         await page.opened()
         await page.says("/help")
-        await page.until(lambda frame: "notice" in frame)
+        await page.shown(NoticeFrame)
         await page.says("tea")
         await page.shows("tea", "tea")
-        assert page.seen.count({"session": None, "transcript": []}) == 1
+        assert page.seen.count(TranscriptFrame(None)) == 1
 
 
 async def test_a_new_title_is_told_to_every_window(tmp_path: Path) -> None:
@@ -144,7 +161,7 @@ async def test_a_new_title_is_told_to_every_window(tmp_path: Path) -> None:
         async with here.page() as page:
             await page.opened()
             await terminal.says("/title Tea")
-            await page.until(lambda frame: (page.session or {}).get("title") == "Tea")
+            await page.until(lambda frame: page.session is not None and page.session.title == "Tea")
             assert page.transcript == ["tea", "tea"]
 
 
@@ -168,11 +185,11 @@ async def test_an_answer_in_a_session_that_was_left_is_shown_where_it_was_asked(
         await page.says("milk")
         await pause.reached()
         await page.says("/new")
-        await page.until(lambda frame: frame.get("transcript") == [])
+        await page.shown(TranscriptFrame, lambda frame: not frame.entries)
         page.seen.clear()
         pause.over()
-        told = await page.until(lambda frame: "notice" in frame and "two" in frame["notice"])
-        assert told["notice"] == "two\n\n(This is from the session before.)"
+        told = await page.shown(NoticeFrame, lambda frame: "two" in frame.text)
+        assert told.text == "two\n\n(This is from the session before.)"
         assert page.transcript == []
 
 
@@ -181,21 +198,21 @@ async def test_an_answer_that_was_shown_is_not_shown_again_after_a_move(tmp_path
         await terminal.says("tea")
         await terminal.shows("tea", "tea")
         await terminal.says("/new")
-        await terminal.until(lambda frame: "notice" in frame)
+        await terminal.shown(NoticeFrame)
         address = Address(here.terminals.platform, here.terminals.account, chat="ann")
-        left = next(frame["session"]["id"] for frame in terminal.seen if said(frame))
+        left = next(entry.tip.session for frame in terminal.seen for entry in said(frame))
         await here.terminals.send(Delivery("d1", address, left, 2, "tea", "k1"))
         await terminal.says("milk")
         await terminal.shows("milk", "milk")
-        assert [frame for frame in terminal.seen if frame.get("notice") == "tea"] == []
+        assert [notice for notice in terminal.had(NoticeFrame) if notice.text == "tea"] == []
 
 
 async def test_a_turn_that_is_stopped_waits_no_longer(tmp_path: Path) -> None:
     async with house(tmp_path, ScriptedAgent(["begun", Doom.HANGS])) as here, here.page() as page:
         await page.says("tea")
-        await page.until(lambda frame: "growing" in frame)
+        await page.shown(GrowingFrame)
         await page.says("/stop")
-        await page.until(lambda frame: frame.get("waiting") == [])
+        await page.shown(WaitingFrame, lambda frame: not frame.turns)
 
 
 async def test_only_the_persons_own_sessions_are_listed_found_and_resumed(tmp_path: Path) -> None:
@@ -212,20 +229,20 @@ async def test_only_the_persons_own_sessions_are_listed_found_and_resumed(tmp_pa
             await page.says("my own tea")
             await page.shows("my own tea", "my own tea")
             await here.gateway.store.index()
-            await page.sends(list=True)
-            listed = await page.until(lambda frame: "sessions" in frame)
-            await page.sends(search="tea")
-            found = await page.until(lambda frame: "found" in frame)
-            await page.sends(resume=theirs)
-            refused = await page.until(lambda frame: "notice" in frame)
-            await page.sends(resume="nonsense")
-            unknown = await page.until(lambda frame: "notice" in frame)
+            await page.sends(SessionsRequest())
+            listed = await page.shown(SessionsFrame)
+            await page.sends(SearchRequest("tea"))
+            found = await page.shown(FoundFrame)
+            assert theirs
+            await page.sends(ResumeRequest(theirs))
+            refused = await page.shown(RefusedFrame)
+            await page.sends(ResumeRequest(SessionId("nonsense")))
+            unknown = await page.shown(RefusedFrame)
             await page.says("more")
             await page.shows("my own tea", "my own tea", "more", "more")
-    assert [session["text"] for session in listed["sessions"]] == ["my own tea"]
-    assert [session["text"] for session in found["found"]] == ["my own tea"]
-    assert theirs
-    assert refused == unknown
+    assert [session.text for session in listed.sessions] == ["my own tea"]
+    assert [session.text for session in found.sessions] == ["my own tea"]
+    assert refused.text.replace(theirs, "nonsense") == unknown.text
 
 
 async def test_resuming_turns_every_window_on_the_lane(tmp_path: Path) -> None:
@@ -235,11 +252,11 @@ async def test_resuming_turns_every_window_on_the_lane(tmp_path: Path) -> None:
             await one.says("tea")
             await one.shows("tea", "tea")
             assert one.session is not None
-            tea = one.session["id"]
+            tea = one.session.id
             await one.says("/new milk")
             await one.shows("milk", "milk")
             await two.shows("milk", "milk")
-            await one.sends(resume=tea)
+            await one.sends(ResumeRequest(tea))
             await one.shows("tea", "tea")
             await two.shows("tea", "tea")
             await two.says("sugar")
@@ -268,7 +285,43 @@ async def test_a_new_window_begins_on_the_last_session_that_wasnt_closed(tmp_pat
             await terminal.shows("milk", "milk")
             for typed in ("/sessions", "/sessions close 2"):
                 await terminal.says(typed)
-                await terminal.until(lambda frame: "notice" in frame)
+                await terminal.shown(NoticeFrame)
         async with here.page() as page:
             await page.shows("tea", "tea")
-            assert [frame for frame in page.seen if "notice" in frame] == []
+            assert page.had(NoticeFrame) == []
+
+
+async def test_every_message_is_answered_once_whatever_it_was(tmp_path: Path) -> None:
+    async with house(tmp_path, ScriptedAgent("one", ["begun", Doom.HANGS])) as here, here.page() as page:
+        tea = await page.says("tea")
+        answered = await page.shown(AnsweredFrame)
+        assert (answered.id, answered.said, answered.state) == (tea, (ShownAnswer("one"),), TurnState.ANSWERED)
+        assert answered.session == page.session
+        title = await page.says("/title Tea")
+        said = (ShownAnswer("This session is called Tea."),)
+        assert await page.shown(AnsweredFrame) == AnsweredFrame(title, said)
+        milk = await page.says("milk")
+        await page.shown(GrowingFrame)
+        # It says nothing itself: what it stops does.
+        stop = await page.says("/stop")
+        both = {frame.id: frame for frame in [await page.shown(AnsweredFrame), await page.shown(AnsweredFrame)]}
+        assert both[stop] == AnsweredFrame(stop)
+        assert (both[milk].turn, both[milk].state) == (2, TurnState.STOPPED)
+        await page.says("tea", tea)
+        assert (await page.shown(AnsweredFrame)).said == (ShownAnswer("one"),)
+
+
+async def test_what_was_closed_is_opened_again_from_a_list_as_by_the_command(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.page() as page:
+        await page.says("tea")
+        await page.shows("tea", "tea")
+        assert page.session is not None
+        tea, store = page.session.id, here.gateway.store
+        await page.says("/new milk")
+        await page.shows("milk", "milk")
+        await store.close_session(tea, await store.person(HOSTS[0]))
+        await page.sends(ResumeRequest(tea))
+        await page.shows("tea", "tea")
+        await page.says("sugar")
+        await page.shows("tea", "tea", "sugar", "sugar")
+        assert page.had(NoticeFrame) + page.had(RefusedFrame) == []

@@ -11,7 +11,8 @@ from segue.core.messages import Text
 from segue.core.moves import Fork, Renew, Resume
 from segue.core.titles import clean, parse
 from segue.core.transcripts import Session
-from segue.core.values import SessionId
+from segue.core.values import PersonId, SessionId
+from segue.errors import Refused
 
 _LISTED = 10
 _LISTED_HERE = 50
@@ -37,7 +38,7 @@ class SessionCommands:
             return (yield from self._list(request, listed, "resume", "You have no sessions yet."))
         if rest.isdecimal():
             session = yield from sessions.line(lane, person, "resume", line_of(rest))
-        elif found := (yield from titles.find(person, rest)):
+        elif found := (yield from _named(person, rest)):
             session = found
         else:
             near = yield from titles.nearest(person, rest)
@@ -108,3 +109,11 @@ class SessionCommands:
             last = (yield from transcripts.entry(session.tip)) if shown else None
             lines.append(f"{number}. {name(session)}{here}" + (f": {short(last.text)}" if last and last.text else ""))
         return Answer("\n".join([*lines, f"/{kind} N opens one of them."]))
+
+
+def _named(person: PersonId, name: str) -> Transaction[SessionId | None]:
+    """A person's own session by its id, as windows and scripts name it, or by its title."""
+    try:
+        return (yield from sessions.own(SessionId(name), person)).id
+    except Refused:
+        return (yield from titles.find(person, name))

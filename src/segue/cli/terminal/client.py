@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,16 +10,21 @@ from typing import Any
 from uuid import uuid4
 
 import httpx2
+import msgspec
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from segue.cli.gateway import SOCKET
+from segue.cli.output import printable
+from segue.core.messages import File
 from segue.errors import SegueError
 from segue.runtime.files import is_kept
 from segue.runtime.server.listeners import is_served
+from segue.runtime.windows.frames import Asked, OpenRequest, SayRequest, Shown, encode
 from segue.runtime.windows.sign_in import token_in
 
 _LARGEST = 64 * 1024 * 1024
+_OPEN = OpenRequest()
 
 
 class NoGateway(SegueError):
@@ -28,7 +32,7 @@ class NoGateway(SegueError):
 
 
 class Client:
-    """This user's terminal window."""
+    """This user's terminal window, or a script's."""
 
     def __init__(self, socket: ClientConnection, folder: Path) -> None:
         self._socket = socket
@@ -37,53 +41,51 @@ class Client:
     async def say(self, text: str, id: str = "") -> str:
         """Say something; returns the id that it is acknowledged by. The same id again is the same message."""
         id = id or uuid4().hex
-        await self._send({"say": text, "id": id})
+        await self.ask(SayRequest(id, text))
         return id
 
-    async def hand_off(self, session: str, destination: str, *, yes: bool) -> None:
-        """Hand a session off; what comes of it is shown in frames."""
-        await self._send({"handoff": destination, "session": session, "yes": yes})
-
-    async def resume(self, session: str) -> None:
-        """Turn to another session."""
-        await self._send({"resume": session})
-
-    async def ask(self, what: str) -> None:
-        """Ask for a list: `commands`, or `list` for the sessions; or for a way out with `invite`."""
-        await self._socket.send(json.dumps({what: True}))
-
-    async def frames(self) -> AsyncIterator[dict[str, Any]]:
-        """What the gateway shows, until it goes."""
+    async def ask(self, request: Asked) -> None:
+        """Ask for something; the answer is a frame."""
         try:
-            async for text in self._socket:
-                yield self._with_files(json.loads(text))
-        except ConnectionClosed:
-            return
-
-    def kept(self, files: Sequence[dict[str, str]]) -> list[str]:
-        """A line for each file: where it is, if that is the data folder."""
-        there = [self._folder / file["where"] if is_kept(file["where"]) else "" for file in files]
-        return [f"{file['name']}: {path}" if path else file["name"] for file, path in zip(files, there, strict=True)]
-
-    def _with_files(self, frame: dict[str, Any]) -> dict[str, Any]:
-        """A frame whose notice says where its files are."""
-        if frame.get("files"):
-            frame["notice"] = "\n".join([frame["notice"], *self.kept(frame["files"])])
-        return frame
-
-    async def _send(self, frame: dict[str, str | bool]) -> None:
-        try:
-            await self._socket.send(json.dumps(frame))
+            await self._socket.send(encode(request))
         except ConnectionClosed as error:
             raise NoGateway("The gateway has gone. Start it again with `segue serve`.") from error
 
+    async def frames(self) -> AsyncIterator[Shown]:
+        """What the gateway shows, until it goes."""
+        try:
+            async for text in self._socket:
+                yield read_frame(text)
+        except ConnectionClosed:
+            return
+
+    def kept(self, files: Sequence[File]) -> list[str]:
+        """A line for each file: where it is, if that is the data folder."""
+        return [f"{file.name}: {self._folder / file.where}" if is_kept(file.where) else file.name for file in files]
+
+    def lines(self, text: str, files: Sequence[File]) -> str:
+        """A text with a line for each of its files."""
+        return "\n".join(filter(None, [text, *self.kept(files)]))
+
+
+def read_frame(text: str | bytes) -> Shown:
+    """A frame without anything in it that could steer a terminal: other people wrote most of it."""
+    frame: Shown = msgspec.convert(_clean(msgspec.json.decode(text)), Shown)
+    return frame
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_clean(each) for each in value]
+    return {key: _clean(each) for key, each in value.items()} if isinstance(value, dict) else value
+
 
 @asynccontextmanager
-async def connected(folder: Path, chat: str = "") -> AsyncIterator[Client]:
+async def connected(folder: Path, request: OpenRequest = _OPEN) -> AsyncIterator[Client]:
     """A window on the gateway of a data folder, on this user's lane or on one of its own."""
     headers = {"Authorization": f"Bearer {token_in(folder)}", "X-Segue-User": getpass.getuser()}
-    if chat:
-        headers["X-Segue-Chat"] = chat
     try:
         socket = await unix_connect(
             str(folder / SOCKET), "ws://localhost/live", additional_headers=headers, max_size=_LARGEST
@@ -91,7 +93,9 @@ async def connected(folder: Path, chat: str = "") -> AsyncIterator[Client]:
     except (OSError, InvalidHandshake) as error:
         raise _nobody(folder) from error
     async with socket:
-        yield Client(socket, folder)
+        client = Client(socket, folder)
+        await client.ask(request)
+        yield client
 
 
 async def ask(folder: Path, method: str, path: str) -> httpx2.Response:

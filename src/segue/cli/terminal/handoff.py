@@ -2,42 +2,71 @@
 
 from __future__ import annotations
 
-from segue.core.handoffs import Progress, State
+from segue.core.handoffs import LIVE, Progress, State
+from segue.runtime.windows.frames import HandoffFrame, InvitationFrame
 
-HANDING = "Handing "
-"""How the answer to /handoff begins if one is on its way."""
+STEPS = {
+    Progress.REQUESTED: "asked for",
+    Progress.CLAIMED: "on its way",
+    Progress.OPENED: "the place is open",
+    Progress.WRITING: "the agent writes there",
+    Progress.SENDING: "its first words are being sent",
+    Progress.ENDED: "ended",
+}
 
 
-class Moved:
-    """What is known of the handoff from this terminal."""
+class Departure:
+    """The handoff from this terminal, as far as it was shown."""
 
     def __init__(self) -> None:
-        self.under_way = ""
-        """How far it is; empty if none is."""
-        self.done = False
-        self.ended = False
-        self._to = ""
-        self._error = ""
+        self._shown: HandoffFrame | None = None
 
-    def see(self, shown: dict[str, str]) -> list[str]:
-        """A frame about it; returns what to print."""
-        self._to, self._error = shown["to"], shown["error"]
-        if shown["state"] in (State.REQUESTED, State.CLAIMED):
-            self.ended = False
-            self.under_way = f"To {self._to}: {shown['step']}"
+    def see(self, shown: HandoffFrame) -> list[str]:
+        """Take note of a frame; returns the lines to print."""
+        self._shown = shown
+        if shown.state in LIVE:
             # That it was asked for, the answer to /handoff says.
-            return [] if shown["step"] == Progress.REQUESTED else [f"{self.under_way} …"]
-        self.under_way, self.ended = "", True
+            return [] if shown.step is Progress.REQUESTED else [f"{self.under_way} …"]
         # Why one failed or was cancelled is said in a notice.
-        self.done = shown["state"] == State.DONE
-        return [f"To {self._to}: sent"] if self.done else []
+        return [f"To {shown.to}: sent"] if self.done else []
+
+    @property
+    def id(self) -> str:
+        """The handoff that was shown last; empty if none was."""
+        return self._shown.id if self._shown else ""
+
+    @property
+    def under_way(self) -> str:
+        """How far it is; empty if none is on its way."""
+        shown = self._shown
+        return f"To {shown.to}: {STEPS[shown.step]}" if shown and shown.state in LIVE else ""
+
+    @property
+    def done(self) -> bool:
+        """Whether the conversation is there."""
+        return self._shown is not None and self._shown.state is State.DONE
 
     @property
     def farewell(self) -> str:
         """How to come back, or why it never left."""
-        if not self.done:
-            return f"The conversation is still here: {self._error}."
+        if self._shown is None or not self.done:
+            return f"The conversation is still here: {self._shown.error if self._shown else ''}."
         return (
-            f"This conversation goes on in {self._to}.\n"
+            f"This conversation goes on in {self._shown.to}.\n"
             "To come back, run `segue`; to bring it back, type /handoff terminal there while one is open here."
         )
+
+
+WARNING = "Whoever uses that becomes you, within ten minutes: show it to nobody."
+
+
+def typed(shown: InvitationFrame) -> list[str]:
+    """How to take the conversation along where no link does it."""
+    places = ", ".join(shown.typed)
+    return [f"Or send /link {shown.code} to me in a private chat on {places}."] if places else []
+
+
+def invitation(shown: InvitationFrame) -> str:
+    """How to take the conversation along, in plain lines."""
+    links = [f"Open {link}: the conversation comes to {place}." for place, link in shown.links.items()]
+    return "\n".join([*links, *typed(shown), WARNING])

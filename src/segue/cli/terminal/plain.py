@@ -7,18 +7,15 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
-from typing import Any
 
 from segue.cli.terminal.client import Client, NoGateway
-from segue.cli.terminal.handoff import HANDING, Moved
+from segue.cli.terminal.handoff import Departure, invitation
 from segue.cli.terminal.screen import QUIT
-from segue.core.commands import Command, parse
+from segue.runtime.windows.frames import AnsweredFrame, HandoffFrame, InvitationFrame, Shown, WaitingFrame
 
-Frames = AsyncIterator[dict[str, Any]]
+Frames = AsyncIterator[Shown]
 
 _LONGEST_LINE = 4 * 1024 * 1024
-_HAND_OFF = ("handoff", "yes")
-"""The commands that a handoff may begin with: asked for, or allowed."""
 
 
 def piped() -> asyncio.StreamReader:
@@ -45,75 +42,54 @@ def given(text: str) -> asyncio.StreamReader:
 
 async def plain(client: Client, lines: asyncio.StreamReader) -> None:
     """Say each line, print each answer."""
-    moved = Moved()
-    frames = _watched(client.frames(), moved)
+    departure = Departure()
+    frames = client.frames()
     await _open(frames)
     while line := (await lines.readline()).decode(errors="replace"):
         text = line.strip()
         if text in QUIT:
             return
         if text:
-            answers = await _answers(client, frames, await client.say(text), text)
-            for answer in answers:
+            before = departure.id
+            async for answer in answers(client, frames, await client.say(text), departure):
                 sys.stdout.write(answer + "\n")
-            if _command(text) in _HAND_OFF and any(answer.startswith(HANDING) for answer in answers):
-                sys.stdout.write(await _ended(frames, moved) + "\n")
+            if departure.id != before:
+                sys.stdout.write(await _ended(frames, departure) + "\n")
             sys.stdout.flush()
-            if moved.done:
+            if departure.done:
                 return
-
-
-def _command(text: str) -> str:
-    """The name of a command, whichever of its names was typed; empty if it is none."""
-    found = parse(text)
-    return found.name if isinstance(found, Command) else ""
-
-
-async def _watched(frames: Frames, moved: Moved) -> Frames:
-    """The frames, and what they tell of a handoff."""
-    async for frame in frames:
-        if "handoff" in frame:
-            moved.see(frame["handoff"])
-        yield frame
-
-
-async def _ended(frames: Frames, moved: Moved) -> str:
-    """What became of the handoff that was asked for."""
-    while not moved.ended:
-        if await anext(frames, None) is None:
-            raise _gone()
-    return moved.farewell
 
 
 async def _open(frames: Frames) -> None:
     async for frame in frames:
-        if "waiting" in frame:
+        if isinstance(frame, WaitingFrame):
             return
     raise _gone()
 
 
-async def _answers(client: Client, frames: Frames, id: str, text: str) -> list[str]:
-    """What is answered to a message: until it is accepted whatever comes is about something else."""
-    accepted, answered = False, False
+async def answers(client: Client, frames: Frames, id: str, departure: Departure) -> AsyncIterator[str]:
+    """All that is said to a message; a handoff that it began is shown before it is over."""
     async for frame in frames:
-        accepted = accepted or frame.get("accepted") == id
-        if not accepted:
-            continue
-        if "notice" in frame:
-            return [frame["notice"]]
-        entries: list[dict[str, Any]] = frame.get("entries") or frame.get("transcript") or []
-        # What follows a command, as in `/new TEXT`, is what was said; a retry says what was said last once more.
-        again = _command(text) == "retry"
-        said = [n for n, e in enumerate(entries) if e["role"] == "person" and e["text"]]
-        mine = [n for n in said if again or text.endswith(entries[n]["text"])]
-        answered = answered or bool(mine)
-        since = mine[-1] if mine else len(entries)
-        if answers := [entry for entry in entries[since:] if entry["role"] != "person"]:
-            return ["\n".join(filter(None, [answer["text"], *client.kept(answer["files"])])) for answer in answers]
-        # A turn that was stopped before it said anything.
-        if answered and frame.get("waiting") == []:
-            return []
+        if isinstance(frame, HandoffFrame):
+            departure.see(frame)
+        elif isinstance(frame, InvitationFrame):
+            yield invitation(frame)
+        elif isinstance(frame, AnsweredFrame) and frame.id == id:
+            for answer in frame.said:
+                yield client.lines(answer.text, answer.files)
+            return
     raise _gone()
+
+
+async def _ended(frames: Frames, departure: Departure) -> str:
+    """What became of the handoff that was asked for."""
+    while departure.under_way:
+        frame = await anext(frames, None)
+        if frame is None:
+            raise _gone()
+        if isinstance(frame, HandoffFrame):
+            departure.see(frame)
+    return departure.farewell
 
 
 def _gone() -> NoGateway:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from itertools import takewhile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from uuid import uuid4
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -20,14 +19,34 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text as Styled
 
-from segue.cli.output import short
+from segue.cli.output import printable, short
 from segue.cli.terminal.client import Client
-from segue.cli.terminal.handoff import Moved
+from segue.cli.terminal.handoff import WARNING, Departure, typed
 from segue.cli.terminal.qr import qr
+from segue.core.commands import Command, parse
+from segue.core.transcripts import Role
+from segue.runtime.windows.frames import (
+    AnsweredFrame,
+    CommandsFrame,
+    CommandsRequest,
+    EntriesFrame,
+    GrowingFrame,
+    HandoffFrame,
+    InvitationFrame,
+    NoticeFrame,
+    RefusedFrame,
+    SessionsFrame,
+    SessionsRequest,
+    Shown,
+    ShownCommand,
+    ShownEntry,
+    TranscriptFrame,
+    WaitingFrame,
+)
 
 QUIT = ("/quit", "/exit")
-_QUITS = {"name": "quit", "does": "Leave; the conversation stays."}
-_TAKE_TITLES = ("/resume", "/continue", "/switch")
+_QUITS = ShownCommand("quit", "", "Leave; the conversation stays.")
+_TAKES_TITLES = "resume"
 _TAIL = 12
 """Lines of a growing reply that are shown while it is written."""
 
@@ -36,7 +55,7 @@ class Suggestions(Completer):
     """Completes commands, and the titles of sessions after those that take one."""
 
     def __init__(self) -> None:
-        self.commands: list[dict[str, str]] = []
+        self.commands: Sequence[ShownCommand] = ()
         self.titles: list[str] = []
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
@@ -44,14 +63,14 @@ class Suggestions(Completer):
         del complete_event
         typed = document.text_before_cursor
         word, space, rest = typed.partition(" ")
-        if space and word in _TAKE_TITLES:
+        if space and isinstance(command := parse(word), Command) and command.name == _TAKES_TITLES:
             for title in self.titles:
                 if title.casefold().startswith(rest.casefold()):
                     yield Completion(title, -len(rest))
         elif typed.startswith("/") and not space:
-            for command in (*self.commands, _QUITS):
-                if command["name"].startswith(typed[1:]):
-                    yield Completion(f"/{command['name']}", -len(typed), display_meta=command["does"])
+            for spec in (*self.commands, _QUITS):
+                if spec.name.startswith(typed[1:]):
+                    yield Completion(f"/{spec.name}", -len(typed), display_meta=spec.does)
 
 
 class Terminal:
@@ -64,9 +83,9 @@ class Terminal:
         self._growing = ""
         self._waiting = 0
         self._title = ""
-        self._typed: list[str] = []
-        """What was typed here and stands on the screen already."""
-        self._shown: list[dict[str, Any]] = []
+        self._typed: dict[str, str] = {}
+        """Messages that were typed here, stand on the screen already and have no answer yet."""
+        self._shown: list[ShownEntry] = []
         """The transcript as it stands on the screen."""
         self._suggestions = Suggestions()
         keys = KeyBindings()
@@ -81,15 +100,13 @@ class Terminal:
             key_bindings=keys,
             refresh_interval=0.5,
         )
-        self._invited = False
-        """Whether a way to take the conversation along belongs below the next notice."""
         self._stops: set[asyncio.Task[str]] = set()
-        self._moved = Moved()
+        self._departure = Departure()
 
     async def run(self) -> None:
         """Talk until somebody leaves or the gateway goes."""
-        await self._client.ask("commands")
-        await self._client.ask("list")
+        await self._client.ask(CommandsRequest())
+        await self._client.ask(SessionsRequest())
         showing = asyncio.create_task(self._show())
         typing = asyncio.create_task(self._type())
         with patch_stdout(raw=True):
@@ -100,8 +117,8 @@ class Terminal:
                 task.cancel()
             # The prompt is gone before anything is printed below it.
             results = await asyncio.gather(showing, typing, return_exceptions=True)
-        if self._moved.done:
-            self._console.print(Styled(self._moved.farewell, "green"))
+        if self._departure.done:
+            self._console.print(Styled(self._departure.farewell, "green"))
         for error in results:
             if isinstance(error, Exception):
                 raise error
@@ -115,100 +132,106 @@ class Terminal:
             if text in QUIT:
                 return
             if text:
-                self._typed.append(text)
-                self._invited = self._invited or text == "/handoff"
-                await self._client.say(text)
+                id = uuid4().hex
+                self._typed[id] = printable(text)
+                await self._client.say(text, id)
 
     async def _show(self) -> None:
         async for frame in self._client.frames():
             before = self._title
             self._frame(frame)
-            if "transcript" in frame or self._title != before:
-                await self._client.ask("list")
-            if "notice" in frame and self._invited:
-                self._invited = False
-                await self._client.ask("invite")
-            if self._moved.done:
+            if isinstance(frame, TranscriptFrame) or self._title != before:
+                await self._client.ask(SessionsRequest())
+            if self._departure.done:
                 return
             if self._prompt.app.is_running:
                 self._prompt.app.invalidate()
         self._console.print(Styled("The gateway has gone. Start it again with `segue serve`.", "yellow"))
 
-    def _know(self, frame: dict[str, Any]) -> None:
-        """What stands around the conversation: its title, what can be typed, where it goes."""
-        if "session" in frame:
-            self._title = (frame["session"] or {}).get("title", "")
-        if "commands" in frame:
-            self._suggestions.commands = frame["commands"]
-        if "sessions" in frame:
-            self._suggestions.titles = [session["title"] for session in frame["sessions"] if session["title"]]
-        if "handoff" in frame:
-            for line in self._moved.see(frame["handoff"]):
-                self._console.print(Styled(line, "green"))
-        if "invitation" in frame:
-            self._invite(frame["invitation"])
+    def _frame(self, frame: Shown) -> None:
+        """Show what belongs to the conversation."""
+        match frame:
+            case TranscriptFrame():
+                self._growing = ""
+                self._title = frame.session.title if frame.session else ""
+                self._turn_to(frame)
+            case EntriesFrame():
+                self._growing = "" if frame.entries else self._growing
+                self._title = frame.session.title if frame.session else ""
+                self._go_on(frame.entries)
+            case WaitingFrame():
+                self._waiting = len(frame.turns)
+                # A turn that was stopped leaves nothing behind that would take its place.
+                self._growing = self._growing if self._waiting else ""
+            case GrowingFrame():
+                self._growing = frame.text if frame.begins else self._growing + frame.text
+            case AnsweredFrame():
+                self._typed.pop(frame.id, None)
+            case _:
+                self._know(frame)
 
-    def _frame(self, frame: dict[str, Any]) -> None:
-        self._know(frame)
-        if "growing" in frame:
-            self._growing = frame["growing"]
-        if "waiting" in frame:
-            self._waiting = len(frame["waiting"])
-            # A turn that was stopped leaves nothing behind that would take its place.
-            self._growing = self._growing if self._waiting else ""
-        if "notice" in frame:
-            self._typed = [text for text in self._typed if not text.startswith("/")]
-            self._console.print(Styled(frame["notice"], "dim"), end="\n\n")
-        if "transcript" in frame:
-            self._growing = ""
-            self._turn_to(frame["transcript"])
-        elif frame.get("entries"):
-            self._growing = ""
-            self._go_on(frame["entries"])
+    def _know(self, frame: Shown) -> None:
+        """Show what stands around the conversation: notices, what can be typed, where it goes."""
+        match frame:
+            case NoticeFrame():
+                self._console.print(Styled(self._client.lines(frame.text, frame.files), "dim"), end="\n\n")
+            case RefusedFrame():
+                self._console.print(Styled(frame.text, "dim"), end="\n\n")
+            case HandoffFrame():
+                for line in self._departure.see(frame):
+                    self._console.print(Styled(line, "green"))
+            case InvitationFrame():
+                self._invite(frame)
+            case CommandsFrame():
+                self._suggestions.commands = frame.commands
+            case SessionsFrame():
+                self._suggestions.titles = [session.title for session in frame.sessions if session.title]
+            case _:
+                """A terminal asks for none of the others."""
 
-    def _turn_to(self, transcript: list[dict[str, Any]]) -> None:
+    def _turn_to(self, frame: TranscriptFrame) -> None:
         """Show another transcript: what stands on the screen already isn't said again."""
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._shown, transcript, strict=False)))
-        if transcript and same < len(self._shown):
-            above = (
-                f"As above, up to “{short(transcript[same - 1]['text'])}”"
-                if same
-                else self._title or "untitled session"
+        stands = {entry.tip: n for n, entry in enumerate(self._shown, 1)}
+        same = max((n for n, entry in enumerate(frame.entries, 1) if entry.tip in stands), default=0)
+        kept = stands[frame.entries[same - 1].tip] if same else 0
+        if frame.entries and kept < len(self._shown):
+            last = (
+                f"As above, up to “{short(self._shown[kept - 1].text)}”" if kept else self._title or "untitled session"
             )
-            self._console.print(Styled(f"── {above} ──", "dim"))
-        self._shown = self._shown[:same]
-        self._go_on(transcript[same:])
+            self._console.print(Styled(f"── {last} ──", "dim"))
+        if frame.earlier and not same:
+            self._console.print(Styled("── Earlier messages are left out here; /export has them all ──", "dim"))
+        self._shown = self._shown[:kept]
+        self._go_on(frame.entries[same:])
 
-    def _go_on(self, entries: list[dict[str, Any]]) -> None:
+    def _go_on(self, entries: Sequence[ShownEntry]) -> None:
         self._shown += entries
         for entry in entries:
             self._entry(entry)
 
-    def _invite(self, invitation: dict[str, Any]) -> None:
+    def _invite(self, invitation: InvitationFrame) -> None:
         """Show how to take the conversation along: a code to scan where the platform has such links, else to type."""
-        for place, link in invitation["links"].items():
+        for place, link in invitation.links.items():
             # Not through the console, which would take the blocks for text to be styled.
             self._console.file.write(f"{qr(link)}\n")
             self._console.print(Styled(f"Scan it, or open {link}: the conversation comes to {place}.", "dim"))
-        if invitation["typed"]:
-            places = ", ".join(invitation["typed"])
-            code = invitation["code"]
-            self._console.print(Styled(f"Or send /link {code} to me in a private chat on {places}.", "dim"))
-        warning = "Whoever uses that becomes you, within ten minutes: show it to nobody."
-        self._console.print(Styled(warning, "dim"), end="\n\n")
+        for line in typed(invitation):
+            self._console.print(Styled(line, "dim"))
+        self._console.print(Styled(WARNING, "dim"), end="\n\n")
 
-    def _entry(self, entry: dict[str, Any]) -> None:
-        if entry["role"] == "person":
-            if entry["text"] in self._typed:
-                self._typed.remove(entry["text"])
+    def _entry(self, entry: ShownEntry) -> None:
+        if entry.role is Role.PERSON:
+            mine = next((id for id, text in self._typed.items() if text == entry.text), None)
+            if mine is not None:
+                del self._typed[mine]
                 return
-            self._console.print(Styled.assemble((f"{entry['name'] or 'You'}  ", "bold cyan"), entry["text"]))
-        elif entry["role"] == "agent":
-            self._console.print(Markdown(entry["text"]))
+            self._console.print(Styled.assemble((f"{entry.name or 'You'}  ", "bold cyan"), entry.text))
+        elif entry.role is Role.AGENT:
+            self._console.print(Markdown(entry.text))
             self._console.print()
         else:
-            self._console.print(Styled(entry["text"], "dim"))
-        for line in self._client.kept(entry["files"]):
+            self._console.print(Styled(entry.text, "dim"))
+        for line in self._client.kept(entry.files):
             self._console.print(Styled(line, "dim"))
 
     def _message(self) -> FormattedText:
@@ -218,8 +241,8 @@ class Terminal:
         return FormattedText([("ansibrightblack", growing), ("bold", "> ")])
 
     def _status(self) -> FormattedText:
-        if self._moved.under_way:
-            return FormattedText([("", f" {self._moved.under_way} · Ctrl-C cancels it")])
+        if self._departure.under_way:
+            return FormattedText([("", f" {self._departure.under_way} · Ctrl-C cancels it")])
         busy = f"{self._waiting} waiting" if self._waiting > 1 else "answering" if self._waiting else "ready"
         hint = f" · {self._hint}" if self._hint else ""
         return FormattedText([("", f" {self._title or 'untitled session'} · terminal · {busy}{hint} · /help, /quit")])
@@ -228,8 +251,8 @@ class Terminal:
         """Ctrl-C ends the running turn; with nothing running and nothing typed it leaves."""
         if event.current_buffer.text:
             event.current_buffer.reset()
-        elif self._waiting or self._moved.under_way:
-            stop = asyncio.create_task(self._client.say("/handoff cancel" if self._moved.under_way else "/stop"))
+        elif self._waiting or self._departure.under_way:
+            stop = asyncio.create_task(self._client.say("/handoff cancel" if self._departure.under_way else "/stop"))
             self._stops.add(stop)
             stop.add_done_callback(self._stops.discard)
         else:

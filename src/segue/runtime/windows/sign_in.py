@@ -1,4 +1,4 @@
-"""The door: who may open a window. A terminal shows the token of the data folder, a browser the cookie of its sign-in.
+"""Sign-in: who may open a window. A terminal shows the token of the data folder, a browser the cookie of its sign-in.
 
 A browser signs in once, by a link that the terminal or the log printed; the link works once and for ten minutes, and
 its code leaves the address at once. A cookie is signed by a key that the database keeps, so it outlives a restart.
@@ -24,7 +24,7 @@ _LINK = 600.0
 """Seconds that a sign-in link works."""
 
 
-class Door:
+class SignIn:
     """Tells the host's own terminals and browsers from everybody else's."""
 
     def __init__(self, key: bytes, token: str, clock: Clock = time.monotonic) -> None:
@@ -34,8 +34,8 @@ class Door:
         self._links: dict[str, float] = {}
 
     @classmethod
-    async def open(cls, store: Patient, folder: Path) -> Door:
-        """The door of a data folder."""
+    async def open(cls, store: Patient, folder: Path) -> SignIn:
+        """The sign-in of a data folder."""
         key = await store.write(settings.once, "page key", secrets.token_hex(32))
         return cls(bytes.fromhex(key), token_in(folder))
 

@@ -1,0 +1,116 @@
+"""A window's view of its session: which entries it shows, and what it must be sent next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from segue.changes.sessions import pages
+from segue.core.contracts.database import Driver
+from segue.core.messages import Aside, File, Parts, plain_text
+from segue.core.transcripts import Entry, Role, Session, Tip
+from segue.core.values import SessionId
+from segue.runtime.windows.frames import (
+    MOST,
+    EarlierFrame,
+    EntriesFrame,
+    ShownAnswer,
+    ShownEntry,
+    ShownSession,
+    TranscriptFrame,
+)
+
+_SHORT = 80
+
+
+class View:
+    """The entries of one session that stand in a window."""
+
+    def __init__(self, driver: Driver, page: int, me: frozenset[str]) -> None:
+        self._driver = driver
+        self._me = me
+        """Ids of the window's person: theirs, and those of persons that turned out to be them."""
+        self._page = min(max(page, 1), MOST)
+        self.session: SessionId | None = None
+        self.answered = 0
+        """The newest turn whose answer is shown."""
+        self.told: dict[str, int] = defaultdict(int)
+        """The last entry of each session that was shown here."""
+        self._shows_nothing = True
+        """Nothing of the session was sent yet."""
+        self._named: ShownSession | None = None
+        self._tip: Tip | None = None
+        """The last entry that is shown."""
+        self._earlier: Tip | None = None
+        """The last entry that was left out."""
+
+    def turn_to(self, session: SessionId | None) -> bool:
+        """Look at a session; returns whether it is another one than before."""
+        if session == self.session:
+            return False
+        self.session, self._shows_nothing, self.answered = session, True, 0
+        return True
+
+    async def update(self, session: Session | None) -> TranscriptFrame | EntriesFrame | None:
+        """What is new in the session that is looked at; its end, if that doesn't follow what is shown."""
+        named = shown(session) if session else None
+        tip = session.tip if session else None
+        new = None if self._shows_nothing else await self._driver.read(pages.since, tip, self._tip, MOST)
+        known, self._named, self._tip = self._named, named, tip
+        if new is None:
+            page = await self._driver.read(pages.newest, tip, self._page)
+            self._shows_nothing, self._earlier = False, _before(page)
+            self._tell(page)
+            return TranscriptFrame(named, self._entries(page), self._earlier)
+        self._tell(new)
+        return EntriesFrame(named, self._entries(new)) if new or named != known else None
+
+    async def earlier(self, cursor: Tip) -> EarlierFrame | None:
+        """The page before what is shown; None if the cursor isn't the one that the window was given last."""
+        if cursor != self._earlier:
+            return None
+        page = await self._driver.read(pages.newest, cursor, self._page)
+        self._earlier = _before(page)
+        return EarlierFrame(self._entries(page), self._earlier)
+
+    def mine(self, person: str) -> bool:
+        """Whether somebody is the window's person."""
+        return person in self._me
+
+    def _entries(self, path: Sequence[Entry]) -> tuple[ShownEntry, ...]:
+        """What people are shown of a path: not what the agent alone was told."""
+        return tuple(self._entry(entry) for entry in path if not all(isinstance(part, Aside) for part in entry.parts))
+
+    def _entry(self, entry: Entry) -> ShownEntry:
+        said = entry.author.role is Role.PERSON
+        name, mine = (entry.author.name, self.mine(entry.author.person)) if said else ("", False)
+        return ShownEntry(entry.tip, entry.author.role, name, entry.text, entry.at, _files(entry.parts), mine)
+
+    def _tell(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self.told[entry.tip.session] = max(self.told[entry.tip.session], entry.tip.n)
+            if entry.tip.session == self.session:
+                self.answered = max(self.answered, entry.turn)
+
+
+def shown(session: Session) -> ShownSession:
+    """A session as windows name it."""
+    return ShownSession(session.id, session.title)
+
+
+def listed(session: Session, text: str) -> ShownSession:
+    """A session with some of its words, as a list has it."""
+    return ShownSession(session.id, session.title, text[:_SHORT], session.closed is not None, session.used)
+
+
+def answer(parts: Parts) -> ShownAnswer:
+    """One thing that was said, as scripts print it."""
+    return ShownAnswer(plain_text(parts), _files(parts))
+
+
+def _before(page: Sequence[Entry]) -> Tip | None:
+    return page[0].parent if page else None
+
+
+def _files(parts: Iterable[object]) -> tuple[File, ...]:
+    return tuple(part for part in parts if isinstance(part, File))
