@@ -26,8 +26,8 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
 from segue.runtime.outbox import Outbox
 from segue.runtime.retrying import Patient
+from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.running import Running
-from segue.runtime.turns.turns import Turns
 from segue.store import Store
 
 
@@ -180,12 +180,12 @@ def _once(_insist: Any) -> Any:
     return once
 
 
-def _hoarding(one: Callable[[Turns, Running], Any]) -> Any:
+def _hoarding(one: Callable[[Answering, Running], Any]) -> Any:
     kept: list[Running] = []
 
-    async def hoarded(turns: Turns, live: Running) -> Run | None:
+    async def hoarded(answering: Answering, live: Running) -> Run | None:
         kept.append(live)
-        following: Run | None = await one(turns, live)
+        following: Run | None = await one(answering, live)
         return following
 
     return hoarded
@@ -262,5 +262,5 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(sqlite_file, "_sync_folder", lambda _: lambda _folder: None),),
-    Bug.HOARDS: (Patch(Turns, "_one", _hoarding),),
+    Bug.HOARDS: (Patch(Answering, "answer", _hoarding),),
 }

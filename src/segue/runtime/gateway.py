@@ -22,6 +22,7 @@ from segue.changes.sessions import search
 from segue.core.accounts import Health
 from segue.core.commands import SPECS, Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, TakesWebhooks
+from segue.core.contracts.agents import NoFiles
 from segue.core.contracts.database import Clock, Ids
 from segue.core.contracts.probes import Probe
 from segue.core.handoffs import Handoff
@@ -112,9 +113,8 @@ class Gateway:
         )
         planner = Planner(self._adapters, self.settings)
         self._messages = Messages(ground)
-        self._turns = Turns(ground, self.agent, self._toolbox(ground, planner))
-        if files is not None:
-            self._turns.prompt.files = files
+        prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
+        self._turns = Turns(ground, self.agent, self._toolbox(ground, planner, prompt), prompt)
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
         judge = Access(self.settings, self._ids).judge
         door = FrontDoor(self.settings, judge, self._commands.run)
@@ -151,10 +151,10 @@ class Gateway:
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
 
-    def _toolbox(self, ground: Ground, planner: Planner) -> Toolbox:
+    def _toolbox(self, ground: Ground, planner: Planner, prompt: Prompt) -> Toolbox:
         """What agents may ask for."""
-        children, reading = Children(ground), Reading(ground.store, self._prompt)
-        scheduling = Scheduling(ground.store, planner, self._prompt, ground.clock, ground.ids)
+        children, reading = Children(ground), Reading(ground.store, prompt)
+        scheduling = Scheduling(ground.store, planner, prompt, ground.clock, ground.ids)
         return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers))
 
     async def __aenter__(self) -> Self:
@@ -316,9 +316,6 @@ class Gateway:
 
     def _look(self, session: str) -> None:
         self._spawn(self._turns.look(SessionId(session)))
-
-    def _prompt(self) -> Prompt:
-        return self._turns.prompt
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -11,13 +11,9 @@ from segue.core.contracts.agents import Agent, EndsSessions
 from segue.core.contracts.database import Clock
 from segue.core.messages import Parts, Text
 from segue.core.settings import GatewaySettings
-from segue.core.values import SessionId
-from segue.errors import Invalid
 from segue.runtime.retrying import Patient
 
 _BATCH = 100
-_LONGEST = 30 * 86400.0
-"""Seconds for which background work may keep a session without saying so again."""
 
 
 class Sweep:
@@ -48,24 +44,3 @@ class Sweep:
                 if await self._store.write(resets.look, session, self._policies, self._words, at):
                     asked += 1
         return asked
-
-
-class Kept:
-    """What goes on behind a session's turns."""
-
-    def __init__(self, store: Patient, session: SessionId, clock: Clock) -> None:
-        self._store = store
-        self._session = session
-        self._clock = clock
-
-    async def keep(self, why: str, seconds: float) -> None:
-        """Keep the session from being reset for so long."""
-        if not why.strip() or not 0 < seconds <= _LONGEST:
-            fix = f"Name the work, and give it at most {_LONGEST:.0f} seconds at a time."
-            raise Invalid("background", f"{why!r} for {seconds:g} seconds can't be kept", fix)
-        at = self._clock()
-        await self._store.write(resets.keep, self._session, why, at + seconds, at)
-
-    async def done(self, why: str) -> None:
-        """The work is done."""
-        await self._store.write(resets.let_go, self._session, why, self._clock())

@@ -5,14 +5,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from segue import Kind, Place, open_store
-from segue.core.contracts.agents import Agent
+from segue.core.contracts.agents import Agent, NoFiles
 from segue.core.lanes import Address
 from segue.core.prompt.envelopes import Voices, read, words
 from segue.core.settings import AccountSettings, Busy, GatewaySettings, Redaction
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.prompt import Prompt
-from segue.runtime.turns.transcript_cache import TranscriptCache
 from segue.testing.agents import Pause, ScriptedAgent, SteeredAgent
 from segue.testing.personas import Persona, Slack, Telegram, WhatsApp
 
@@ -69,8 +68,7 @@ async def test_ids_that_nobody_needs_are_hidden_and_known_again(tmp_path: Path) 
         ann.says("hello", platform.dm(ann))
         work = await agent.asked()
         assert not any(id in repr(work) for id in (*ann.ids, "4915122222222"))
-        patient = Patient(gateway.store.driver)
-        prompt = Prompt(patient, {}, gateway.settings, lambda: 0.0, TranscriptCache(patient))
+        prompt = Prompt(Patient(gateway.store.driver), {}, gateway.settings, lambda: 0.0, NoFiles())
         hidden = work.context.partition("- Person: ")[2].split('"')[3]
         assert hidden.startswith("hidden-")
         assert await prompt.real(f"whatsapp:{hidden}", work.session) == f"whatsapp:{ann.identity.user}"

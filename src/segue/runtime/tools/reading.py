@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -37,7 +36,7 @@ class HistoryArguments(Value, frozen=True):
 class Reading:
     """Shows the sessions of a turn's person."""
 
-    def __init__(self, store: Patient, prompt: Callable[[], Prompt]) -> None:
+    def __init__(self, store: Patient, prompt: Prompt) -> None:
         self._store = store
         self._prompt = prompt
 
@@ -76,7 +75,7 @@ class Reading:
         named(asked.label, asked.session)
         session = await self._store.read(children.find, calling.asker, asked.label, asked.session)
         path = await self._store.read(transcripts.current_path, session)
-        veil = await self._prompt().veil()
+        veil = await self._prompt.veil()
         shown: list[dict[str, Any]] = []
         left = _CHARACTERS
         for entry in reversed(path[-_ENTRIES:]):

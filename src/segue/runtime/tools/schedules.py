@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -54,7 +53,7 @@ class CancelArguments(Value, frozen=True):
 class Scheduling:
     """Schedules work for a turn's person."""
 
-    def __init__(self, store: Patient, planner: Planner, prompt: Callable[[], Prompt], clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: Patient, planner: Planner, prompt: Prompt, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._planner = planner
         self._prompt = prompt
@@ -83,11 +82,11 @@ class Scheduling:
         if made is None:
             plan = self._planner.plan(asked.when, self._clock())
             made = await self._order(calling, plan, asked)
-        return _told(made, await self._prompt().veil())
+        return _told(made, await self._prompt.veil())
 
     async def _order(self, calling: Calling, plan: Plan, asked: ScheduleArguments) -> Schedule:
         """Make the work; what is wrong with it is told as the agent named it, not as it is known here."""
-        prompt, session = self._prompt(), calling.asker.session
+        prompt, session = self._prompt, calling.asker.session
         deliver = await prompt.real(asked.deliver, session)
         try:
             return await self._store.write(
@@ -100,7 +99,7 @@ class Scheduling:
     async def list(self, calling: Calling, _asked: ListArguments) -> dict[str, Any]:
         """List what is to come."""
         found = await self._store.read(schedules.owned, calling.asker.person)
-        veil = await self._prompt().veil()
+        veil = await self._prompt.veil()
         return {"schedules": [_told(schedule, veil) for schedule in found]}
 
     async def cancel(self, calling: Calling, asked: CancelArguments) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -17,10 +17,11 @@ import msgspec
 from segue.changes.exchange.children import Asker
 from segue.core.contracts.agents import Tool
 from segue.core.messages import ToolCall, ToolResult
-from segue.core.turns import Run
+from segue.core.settings import GatewaySettings
 from segue.core.values import Live, PersonId, Value
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.tools.arguments import schema_of, take
+from segue.runtime.turns.running import Running
 
 A = TypeVar("A", bound=Value)
 
@@ -55,26 +56,6 @@ class Toolbox:
     def __init__(self, offers: Iterable[Offer]) -> None:
         self.offers = {offer.tool.name: offer for offer in offers}
 
-    def bind(
-        self,
-        run: Run,
-        home: str,
-        calling: Callable[[], AbstractContextManager[None]],
-        waiting: Callable[[], AbstractAsyncContextManager[None]],
-    ) -> BoundTools:
-        """The tools of one turn; `calling` is entered around each call."""
-        first = run.turns[0]
-        asker = Asker(
-            run.held,
-            run.name,
-            PersonId(first.person),
-            first.name,
-            home,
-            first.cause or f"{run.held.session}/{run.name}",
-            first.trace,
-        )
-        return BoundTools(self, run, asker, calling, waiting)
-
 
 class BoundTools:
     """What an agent may ask for in one attempt at a turn, on behalf of the turn's person."""
@@ -82,14 +63,23 @@ class BoundTools:
     def __init__(
         self,
         toolbox: Toolbox,
-        run: Run,
-        asker: Asker,
-        calling: Callable[[], AbstractContextManager[None]],
+        live: Running,
+        settings: GatewaySettings,
         waiting: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
+        run, first = live.run, live.run.turns[0]
         self._offers = toolbox.offers
-        self._asker = asker
-        self._calling = calling
+        self._asker = Asker(
+            run.held,
+            run.name,
+            PersonId(first.person),
+            first.name,
+            live.home(settings),
+            first.cause or f"{run.held.session}/{run.name}",
+            first.trace,
+        )
+        self._live = live
+        self._silence = settings.turn_silence
         self._waiting = waiting
         self._made: Counter[str] = Counter()
         self._results: dict[str, asyncio.Future[ToolResult]] = {}
@@ -123,7 +113,7 @@ class BoundTools:
             return ToolResult(call.id, f"There is no tool {call.name}. {fix}", failed=True)
         try:
             arguments = take(call.arguments, offer.arguments)
-            with self._calling():
+            with self._live.calling(self._silence):
                 content = await offer.run(
                     Calling(self._asker, self._key(call.name, arguments), self._waiting), arguments
                 )

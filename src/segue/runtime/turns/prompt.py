@@ -7,10 +7,10 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
 from segue.changes import settings as kept
-from segue.changes.sessions import contexts
+from segue.changes.sessions import contexts, resets
 from segue.changes.sessions.contexts import Context, Surroundings
 from segue.core.contracts.adapters import Adapter, EditsMessages, MentionsById, OpensThreads, ShowsTyping
-from segue.core.contracts.agents import NoFiles, ReadsFiles, Work
+from segue.core.contracts.agents import ReadsFiles, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices, veiled
@@ -18,14 +18,16 @@ from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
 from segue.core.prompt.section import Abilities, Facts, section
 from segue.core.settings import GatewaySettings, Redaction
 from segue.core.transcripts import Draft, Entry, Path, Role
-from segue.core.turns import Claim, Run
+from segue.core.turns import Run
 from segue.core.values import SessionId
-from segue.runtime.resets import Kept
+from segue.errors import Invalid
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import TranscriptCache
 
 _KEY = "pseudonyms"
 _KEPT = 1024
+_LONGEST = 30 * 86400.0
+"""Seconds for which background work may keep a session without saying so again."""
 
 
 class Prompt:
@@ -37,17 +39,16 @@ class Prompt:
         adapters: Mapping[tuple[str, str], Adapter],
         settings: GatewaySettings,
         clock: Clock,
-        transcripts: TranscriptCache,
+        files: ReadsFiles,
     ) -> None:
         self._store = store
         self._adapters = adapters
         self._settings = settings
         self._clock = clock
-        self._transcripts = transcripts
+        self._files = files
+        self.transcripts = TranscriptCache(store)
         self._veil: Veil | None = None
         self._told: OrderedDict[SessionId, tuple[int, Context]] = OrderedDict()
-        self.files: ReadsFiles = NoFiles()
-        """Where an agent reads what came with a message."""
 
     async def work(self, run: Run, path: Path, asked: tuple[Draft, ...]) -> Work:
         """The turn as its agent gets it."""
@@ -55,7 +56,7 @@ class Prompt:
         seen = path.visible
         context = await self._context(run, path, asked, veil)
         if not isinstance(veil, NoVeil):
-            seen = self._transcripts.shown(run.held.session, seen, lambda entry: veiled(entry, veil))
+            seen = self.transcripts.shown(run.held.session, seen, lambda entry: veiled(entry, veil))
             asked = tuple(veiled(draft, veil) for draft in asked)
         return Work(
             run.held.session,
@@ -65,8 +66,8 @@ class Prompt:
             asked,
             run.journal,
             voices=context.voices,
-            files=self.files,
-            background=Kept(self._store, run.held.session, self._clock),
+            files=self._files,
+            background=KeptOpen(self._store, run.held.session, self._clock),
         )
 
     async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
@@ -103,19 +104,17 @@ class Prompt:
         return Pseudonyms(secret, {a for a, adapter in self._adapters.items() if isinstance(adapter, MentionsById)})
 
     async def _context(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
-        turn, summary = run.turns[-1], _summary(path)
-        context = self._known(run.held) or await self._store.read(contexts.current, run.held.session)
+        """What the session's agent is told of it; known from when this replica last held it, if no other has since."""
+        session, turn, summary = run.held.session, run.turns[-1], _summary(path)
+        epoch, context = self._told.pop(session, (0, None))
+        if context is None or run.held.epoch - epoch not in {0, 1}:
+            context = await self._store.read(contexts.current, session)
         if context is None or not contexts.holds(context, turn, summary, self._settings.redaction):
             context = await self._renew(run, path, asked, veil)
-        self._told[run.held.session] = run.held.epoch, context
+        self._told[session] = run.held.epoch, context
         if len(self._told) > _KEPT:
             self._told.popitem(last=False)
         return context
-
-    def _known(self, held: Claim) -> Context | None:
-        """What the session's agent was told when this replica last held it, if no other has held it since."""
-        epoch, context = self._told.pop(held.session, (0, None))
-        return context if context and held.epoch - epoch in {0, 1} else None
 
     async def _renew(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
         turn, summary = run.turns[-1], _summary(path)
@@ -142,6 +141,27 @@ class Prompt:
             accounts=tuple(sorted(self._adapters)),
             homes=tuple(named.values()),
         )
+
+
+class KeptOpen:
+    """Background work of a session, which keeps it from being reset."""
+
+    def __init__(self, store: Patient, session: SessionId, clock: Clock) -> None:
+        self._store = store
+        self._session = session
+        self._clock = clock
+
+    async def keep(self, why: str, seconds: float) -> None:
+        """Keep the session from being reset for so long."""
+        if not why.strip() or not 0 < seconds <= _LONGEST:
+            fix = f"Name the work, and give it at most {_LONGEST:.0f} seconds at a time."
+            raise Invalid("background", f"{why!r} for {seconds:g} seconds can't be kept", fix)
+        at = self._clock()
+        await self._store.write(resets.keep, self._session, why, at + seconds, at)
+
+    async def done(self, why: str) -> None:
+        """The work is done."""
+        await self._store.write(resets.let_go, self._session, why, self._clock())
 
 
 def _voices(around: Surroundings, said: Iterable[Draft | Entry]) -> Voices:

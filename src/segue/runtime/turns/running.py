@@ -12,6 +12,7 @@ from segue.core.contracts.adapters import Longest
 from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall
+from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.text.splitting import split
 from segue.core.transcripts import AGENT, GATEWAY, Draft, Path
 from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
@@ -53,6 +54,17 @@ class Running:
         """What this try has cost."""
         self.taken_in: list[Turn] = []
         """What its person said meanwhile and the agent took in."""
+        self.said = Said(run.journal)
+        address = Address.parse(run.turns[-1].route) if run.turns and run.turns[-1].route else Address("", "")
+        self.account = address.platform, address.account
+        """The account that its answer goes out by."""
+
+    def home(self, settings: GatewaySettings) -> str:
+        """The key of the home that the settings name for the account that it came from."""
+        route = next((turn.route for turn in self.run.turns if turn.route), "")
+        address = Address.parse(route) if route else Address("", "")
+        home = settings.accounts.get((address.platform, address.account), AccountSettings()).home
+        return home.address.key if home else ""
 
     @contextmanager
     def calling(self, patience: float) -> Iterator[None]:
@@ -117,22 +129,19 @@ class Said:
     def add(self, part: Part) -> None:
         """One thing more; pieces of text that follow each other are one text."""
         if not isinstance(part, Text):
-            self._join()
+            self.parts.append(part)
             self._pieces = []
-        if not self._pieces:
+        elif not self._pieces:
             self._parts.append(part)
         if isinstance(part, Text):
             self._pieces.append(part.text)
 
-    def _join(self) -> None:
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-            self._parts[-1] = Text(self._pieces[0])
-
     @property
     def parts(self) -> list[Part]:
         """All of it, in order."""
-        self._join()
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+            self._parts[-1] = Text(self._pieces[0])
         return self._parts
 
     @property
@@ -189,9 +198,9 @@ class Growth:
 STOPPED = "(Stopped.)"
 
 
-def answered(live: Running, said: Said, streamed: Streamed, longest: Longest | None) -> Finish:
+def answered(live: Running, streamed: Streamed, longest: Longest | None) -> Finish:
     """All that a turn leaves behind."""
-    run = live.run
+    run, said = live.run, live.said
     turns = (*run.turns, *live.taken_in)
     drafts = [*live.begun.asked, *(draft_of(turn) for turn in live.taken_in)]
     text, shown, outcome = said.text, 0, Outcome.ANSWERED
