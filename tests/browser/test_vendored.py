@@ -3,12 +3,12 @@
 import hashlib
 from importlib.resources import files
 
-PAGE = files("segue").joinpath("page")
+VENDORED = files("segue").joinpath("page", "vendored")
 
 
 def test_the_libraries_are_unchanged() -> None:
-    listed = [line.split() for line in PAGE.joinpath("vendored.sha256").read_text().splitlines()]
+    listed = [line.split() for line in VENDORED.joinpath("sha256").read_text().splitlines()]
     for digest, name in listed:
-        assert hashlib.sha256(PAGE.joinpath(name).read_bytes()).hexdigest() == digest, name
-    licences = PAGE.joinpath("LICENSES.txt").read_text()
+        assert hashlib.sha256(VENDORED.joinpath(name).read_bytes()).hexdigest() == digest, name
+    licences = VENDORED.joinpath("LICENSES.txt").read_text()
     assert [name for _, name in listed if name not in licences] == []

@@ -1,5 +1,5 @@
 // Code with its colours and a button that copies it.
-import { html, useEffect, useState } from "/page/preact-htm.js";
+import { html, useEffect, useState } from "/page/vendored/preact-htm.js";
 import { slowly } from "/page/slow.js";
 
 const shown = (part) => (typeof part === "string" ? part : html`<span class=${`is-${part.kind}`}>${part.parts.map(shown)}</span>`);

@@ -1,7 +1,7 @@
 // How to take the conversation along: a link where the platform has such links, also as a QR code for a phone's camera, else a
 // code to type.
-import { generate } from "/page/lean-qr.js";
-import { html } from "/page/preact-htm.js";
+import { generate } from "/page/vendored/lean-qr.js";
+import { html } from "/page/vendored/preact-htm.js";
 
 const EDGE = 4; // The empty frame that cameras want, in modules.
 

@@ -1,7 +1,7 @@
 // The wire: what the gateway sent so far, and what to send it. A lost connection opens anew and is shown all of it again,
 // so nothing is lost or doubled. What was typed and not yet accepted is kept and sent again.
 import { ask, reduce, start } from "/page/frames.js";
-import { useEffect, useReducer, useRef } from "/page/preact-htm.js";
+import { useEffect, useReducer, useRef } from "/page/vendored/preact-htm.js";
 
 const LARGEST = 4 * 1024 * 1024; // Bytes of a frame that the gateway reads.
 const PAGE = 50; // Entries that are shown at first, and more whenever somebody scrolls up to the first of them.

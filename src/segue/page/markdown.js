@@ -2,9 +2,9 @@
 // elements one by one, and a link leads only where http, https and mailto lead. A picture from elsewhere is a link to it:
 // loading it would tell its server who reads this, and when.
 import { Code } from "/page/code.js";
-import MarkdownIt from "/page/markdown-it.js";
+import MarkdownIt from "/page/vendored/markdown-it.js";
 import { Maths } from "/page/maths.js";
-import { h, html } from "/page/preact-htm.js";
+import { h, html } from "/page/vendored/preact-htm.js";
 
 const LONGEST = 100_000; // Characters; a longer text is shown as it was written.
 const DEEPEST = 40;

@@ -1,5 +1,5 @@
 // Maths, set as MathML; as it was written until that is there, and for good where it can't be.
-import { html, useEffect, useRef } from "/page/preact-htm.js";
+import { html, useEffect, useRef } from "/page/vendored/preact-htm.js";
 import { slowly } from "/page/slow.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";

@@ -1,6 +1,6 @@
 // The page: a window on this browser's lane, which shows what the gateway sent.
 import { useGateway } from "/page/live.js";
-import { html, render, useEffect, useRef, useState } from "/page/preact-htm.js";
+import { html, render, useEffect, useRef, useState } from "/page/vendored/preact-htm.js";
 import { Say } from "/page/say.js";
 import { Side } from "/page/side.js";
 import { Talk } from "/page/talk.js";

@@ -1,5 +1,5 @@
 // Where one writes: commands are offered while they are typed, and what can't be sent stays, with the reason.
-import { html, useEffect, useRef, useState } from "/page/preact-htm.js";
+import { html, useEffect, useRef, useState } from "/page/vendored/preact-htm.js";
 
 // What can be typed from here: a command, or after /resume a title of one's own.
 function offers(text, { commands, sessions }) {

@@ -1,6 +1,6 @@
 // The list of one's sessions, with a search.
 import { ask } from "/page/frames.js";
-import { html, useEffect, useRef, useState } from "/page/preact-htm.js";
+import { html, useEffect, useRef, useState } from "/page/vendored/preact-htm.js";
 
 export function Side({ now, command, send, tell, away, open, close }) {
   const [words, search] = useState("");

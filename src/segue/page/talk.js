@@ -2,7 +2,7 @@
 import { ask, STEPS } from "/page/frames.js";
 import { Invitation } from "/page/invitation.js";
 import { markdown } from "/page/markdown.js";
-import { html, useEffect, useLayoutEffect, useMemo, useRef } from "/page/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef } from "/page/vendored/preact-htm.js";
 
 const NEAR = 200; // Pixels from the top at which more is asked for.
 const key = ({ tip }) => `${tip.session}/${tip.n}`;

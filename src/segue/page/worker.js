@@ -1,7 +1,7 @@
 // Finds the colours of code and sets maths, apart from the page, which ends it when it takes too long. It answers with plain trees
 // of `{ kind, parts }`, or null.
 const DEEPEST = 40;
-const has = { hljs: "/page/highlight.js", temml: "/page/temml.js" };
+const has = { hljs: "/page/vendored/highlight.js", temml: "/page/vendored/temml.js" };
 const load = (library) => { if (!(library in self)) importScripts(has[library]); };
 
 function tree(node, kind, own = () => ({}), depth = 0) {

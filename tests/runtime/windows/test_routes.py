@@ -98,6 +98,8 @@ async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House)
         ("page.js", 200),
         ("markdown.js", 200),
         ("style.css", 200),
+        ("vendored/preact-htm.js", 200),
+        ("vendored", 404),
         ("nope.js", 404),
         ("..%2Fcli%2Fmain.py", 404),
         ("%2e%2e", 404),
