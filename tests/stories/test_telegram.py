@@ -448,7 +448,7 @@ async def test_killed_between_the_call_and_its_record_it_says_it_once(
     assert [text for text in said if text not in {"only once", "done"}] in ([], ["…"])
 
 
-@pytest.mark.parametrize(("point", "times"), [(Point.SEND_RECORDED, 1), (Point.SEND_PLACED, 2), (Point.SEND_CALLED, 2)])
+@pytest.mark.parametrize(("point", "times"), [(Point.SEND_RECORDED, 1), (Point.SEND_PLACED, 1), (Point.SEND_CALLED, 2)])
 async def test_a_file_that_the_agent_gives_comes_once_over_a_kill_between_text_and_file(
     there: tuple[Between, str], tmp_path: Path, point: Point, times: int
 ) -> None:
