@@ -23,7 +23,7 @@ from segue.runtime.windows.frames import (
 _SHORT = 80
 
 
-class View:
+class WindowView:
     """The entries of one session that stand in a window."""
 
     def __init__(self, driver: Driver, page: int, me: frozenset[str]) -> None:

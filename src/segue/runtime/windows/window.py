@@ -45,7 +45,7 @@ from segue.runtime.windows.frames import (
     WaitingFrame,
 )
 from segue.runtime.windows.local import Local
-from segue.runtime.windows.view import View, answer, listed, shown
+from segue.runtime.windows.view import WindowView, answer, listed, shown
 from segue.runtime.windows.watchers import Arrived, Changed, Growing, Moved, Sight, Watches
 from segue.store import Store
 
@@ -113,7 +113,7 @@ class Window:
         self._identity = next(host for host in HOSTS if host.platform == place.platform)
         self._person: Person
         self.lane: Lane
-        self._view: View
+        self._view: WindowView
         self._sights: deque[Sight | Delivery] = deque()
         self._seen = asyncio.Event()
         self._telling = asyncio.Lock()
@@ -143,7 +143,9 @@ class Window:
         self._person = await store.person(self._identity, self._seat.name)
         self.lane = await store.lane(self._place, self._person)
         merged = await store.merges(self._person)
-        self._view = View(self._driver, asked.page, frozenset({self._person.id, *(merge.gone for merge in merged)}))
+        self._view = WindowView(
+            self._driver, asked.page, frozenset({self._person.id, *(merge.gone for merge in merged)})
+        )
         last = await self._driver.read(handoffs.last_from, self.lane)
         self._past = last.id if last is not None and last.settled is not None else ""
         return self
