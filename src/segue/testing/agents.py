@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from enum import Enum
 from typing import Any
 
-from segue.core.contracts.agents import Event, Usage, Work
+from segue.core.contracts.agents import Event, Progress, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult, plain_text
 from segue.core.transcripts import Draft
 from segue.core.values import Live, Plain, Value
@@ -64,7 +64,7 @@ class Doom(Enum):
     DIES = "the whole process ends at once, as if it were killed"
 
 
-Step = str | Part | Usage | Pause | Slowly | Uses | Exception | Doom
+Step = str | Part | Usage | Progress | Pause | Slowly | Uses | Exception | Doom
 """One thing that a scripted agent does: say a piece of text, or something else, wait, use a tool, fail."""
 
 

@@ -27,8 +27,14 @@ class Usage(Value, frozen=True):
     """In US dollars."""
 
 
-Event = Part | Usage
-"""What an agent says while it answers: pieces of text, whole thoughts, tool calls and results, what it cost."""
+class Progress(Value, frozen=True):
+    """Sign of what an agent does now, such as a tool that runs: shown until it says more, and never kept."""
+
+    doing: str
+
+
+Event = Part | Usage | Progress
+"""What an agent says while it answers: pieces of text, thoughts, tools and their results, files, cost and progress."""
 
 
 class Tool(Value, frozen=True):
@@ -102,6 +108,23 @@ class NoBackground:
         """Nothing has to be done for it."""
 
 
+class Questions(Protocol):
+    """A way to ask the turn's person something in the middle of a turn."""
+
+    async def __call__(self, words: str, choices: tuple[str, ...] = (), key: str | None = None) -> str:
+        """The person's answer, the same for the same key; raises `Invalid` if nobody can be asked."""
+        ...
+
+
+class NoQuestions:
+    """For a turn in which nobody can be asked."""
+
+    async def __call__(self, words: str, choices: tuple[str, ...] = (), key: str | None = None) -> str:  # noqa: ARG002
+        """There is nobody to ask."""
+        fix = "Say it in the answer: the person's next message is the next turn."
+        raise Invalid("question", "nobody can be asked while a turn runs", fix)
+
+
 class Work(Live, frozen=True):
     """One turn, as an agent gets it."""
 
@@ -119,6 +142,7 @@ class Work(Live, frozen=True):
     tools: Tools = NoTools()
     files: ReadsFiles = NoFiles()
     background: Background = NoBackground()
+    ask: Questions = NoQuestions()
 
 
 class Agent(Protocol):

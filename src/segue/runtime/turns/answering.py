@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from segue.changes.exchange import handoffs, turns
 from segue.changes.exchange.beginnings import Beginning, begin, draft_of, far_enough, reset_taken_back
 from segue.changes.sessions import transcripts
-from segue.core.contracts.agents import Agent, Event, Steers, SummedUp, Usage, Work
+from segue.core.contracts.agents import Agent, Event, Progress, Steers, SummedUp, Usage, Work
 from segue.core.contracts.probes import Point
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
 from segue.core.settings import AccountSettings, Busy, Streams
@@ -205,6 +205,9 @@ class Answering:
     async def _take_in(self, live: Running, growth: Growth, event: Event) -> None:
         if isinstance(event, Usage):
             live.spent.append(event)
+            return
+        if isinstance(event, Progress):
+            growth.grew(event.doing)
             return
         live.said.add(event)
         if isinstance(event, ToolResult):

@@ -174,10 +174,11 @@ class Growth:
         self._tell = tell
         self._pause: asyncio.TimerHandle | None = None
         self._grown = False
+        self._doing = ""
 
-    def grew(self) -> None:
-        """There is more of it."""
-        self._grown = True
+    def grew(self, doing: str = "") -> None:
+        """There is more of it, or the agent does something before it goes on."""
+        self._grown, self._doing = True, doing
         if self._pause is None:
             self._look()
 
@@ -190,7 +191,7 @@ class Growth:
         self._pause = None
         if self._grown:
             self._grown, text = False, self._said.text
-            self._tell(text)
+            self._tell(f"{text}\n\n({self._doing} …)".strip() if self._doing else text)
             pause = _PACE * max(1.0, len(text) / _SHORT)
             self._pause = asyncio.get_running_loop().call_later(pause, self._look)
 
