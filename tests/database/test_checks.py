@@ -7,6 +7,7 @@ import apsw
 import pytest
 
 from segue.changes.exchange import deliveries, letters, replicas
+from segue.changes.tally import tally
 from segue.core.lanes import Address
 from segue.database.checks import Alive, Pile, Tally, check
 from segue.errors import StoreCorrupt, StoreUnreachable
@@ -16,13 +17,13 @@ THERE = Address("telegram", "bot", chat="there")
 
 
 async def look(world: World) -> Tally:
-    checked = await check(world.where)
+    checked = await check(world.where, tally)
     assert checked.tally is not None
     return checked.tally
 
 
 async def test_nothing_lies_about_in_a_new_database(world: World) -> None:
-    checked = await check(world.where)
+    checked = await check(world.where, tally)
     assert (checked.version, checked.damage) == (checked.newest, "")
     assert checked.tally == Tally(Pile(0), Pile(0), Pile(0), Pile(0), Pile(0), Alive(0, 0))
 
@@ -73,7 +74,7 @@ async def test_an_older_or_newer_database_is_told_and_not_changed(world: World) 
     back = {Engine.SQLITE: "", Engine.POSTGRES: "delete from version where number = 99"}
     await world.raw(sql[world.engine])
     try:
-        checked = await check(world.where)
+        checked = await check(world.where, tally)
         assert (checked.version, checked.tally) == (99, None)
         assert checked.newest < 99
     finally:
@@ -84,21 +85,21 @@ async def test_an_older_or_newer_database_is_told_and_not_changed(world: World) 
 async def test_an_empty_file_is_version_0_and_stays_empty(tmp_path: Path) -> None:
     file = tmp_path / "segue.db"
     file.touch()
-    checked = await check(file)
+    checked = await check(file, tally)
     assert (checked.version, checked.tally) == (0, None)
     assert file.read_bytes() == b""
 
 
 async def test_what_is_no_database_of_ours_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnreachable, match=r"none\.db"):
-        await check(tmp_path / "none.db")
+        await check(tmp_path / "none.db", tally)
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "text.db").write_text("only text, again and again. " * 100)
     with pytest.raises(StoreCorrupt, match="isn't a database"):
-        await check(tmp_path / "text.db")
+        await check(tmp_path / "text.db", tally)
     apsw.Connection(str(tmp_path / "other.db")).execute("create table t (x)")
     with pytest.raises(StoreCorrupt, match="another program's"):
-        await check(tmp_path / "other.db")
+        await check(tmp_path / "other.db", tally)
 
 
 async def test_damage_is_found_where_nobody_reads(tmp_path: Path) -> None:
@@ -110,6 +111,6 @@ async def test_damage_is_found_where_nobody_reads(tmp_path: Path) -> None:
     raw = bytearray((tmp_path / "segue.db").read_bytes())
     raw[(page - 1) * size : page * size] = b"\xff" * size
     (tmp_path / "segue.db").write_bytes(raw)
-    checked = await check(tmp_path / "segue.db")
+    checked = await check(tmp_path / "segue.db", tally)
     assert checked.damage
     assert checked.tally is None

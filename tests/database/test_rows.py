@@ -13,10 +13,11 @@ import asyncpg
 import pytest
 
 import segue
+from segue.changes.rows import each, first, one
+from segue.core.contracts.rows import columns_of
 from segue.core.lanes import Kind, Lane
 from segue.core.transcripts import Entry, Session, Tip
 from segue.core.values import SessionId, Value
-from segue.database.rows import columns_of, each, first, one
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations, q
 
 SOURCE = Path(segue.__file__).parent

@@ -2,6 +2,7 @@
 
 import pytest
 
+from segue.changes.rows import each
 from segue.changes.sessions import transcripts
 from segue.core.contracts.agents import SummedUp, Usage, Work
 from segue.core.contracts.database import Statement, Transaction
@@ -10,7 +11,6 @@ from segue.core.prompt.compaction import request_to_sum_up
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Draft, Entry, Role, visible
-from segue.database.rows import each
 from segue.testing import Pause, ScriptedAgent, Telegram
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 

@@ -18,6 +18,7 @@ from segue.changes.people import actors, persons
 from segue.changes.people.access import Pass, Refuse, Verdict
 from segue.changes.people.persons import Met
 from segue.changes.places import addresses
+from segue.changes.rows import first, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
 from segue.core.commands import Command, Unknown, parse
@@ -32,7 +33,6 @@ from segue.core.topics import Topic, Wake
 from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refused
@@ -334,8 +334,8 @@ class FrontDoor:
             arrival.speaker.identity.key,
         )
         # The session is locked now: if the lane still speaks to it, this message belongs here.
-        add = q.add_turn_from if errand.via is Via.BINDING else q.add_turn_quoting
-        if not (yield add(**_columns(turn))):
+        row = _columns(turn)
+        if not (yield q.add_turn_from(**row) if errand.via is Via.BINDING else q.add_turn_quoting(**row)):
             raise Moved
         # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
         # A command is nothing that an agent hears.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from segue.changes.rows import one
 from segue.core.contracts.database import Transaction
-from segue.database.rows import one
 from segue.database.statements import q
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from segue.changes.tally import tally
 from segue.cli.gateway import SOCKET
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.cli.terminal.client import NoGateway, ask
@@ -110,7 +111,8 @@ async def _database(config: Config) -> list[Finding]:
     if isinstance(config.store, Path) and not config.store.exists():
         return [Finding("database", State.NOTE, f"{config.store} is not there yet; the first run makes it.")]
     try:
-        checked = await check(config.store if isinstance(config.store, Path) else config.store.reveal())
+        where = config.store if isinstance(config.store, Path) else config.store.reveal()
+        checked = await check(where, tally)
     except (StoreError, Invalid) as error:
         return [Finding("database", State.WRONG, str(error))]
     findings = [_version(checked)]

@@ -13,9 +13,8 @@ import apsw
 from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.topics import Wake
 from segue.core.values import Moment, Value
-from segue.database.rows import one
 from segue.database.sqlite_file import APPLICATION, File
-from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations, q
+from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations
 from segue.errors import StoreCorrupt, StoreUnreachable
 
 T = TypeVar("T")
@@ -64,25 +63,19 @@ class Checked(Value, frozen=True):
     """None unless the database is today's."""
 
 
-async def check(where: str | Path) -> Checked:
-    """Look at the database at an address; raises `StoreError` if it can't be read."""
+Count = Callable[[], Transaction[Tally]]
+"""Counts what lies about."""
+
+
+async def check(where: str | Path, tally: Count) -> Checked:
+    """Look at the database at an address, and count; raises `StoreError` if it can't be read."""
     address = str(where)
     if address.startswith(("postgresql://", "postgres://")):
-        return await _check_server(address)
-    return await _check_file(Path(where))
+        return await _check_server(address, tally)
+    return await _check_file(Path(where), tally)
 
 
-def tally() -> Transaction[Tally]:
-    """Count what lies about."""
-    dead = yield from one(Pile, q.count_dead())
-    letters = yield from one(Pile, q.count_letters())
-    late = yield from one(Pile, q.count_late(seconds=LATE))
-    idle = yield from one(Pile, q.count_idle(seconds=LATE))
-    failed = yield from one(Pile, q.count_failed())
-    return Tally(dead, letters, late, idle, failed, (yield from one(Alive, q.count_replicas())))
-
-
-async def _check_file(path: Path) -> Checked:
+async def _check_file(path: Path, tally: Count) -> Checked:
     file = File(path, time.time, 5.0, None)
     try:
         # Not by `File`, which can only write: a look must change nothing, not even whose turn it is.
@@ -90,14 +83,14 @@ async def _check_file(path: Path) -> Checked:
     except apsw.Error as error:
         raise file.named(error) from error
     try:
-        return await _look(connection, str(file.path))
+        return await _look(connection, str(file.path), tally)
     except apsw.Error as error:
         raise file.named(error) from error
     finally:
         connection.close()
 
 
-async def _look(connection: apsw.Connection, place: str) -> Checked:
+async def _look(connection: apsw.Connection, place: str, tally: Count) -> Checked:
     connection.set_busy_timeout(5000)
     connection.create_scalar_function("segue_now", lambda *_: time.time(), 0)
     ((application,), (version,)) = connection.execute("pragma application_id; pragma user_version")
@@ -117,7 +110,7 @@ async def _look(connection: apsw.Connection, place: str) -> Checked:
     return Checked(place, version, newest, tally=await _run(tally(), fetch))
 
 
-async def _check_server(address: str) -> Checked:
+async def _check_server(address: str, tally: Count) -> Checked:
     try:
         # As in opening: PostgreSQL's library is an extra.
         server_module = import_module("segue.database.postgres_server")

@@ -13,6 +13,7 @@ from segue.changes.exchange import routes, turns
 from segue.changes.exchange.turns import Addressee
 from segue.changes.people import actors
 from segue.changes.places import addresses
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Place, Rules
@@ -22,7 +23,6 @@ from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Ending, Role
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Refusal, Refused
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from segue.changes.exchange import turns
+from segue.changes.rows import each, first
 from segue.changes.sessions import transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Person
@@ -12,7 +13,6 @@ from segue.core.messages import Arrival, Notice, encode_parts
 from segue.core.transcripts import Author, Draft, Role, Source
 from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, SessionId, Value
-from segue.database.rows import each, first
 from segue.database.statements import q
 
 

@@ -16,6 +16,7 @@ from segue.changes.exchange.deliveries import Outgoing
 from segue.changes.exchange.turns import keys_between
 from segue.changes.people import actors
 from segue.changes.places import addresses, lanes
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, titles, transcripts
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
@@ -29,7 +30,6 @@ from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Draft, Entry, Session, TipMove
 from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Fenced, Refusal, Refused

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from segue.changes.exchange import deliveries
+from segue.changes.rows import each
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import account_key
 from segue.core.messages import Arrival
 from segue.core.values import Moment, Value
-from segue.database.rows import each
 from segue.database.statements import q
 
 KEPT = 8 * 86400.0

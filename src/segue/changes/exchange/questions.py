@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from segue.changes.people import actors
 from segue.changes.places import lanes
+from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.values import Moment, PersonId, Value
-from segue.database.rows import first
 from segue.database.statements import q
 
 LIFETIME = 300.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from segue.changes.exchange import deliveries
 from segue.changes.people import actors
 from segue.changes.places import lanes
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.transcripts import Session, Tip
 from segue.core.values import PersonId, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from segue.changes.places import addresses, lanes
+from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.values import SessionId
-from segue.database.rows import each, first
 from segue.database.statements import q
 
 

@@ -13,6 +13,7 @@ import msgspec
 from segue.changes.exchange import deliveries, turns
 from segue.changes.people import actors
 from segue.changes.places import lanes
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.messages import Part, Text, plain_text
@@ -20,7 +21,6 @@ from segue.core.schedules import Plan
 from segue.core.transcripts import Session
 from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 

@@ -7,12 +7,12 @@ from enum import StrEnum
 from segue.changes.exchange.quotes import MessageTurn
 from segue.changes.exchange.turns import keys_between
 from segue.changes.places import lanes
+from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.moves import Why
 from segue.core.turns import Outcome
 from segue.core.values import Moment, SessionId, Value
-from segue.database.rows import each, first
 from segue.database.statements import q
 
 _MOST = 100

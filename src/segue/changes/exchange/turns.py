@@ -8,6 +8,7 @@ import msgspec
 
 from segue.changes.exchange import routes
 from segue.changes.places import lanes
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
@@ -31,7 +32,6 @@ from segue.core.turns import (
     together,
 )
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Fenced, Refusal, Refused

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
 from segue.core.values import PersonId
-from segue.database.rows import first
 from segue.database.statements import q
 from segue.errors import Invalid
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from segue.changes import settings
 from segue.changes.people import actors
 from segue.changes.people.grants import Scope, grant
+from segue.changes.rows import first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.people import digest
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refusal

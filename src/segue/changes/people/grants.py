@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from segue.changes.people import actors, persons
 from segue.changes.people.persons import Known
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Kind, Lane
 from segue.core.values import Moment, PersonId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 

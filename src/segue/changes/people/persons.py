@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from segue.changes.people import actors
 from segue.changes.places import lanes
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, titles
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
@@ -12,7 +13,6 @@ from segue.core.messages import Speaker
 from segue.core.moves import Why
 from segue.core.titles import Title
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Invalid

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from segue.changes.people import actors
 from segue.changes.places import lanes
+from segue.changes.rows import each, first
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane, Person, Place, Rules, account_key, lane_of
 from segue.core.values import Moment, PersonId, Value
-from segue.database.rows import each, first
 from segue.database.statements import q
 from segue.database.transactions import Moved
 

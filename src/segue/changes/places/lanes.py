@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from segue.changes.people import actors
+from segue.changes.rows import first
 from segue.changes.sessions.rows import Bound
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.values import PersonId, SessionId
-from segue.database.rows import first
 from segue.database.statements import q
 from segue.database.transactions import Moved
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from segue.changes.rows import each
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, account_key
-from segue.database.rows import each
 from segue.database.statements import q
 
 

@@ -14,12 +14,12 @@ import msgspec
 
 from segue.changes.exchange import turns
 from segue.changes.places import addresses, lanes
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Lane, Place
 from segue.core.prompt.envelopes import Voices
 from segue.core.turns import Claim, Turn
 from segue.core.values import Moment, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 
 

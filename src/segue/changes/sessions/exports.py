@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from segue.changes.people import actors
 from segue.changes.places import addresses
+from segue.changes.rows import first, one
 from segue.changes.sessions import moves, sessions, titles, transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Line, Transcript, transcript_of
@@ -15,7 +16,6 @@ from segue.core.moves import Why
 from segue.core.titles import new_title, parse
 from segue.core.transcripts import Entry, Session, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 

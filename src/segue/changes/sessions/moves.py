@@ -11,6 +11,7 @@ from typing import assert_never
 
 from segue.changes.people import actors
 from segue.changes.places import lanes
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import titles, transcripts
 from segue.changes.sessions.rows import Bound, Locked
 from segue.core.contracts.database import Transaction
@@ -37,7 +38,6 @@ from segue.core.moves import (
 from segue.core.titles import new_title
 from segue.core.transcripts import Session
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Invalid, Refusal, Refused

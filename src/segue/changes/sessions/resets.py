@@ -12,6 +12,7 @@ sweep costs the same however many sessions there are, and a message costs no mor
 from __future__ import annotations
 
 from segue.changes.exchange import turns
+from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Kind, Lane
 from segue.core.messages import Parts
@@ -19,7 +20,6 @@ from segue.core.moves import Why
 from segue.core.resets import Policies, due, ends
 from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
-from segue.database.rows import each, first
 from segue.database.statements import q
 
 _SETTING = "resets"

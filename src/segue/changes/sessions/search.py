@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.changes.people import actors
+from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction
 from segue.core.messages import Parts, plain_text
 from segue.core.text.search_words import words_of
 from segue.core.transcripts import Entry
 from segue.core.values import PersonId, SessionId, Value
-from segue.database.rows import each, first
 from segue.database.statements import q
 
 _MOST_WORDS = 32

@@ -8,12 +8,12 @@ import msgspec
 
 from segue.changes.people import actors
 from segue.changes.places.lanes import now, speaks_to
+from segue.changes.rows import each, first, one
 from segue.core.bindings import Binding, Standing
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.transcripts import Entry, Session
 from segue.core.values import Moment, PersonId, SessionId
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Refusal, Refused
 

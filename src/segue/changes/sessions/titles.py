@@ -5,11 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from segue.changes.people import actors
+from segue.changes.rows import each, first, one
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.titles import LONGEST, Title, clean, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refusal, Refused

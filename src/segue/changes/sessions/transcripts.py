@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from segue.changes.rows import each, first, one
 from segue.changes.sessions.rows import End
 from segue.core.bindings import TipChange
 from segue.core.contracts.database import Transaction
@@ -21,7 +22,6 @@ from segue.core.transcripts import (
     exchanges,
 )
 from segue.core.values import Moment, PersonId, SessionId
-from segue.database.rows import each, first, one
 from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 

@@ -6,12 +6,12 @@ session left, how it begins.
 
 from __future__ import annotations
 
+from segue.changes.rows import each, one
 from segue.changes.sessions import sessions, transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.exports.tree import Abandoned, Branch, Link, off_path, pieces
 from segue.core.transcripts import Session, Tip
 from segue.core.values import SessionId, Value
-from segue.database.rows import each, one
 from segue.database.statements import q
 
 _PAGE = 1000

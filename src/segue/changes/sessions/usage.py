@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from segue.changes.rows import each, first
 from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction
 from segue.core.values import SessionId, Value
-from segue.database.rows import each, first
 from segue.database.statements import q
 
 

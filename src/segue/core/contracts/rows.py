@@ -11,16 +11,13 @@ from collections.abc import Callable
 from enum import EnumType
 from functools import cache, lru_cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from segue.core.contracts.database import Statement, Transaction
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import File, Parts, decode_parts
 from segue.core.transcripts import Author, Source
-
-T = TypeVar("T")
 
 _files = msgspec.json.Decoder(tuple[File, ...])
 _WRITTEN: dict[Any, Callable[[Any], Any]] = {
@@ -37,26 +34,6 @@ _SHARED = frozenset({Author, Source})
 """Values that stand in many rows: equal ones are one object."""
 
 
-def each(kind: Callable[..., T], statement: Statement) -> Transaction[list[T]]:
-    """Every row of a query."""
-    rows = yield statement
-    read = _reader(kind)
-    return [read(*row) for row in rows]
-
-
-def first(kind: Callable[..., T], statement: Statement) -> Transaction[T | None]:
-    """The first row of a query; None if it has none."""
-    rows = yield statement
-    return _reader(kind)(*rows[0]) if rows else None
-
-
-def one(kind: Callable[..., T], statement: Statement) -> Transaction[T]:
-    """The only row of a query that always has one."""
-    [row] = yield statement
-    result: T = _reader(kind)(*row)
-    return result
-
-
 def columns_of(kind: Any, name: str = "") -> list[str]:
     """The columns that a type takes: those of a field that is a value itself begin with the field's name."""
     kind, _ = _required(kind)
@@ -67,7 +44,7 @@ def columns_of(kind: Any, name: str = "") -> list[str]:
 
 
 @cache
-def _reader(kind: Any) -> Callable[..., Any]:
+def row_reader(kind: Any) -> Callable[..., Any]:
     """A function of a row's columns that makes the value."""
     columns = columns_of(kind, "it")
     used: dict[str, Any] = {}
@@ -83,7 +60,7 @@ def _expression(kind: Any, name: str, used: dict[str, Any]) -> str:
     columns = columns_of(kind, name)
     function = f"make_{name}"
     if kind in _SHARED and name != "it":
-        used[function] = _reader(kind)
+        used[function] = row_reader(kind)
         made = f"{function}({', '.join(columns)})"
     elif _spreads(kind):
         used[function] = kind
