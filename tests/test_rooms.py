@@ -9,6 +9,8 @@ import segue
 
 SOURCE = Path(segue.__file__).parent
 MOST_FILES = 18
+LONGEST_FUNCTION = 60
+MOST_PARAMETERS = 8
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 AWAITS = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
@@ -55,3 +57,28 @@ def test_no_room_is_crowded() -> None:
     files = [path for path in SOURCE.rglob("*") if path.is_file() and path.suffix != ".pyc" and path.stem != "__init__"]
     crowded = {str(room): count for room, count in Counter(file.parent for file in files).items() if count > MOST_FILES}
     assert crowded == {}
+
+
+def parameters(function: Function) -> int:
+    given = function.args
+    names = [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len([name for name in names if name not in {"self", "cls"}])
+
+
+def test_functions_are_short_and_take_few_arguments() -> None:
+    found = [(path, function) for path, tree in modules() for function in functions(tree)]
+    long = [f"{p}:{f.name}" for p, f in found if (f.end_lineno or 0) - f.lineno + 1 > LONGEST_FUNCTION]
+    wide = [f"{p}:{f.name}" for p, f in found if parameters(f) > MOST_PARAMETERS]
+    assert (long, wide) == ([], [])
+
+
+def test_no_two_things_share_a_name() -> None:
+    """Parallel files of platforms may say the same; nothing else does."""
+    names: dict[str, list[str]] = {}
+    for path, tree in modules():
+        if path.split("/")[0] in {"adapters", "testing"}:
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                names.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in names.items() if len(paths) > 1} == {}

@@ -14,7 +14,7 @@ from segue.changes.exchange import deliveries
 from segue.changes.people import persons
 from segue.changes.places import addresses
 from segue.changes.sessions import exports, moves, search, sessions, titles, transcripts, usage
-from segue.core.bindings import Binding, Standing, TipChange
+from segue.core.bindings import Binding, LaneStanding, TipChange
 from segue.core.contracts.database import Clock, Driver, Ids
 from segue.core.exports.jsonl import Form, from_jsonl, to_jsonl
 from segue.core.exports.markdown import START, from_markdown, to_markdown
@@ -148,7 +148,7 @@ class Store:
         """The lanes that speak to a session now, the newest first."""
         return await self.driver.read(sessions.lanes, session)
 
-    async def lanes(self, after: Lane | None = None, count: int = 100) -> list[Standing]:
+    async def lanes(self, after: Lane | None = None, count: int = 100) -> list[LaneStanding]:
         """Lanes by their keys, with what they speak to; the last of a page is before the next one."""
         return await self.driver.read(sessions.all_lanes, after.key if after else "", _counted(count))
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from playwright.async_api import Page
 
-from segue.core.handoffs import Progress, State
+from segue.core.handoffs import HandoffProgress, State
 from segue.core.messages import File
 from segue.core.transcripts import Role, Tip
 from segue.core.values import SessionId
@@ -46,7 +46,7 @@ EACH: list[Any] = [
     NoticeFrame("tea"),
     AcceptedFrame("m"),
     AnsweredFrame("m"),
-    HandoffFrame("h", State.CLAIMED, Progress.OPENED, "telegram"),
+    HandoffFrame("h", State.CLAIMED, HandoffProgress.OPENED, "telegram"),
     RefusedFrame("no"),
     InvitationFrame("code", {"telegram": "https://example.org"}, ("matrix",)),
     CommandsFrame((ShownCommand("new", "", "Begin."),)),
@@ -83,4 +83,4 @@ async def test_all_that_the_page_asks_for_is_understood(page: Page) -> None:
     made = await page.evaluate(ASKED, msgspec.to_builtins(TIP))
     for kind, text in made["asked"]:
         assert msgspec.to_builtins(requests.decode(text))["kind"] == kind
-    assert made["steps"] == [step.value for step in Progress]
+    assert made["steps"] == [step.value for step in HandoffProgress]

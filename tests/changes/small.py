@@ -9,7 +9,7 @@ from typing import Any
 from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.contracts.probes import Point, Probe
 from segue.database.postgres import Postgres
-from segue.database.sqlite import Running, Sqlite
+from segue.database.sqlite import RunsIn, Sqlite
 from segue.database.statements import POSTGRES, SQLITE, Dialect, _compile
 from segue.database.transactions import Moved, Steps, unheeded
 from segue.errors import Fenced
@@ -54,7 +54,7 @@ async def open_sqlite(
     *,
     probe: Probe = unheeded,
     patience: float = 5.0,
-    running: Running = Running.THREADS,
+    running: RunsIn = RunsIn.THREADS,
     vfs: str | None = None,
 ) -> Sqlite:
     queries = {name: _compile(SQLITE, text) for name, text in _QUERIES.items()}

@@ -457,7 +457,7 @@ async def two_children_at_the_edge_of_a_budget(s: Scene) -> tuple[Make, Make]:
         by = Asker(run.held, run.name, s.ann.id, "ann", "", "one cause", "trace")
         move = Spawn(by.session, SessionId(name), name)
         return lambda: children.spawn(
-            by, name, move, "task", None, Rules(), Limits(budget=1), (f"{name} 1", f"{name} 2"), LATER
+            by, name, move, "task", None, Settings(limits=Limits(budget=1)), (f"{name} 1", f"{name} 2"), LATER
         )
 
     there = (await s.world.hear("ann", "go", public(), me="r")).run

@@ -13,7 +13,7 @@ from typing import Any
 
 from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point, Probe
-from segue.database.sqlite import Running
+from segue.database.sqlite import RunsIn
 from segue.database.transactions import unheeded
 from segue.errors import StoreError
 from tests.changes.small import open_postgres, open_sqlite, put
@@ -77,7 +77,7 @@ async def plainly(database: str) -> None:
         os.setuid(NOBODY)
     try:
         # Inline: whatever is imported only now may lie where nobody can read it.
-        db = await open_sqlite(Path(database), running=Running.INLINE)
+        db = await open_sqlite(Path(database), running=RunsIn.INLINE)
         say("opened")
         await db.write(put, 1)
         await db.close()

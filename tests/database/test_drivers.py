@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from segue.core.contracts.database import Driver
-from segue.database.sqlite import Running
+from segue.database.sqlite import RunsIn
 from segue.database.transactions import ATTEMPTS, Moved
 from segue.errors import Fenced, Invalid, StoreConflict, StoreLocked, StoreReadOnly, StoreUnreachable
 from tests.changes.small import (
@@ -42,7 +42,7 @@ async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Dr
         case "sqlite":
             opened = await open_sqlite(tmp_path / "segue.db")
         case "sqlite-inline":
-            opened = await open_sqlite(tmp_path / "segue.db", running=Running.INLINE)
+            opened = await open_sqlite(tmp_path / "segue.db", running=RunsIn.INLINE)
         case _:
             opened = await open_postgres(request.getfixturevalue("dsn"), schema=f"segue_{next(_numbers)}")
     yield opened

@@ -24,7 +24,7 @@ import pytest
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.probes import Point
 from segue.database.sqlite import Sqlite
-from segue.database.sqlite_file import File
+from segue.database.sqlite_file import SqliteFile
 from segue.database.statements import Compiled
 from segue.errors import (
     Fenced,
@@ -421,7 +421,7 @@ class Reluctant:
 
 
 def switch(path: Path, patience: float, connection: Reluctant) -> None:
-    File(path, time.time, patience, None)._log_ahead(cast("apsw.Connection", connection))
+    SqliteFile(path, time.time, patience, None)._log_ahead(cast("apsw.Connection", connection))
 
 
 def test_the_switch_to_a_log_is_tried_until_nobody_is_in_the_way(path: Path) -> None:

@@ -223,7 +223,7 @@ class _Living(AsyncExitStack):
 
     async def __aenter__(self) -> Any:
         path, disk, wall = self._where
-        driver = await Sqlite.open(path, vfs=disk.name, patience=PATIENCE, readers=1)
+        driver = await Sqlite.open(path, vfs=disk.name, patience=PATIENCE)
         store = await self.enter_async_context(Store(driver))
         return await self.enter_async_context(Gateway(store, Repeats(0.0, ""), [wall], settings(LEASE)))
 

@@ -25,7 +25,7 @@ from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.messages import Arrival
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, Secret, SessionId, Value
-from segue.database.sqlite import Running, Sqlite
+from segue.database.sqlite import RunsIn, Sqlite
 from segue.store import fresh_ids
 from segue.testing import Shelf
 from tests.adapters.platform import signed
@@ -214,7 +214,7 @@ async def _run(folder: Path, count: int, dice: random.Random) -> Found:
     wrong: list[str] = []
     lives = 4
     for life in range(lives):
-        driver = await Sqlite.open(folder / "segue.db", running=Running.INLINE)
+        driver = await Sqlite.open(folder / "segue.db", running=RunsIn.INLINE)
         house = _House(driver)
         if life == 0:
             for name, calls, _ in platforms:

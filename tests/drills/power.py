@@ -89,7 +89,7 @@ async def _live(path: Path, disk: Recorder, life: int, people: int, messages: in
     before = apsw.Connection(str(path), vfs=disk.name) if life % 2 else None
     if before:
         before.execute("select count(*) from sqlite_schema").fetchall()
-    store = Store(await Sqlite.open(path, vfs=disk.name, readers=1))
+    store = Store(await Sqlite.open(path, vfs=disk.name))
     async with store, Gateway(store, Repeats(0.0, ""), [Wall(disk.tell)], settings()) as gateway:
         await asyncio.gather(
             *(

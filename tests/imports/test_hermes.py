@@ -16,7 +16,7 @@ from segue.core.messages import File, Part, Reasoning, Summary, Text, ToolCall, 
 from segue.core.transcripts import AGENT, GATEWAY, Author, Entry, Role, Session
 from segue.errors import Invalid
 from segue.imports.hermes import Report, import_hermes
-from segue.imports.hermes.messages import Standing, moment, read_message
+from segue.imports.hermes.messages import HermesStanding, moment, read_message
 from tests.changes.world import Engine, World
 
 BEGAN = 1_750_000_000.0
@@ -814,13 +814,13 @@ def test_a_message(raw: dict[str, Any], parts: tuple[Part, ...]) -> None:
 @pytest.mark.parametrize(
     ("flags", "standing"),
     [
-        ({}, Standing.SAID),
-        ({"active": 1, "compacted": 0}, Standing.SAID),
-        ({"active": 0, "compacted": 0}, Standing.UNDONE),
-        ({"active": 0, "compacted": 1}, Standing.COMPACTED),
+        ({}, HermesStanding.SAID),
+        ({"active": 1, "compacted": 0}, HermesStanding.SAID),
+        ({"active": 0, "compacted": 0}, HermesStanding.UNDONE),
+        ({"active": 0, "compacted": 1}, HermesStanding.COMPACTED),
     ],
 )
-def test_what_became_of_a_message(flags: dict[str, int], standing: Standing) -> None:
+def test_what_became_of_a_message(flags: dict[str, int], standing: HermesStanding) -> None:
     message = read_message({"role": "user", "content": "x", **flags})
     assert message is not None
     assert message.standing is standing

@@ -6,7 +6,7 @@ from typing import Any
 
 from segue.changes.exchange import replicas
 from segue.database.hints import Hints
-from segue.database.sqlite import Running, Sqlite
+from segue.database.sqlite import RunsIn, Sqlite
 from segue.errors import Fenced
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
@@ -31,7 +31,7 @@ class Slow:
 
 
 async def test_a_replica_that_is_taken_for_dead_while_it_comes_alive_tries_again(tmp_path: Any) -> None:
-    driver = await Sqlite.open(tmp_path / "segue.db", running=Running.INLINE)
+    driver = await Sqlite.open(tmp_path / "segue.db", running=RunsIn.INLINE)
     numbers = itertools.count(1)
     replica = Replica(Patient(Slow(driver, times=2)), lambda: f"r{next(numbers)}", lease=60.0)
     await replica.join()

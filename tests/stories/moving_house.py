@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from segue.changes.exchange import handoffs
 from segue.core.contracts.agents import Work
 from segue.core.contracts.database import Driver
-from segue.core.handoffs import Handoff, Patience
+from segue.core.handoffs import HandoffRecord, Patience
 from segue.core.lanes import Identity, Lane
 from segue.core.messages import PLACEHOLDER, Aside, plain_text
 from segue.core.settings import AccountSettings, GatewaySettings, Settings, Streams
@@ -101,7 +101,7 @@ class Street:
         assert found is not None
         return found
 
-    async def last(self) -> Handoff:
+    async def last(self) -> HandoffRecord:
         """The newest handoff from Ann's private chat."""
         found = await self.store.driver.read(handoffs.last_from, Lane(self.dm.address))
         assert found is not None

@@ -22,7 +22,7 @@ from segue.config import Untrusted, find, load, trust
 from segue.config.file import NAME
 from segue.config.loading import from_tables
 from segue.config.references import References
-from segue.core.contracts.setup import Added, IsAdded, MeetsPeople, Met, Question
+from segue.core.contracts.setup import Added, FoundOwner, IsAdded, MeetsPeople, SetupQuestion
 from segue.core.lanes import Kind
 from segue.core.values import Value
 from segue.errors import Disconnected, Invalid, SegueError, SendError
@@ -117,7 +117,7 @@ def _given(said: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _answers(questions: tuple[Question, ...], given: Mapping[str, str], file: Path) -> dict[str, tuple[str, str]]:
+def _answers(questions: tuple[SetupQuestion, ...], given: Mapping[str, str], file: Path) -> dict[str, tuple[str, str]]:
     """Each answer, and the reference that it came by."""
     if unknown := sorted(given.keys() - {question.key for question in questions}):
         known = ", ".join(question.key for question in questions)
@@ -125,7 +125,7 @@ def _answers(questions: tuple[Question, ...], given: Mapping[str, str], file: Pa
     return {question.key: _answer(question, given, file) for question in questions}
 
 
-def _ask(question: Question) -> str:
+def _ask(question: SetupQuestion) -> str:
     """What somebody at the terminal answers, or what comes through a pipe."""
     here = sys.stdin.isatty()
     try:
@@ -142,7 +142,7 @@ def _ask(question: Question) -> str:
         raise Invalid(question.key, "nobody is here to be asked", f"Use --set {question.key}={what}.") from error
 
 
-def _answer(question: Question, given: Mapping[str, str], file: Path) -> tuple[str, str]:
+def _answer(question: SetupQuestion, given: Mapping[str, str], file: Path) -> tuple[str, str]:
     said = given.get(question.key)
     if said is None and given and question.default is not None:
         said = question.default
@@ -242,7 +242,7 @@ async def _greet(file: Path, platform: str, name: str, owner: str) -> str:
         return f"The first message couldn't be sent: {error}"
 
 
-def meet(keys: type[MeetsPeople], answers: Mapping[str, str], link: str, wait: int) -> Met:
+def meet(keys: type[MeetsPeople], answers: Mapping[str, str], link: str, wait: int) -> FoundOwner:
     """Wait until somebody writes who says that it was they; raises `SegueError` when nobody does."""
     after = ""
     try:
@@ -266,6 +266,6 @@ def meet(keys: type[MeetsPeople], answers: Mapping[str, str], link: str, wait: i
 _ELSE = "Nothing was written. Run it again, or name your own user id there: --owner ID."
 
 
-async def _met(keys: type[MeetsPeople], answers: Mapping[str, str], after: str, wait: int) -> Met:
+async def _met(keys: type[MeetsPeople], answers: Mapping[str, str], after: str, wait: int) -> FoundOwner:
     async with asyncio.timeout(wait):
         return await surely(partial(keys.meet, answers, after))

@@ -29,7 +29,7 @@ _AGENT = "If it is its key that was refused, put right api_key under [agent]; th
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """What a finding means."""
 
     FINE = "fine"
@@ -42,7 +42,7 @@ class Finding(Value, frozen=True):
     """One thing that was looked at."""
 
     about: str
-    state: State
+    state: FindingState
     says: str
     fix: str = ""
 
@@ -60,7 +60,7 @@ def command(*, as_json: bool) -> None:
     else:
         lines = [(f.state, f.about, printable(f"{f.says} {f.fix}".strip())) for f in findings]
         print_rows(lines)
-    if any(finding.state is State.WRONG for finding in findings):
+    if any(finding.state is FindingState.WRONG for finding in findings):
         raise click.exceptions.Exit(1)
 
 
@@ -78,61 +78,63 @@ def _config() -> tuple[Config | None, list[Finding]]:
     try:
         file = find(os.environ, Path.cwd())
     except Untrusted as error:
-        return None, [Finding("config", State.WRONG, f"{error.field}: {error.problem}.", error.fix)]
+        return None, [Finding("config", FindingState.WRONG, f"{error.field}: {error.problem}.", error.fix)]
     except Invalid:
         says = "there is no segue.toml, so the defaults hold."
-        return default(os.environ), [Finding("config", State.NOTE, says, "`segue init` writes one.")]
+        return default(os.environ), [Finding("config", FindingState.NOTE, says, "`segue init` writes one.")]
     wrong = mistakes(file, os.environ)
     if wrong:
-        return None, [Finding("config", State.WRONG, f"{error.field}: {error.problem}.", error.fix) for error in wrong]
-    return load(file, os.environ), [Finding("config", State.FINE, str(file))]
+        return None, [
+            Finding("config", FindingState.WRONG, f"{error.field}: {error.problem}.", error.fix) for error in wrong
+        ]
+    return load(file, os.environ), [Finding("config", FindingState.FINE, str(file))]
 
 
 def _folder(folder: Path) -> list[Finding]:
     """Whether the data folder is there, ours, and nobody else's."""
     if not folder.exists():
-        return [Finding("data folder", State.NOTE, f"{folder} is not there yet; the first run makes it.")]
+        return [Finding("data folder", FindingState.NOTE, f"{folder} is not there yet; the first run makes it.")]
     if not folder.is_dir():
-        return [Finding("data folder", State.WRONG, f"{folder} is not a folder.", "Move it, or set SEGUE_HOME.")]
+        return [Finding("data folder", FindingState.WRONG, f"{folder} is not a folder.", "Move it, or set SEGUE_HOME.")]
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         says, fix = f"{folder} can't be written to.", "Give it to the user who runs Segue, with chown."
-        return [Finding("data folder", State.WRONG, says, fix)]
+        return [Finding("data folder", FindingState.WRONG, says, fix)]
     open_ones = list(_open_to_others(folder))
-    return open_ones or [Finding("data folder", State.FINE, str(folder))]
+    return open_ones or [Finding("data folder", FindingState.FINE, str(folder))]
 
 
 def _open_to_others(folder: Path) -> Iterator[Finding]:
     for path, mode in ((folder, "700"), (folder / "token", "600")):
         if path.exists() and path.stat().st_mode & _OTHERS:
-            yield Finding("data folder", State.WRONG, f"others may open {path}.", f"chmod {mode} {path}")
+            yield Finding("data folder", FindingState.WRONG, f"others may open {path}.", f"chmod {mode} {path}")
 
 
 async def _database(config: Config) -> list[Finding]:
     if isinstance(config.store, Path) and not config.store.exists():
-        return [Finding("database", State.NOTE, f"{config.store} is not there yet; the first run makes it.")]
+        return [Finding("database", FindingState.NOTE, f"{config.store} is not there yet; the first run makes it.")]
     try:
         where = config.store if isinstance(config.store, Path) else config.store.reveal()
         checked = await check(where, tally)
     except (StoreError, Invalid) as error:
-        return [Finding("database", State.WRONG, str(error))]
+        return [Finding("database", FindingState.WRONG, str(error))]
     findings = [_version(checked)]
     if isinstance(config.store, Path) and config.store.stat().st_mode & _OTHERS:
         says, fix = f"others may open {config.store}.", f"chmod 600 {config.store}"
-        findings.append(Finding("database", State.WRONG, says, fix))
+        findings.append(Finding("database", FindingState.WRONG, says, fix))
     return [*findings, *(_tally(checked.tally) if checked.tally else ())]
 
 
 def _version(checked: Checked) -> Finding:
     if checked.damage:
         fix = "Stop Segue and restore a backup, or move the file aside."
-        return Finding("database", State.WRONG, f"{checked.place} is damaged: {checked.damage}.", fix)
+        return Finding("database", FindingState.WRONG, f"{checked.place} is damaged: {checked.damage}.", fix)
     if checked.version > checked.newest:
         says = f"{checked.place} is at version {checked.version}; this Segue knows versions up to {checked.newest}."
-        return Finding("database", State.WRONG, says, "Install a newer Segue.")
+        return Finding("database", FindingState.WRONG, says, "Install a newer Segue.")
     if checked.version < checked.newest:
         says = f"{checked.place} is at version {checked.version}; the next run brings it to {checked.newest}."
-        return Finding("database", State.NOTE, says)
-    return Finding("database", State.FINE, f"{checked.place}, version {checked.version}")
+        return Finding("database", FindingState.NOTE, says)
+    return Finding("database", FindingState.FINE, f"{checked.place}, version {checked.version}")
 
 
 _FINE = {
@@ -152,9 +154,9 @@ def _tally(tally: Tally) -> Iterable[Finding]:
     yield _pile("agent", _failed(tally.failed), "failed since it last answered, the last", _AGENT)
     alive, gone = tally.replicas.alive, tally.replicas.gone
     if gone and not alive:
-        yield Finding("replicas", State.NOTE, f"{gone} died; the next one takes over what they held.")
+        yield Finding("replicas", FindingState.NOTE, f"{gone} died; the next one takes over what they held.")
     else:
-        yield Finding("replicas", State.FINE, f"{alive} alive" + (f", {gone} gone" if gone else ""))
+        yield Finding("replicas", FindingState.FINE, f"{alive} alive" + (f", {gone} gone" if gone else ""))
 
 
 def _failed(pile: Pile) -> Pile:
@@ -165,18 +167,18 @@ def _failed(pile: Pile) -> Pile:
 
 def _pile(about: str, pile: Pile, says: str, fix: str) -> Finding:
     if not pile.count or pile.at is None:
-        return Finding(about, State.FINE, _FINE[about])
+        return Finding(about, FindingState.FINE, _FINE[about])
     why = f" ({pile.why})" if pile.why else ""
-    return Finding(about, State.WRONG, f"{pile.count} {says} {moment(pile.at)}{why}.", fix)
+    return Finding(about, FindingState.WRONG, f"{pile.count} {says} {moment(pile.at)}{why}.", fix)
 
 
 async def _gateway(folder: Path) -> list[Finding]:
     if not is_served(folder / SOCKET):
-        return [Finding("gateway", State.NOTE, f"none runs in {folder}.", "`segue serve` runs one.")]
+        return [Finding("gateway", FindingState.NOTE, f"none runs in {folder}.", "`segue serve` runs one.")]
     try:
         health = await ask(folder, "GET", "/healthz")
     except NoGateway as error:
-        return [Finding("gateway", State.WRONG, "it doesn't answer.", str(error))]
+        return [Finding("gateway", FindingState.WRONG, "it doesn't answer.", str(error))]
     told = health.json()
     known = msgspec.convert(told.get("accounts", {}), dict[str, Health])
     accounts = [_account(name, health) for name, health in sorted(known.items())]
@@ -184,11 +186,11 @@ async def _gateway(folder: Path) -> list[Finding]:
         problems = (
             " ".join(f"{one.rstrip('.')}." for one in told.get("problems", [])) or f"it answers {health.status_code}."
         )
-        return [Finding("gateway", State.WRONG, problems, "See its log."), *accounts]
-    return [Finding("gateway", State.FINE, f"it runs, and answers at {folder / SOCKET}"), *accounts]
+        return [Finding("gateway", FindingState.WRONG, problems, "See its log."), *accounts]
+    return [Finding("gateway", FindingState.FINE, f"it runs, and answers at {folder / SOCKET}"), *accounts]
 
 
 def _account(name: str, health: Health) -> Finding:
     if health.reach is Reach.BROKEN:
-        return Finding(name, State.WRONG, f"{health.words.rstrip('.')}.", "It is tried again by itself.")
-    return Finding(name, State.FINE, health.words)
+        return Finding(name, FindingState.WRONG, f"{health.words.rstrip('.')}.", "It is tried again by itself.")
+    return Finding(name, FindingState.FINE, health.words)

@@ -42,7 +42,7 @@ PAGE = "Open the page with this link, which works once:\n"
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called by
 
 
-class Running:
+class RunningGateway:
     """A gateway that runs, and where it is reached."""
 
     def __init__(self, sign_in: SignIn, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -58,7 +58,7 @@ class Running:
 @asynccontextmanager
 async def gateway(
     config: Config, listener: Listener, probe: Probe = unheeded, brought: Gateway | None = None
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningGateway]:
     """A gateway as a config describes it, with the agent and adapters of one that was brought, until the block ends."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
     async with AsyncExitStack() as stack:
@@ -105,14 +105,14 @@ async def gateway(
         ]
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
-        yield Running(sign_in, listener.url, [*servers, ended])
+        yield RunningGateway(sign_in, listener.url, [*servers, ended])
 
 
 async def serve(
     config: Config,
     listener: Listener,
     stop: Stop,
-    ready: Callable[[Running], None],
+    ready: Callable[[RunningGateway], None],
     brought: Gateway | None = None,
 ) -> None:
     """Run a gateway until it is asked to stop; calls `ready` when it takes messages in."""

@@ -50,7 +50,7 @@ _ALSO = "# Found here too:\n"
 _LARGEST_ANSWER = 1024 * 1024
 
 
-class Found(Value, frozen=True):
+class FoundAgent(Value, frozen=True):
     """An agent, or what one could be made of."""
 
     what: str
@@ -89,7 +89,7 @@ def command(*, force: bool, as_json: bool) -> None:
     click.echo("Talk with `segue`, or keep a gateway running with `segue serve`.")
 
 
-def text_of(found: list[Found]) -> str:
+def text_of(found: list[FoundAgent]) -> str:
     """The file: the first model that was found answers, the rest is comments."""
     used = next((one for one in found if one.model), None)
     lines = "".join(f"#   {one.what}: {one.offers}\n" for one in found if one is not used)
@@ -101,16 +101,16 @@ def text_of(found: list[Found]) -> str:
     return f"{_HEAD}{also}\n[agent]\n{table}"
 
 
-def _keys(environ: Mapping[str, str]) -> Iterator[Found]:
+def _keys(environ: Mapping[str, str]) -> Iterator[FoundAgent]:
     for name, (offers, model) in _MODELS.items():
         if environ.get(name, "").strip():
-            yield Found(f'"env:{name}"', offers, model, f"env:{name}")
+            yield FoundAgent(f'"env:{name}"', offers, model, f"env:{name}")
     for name, offers in _COMPATIBLE.items():
         if environ.get(name, "").strip():
-            yield Found(f'"env:{name}"', f'{offers}; write model = "openai:NAME" with its base_url')
+            yield FoundAgent(f'"env:{name}"', f'{offers}; write model = "openai:NAME" with its base_url')
 
 
-def _ollama(environ: Mapping[str, str]) -> Iterator[Found]:
+def _ollama(environ: Mapping[str, str]) -> Iterator[FoundAgent]:
     said = environ.get("OLLAMA_HOST", "").strip() or _OLLAMA
     try:
         parts = urlsplit(said if "://" in said else f"http://{said}")
@@ -126,7 +126,7 @@ def _ollama(environ: Mapping[str, str]) -> Iterator[Found]:
         return
     where = f"Ollama at 127.0.0.1:{port}"
     address = "" if port == 11434 else f"http://127.0.0.1:{port}/v1"
-    yield Found(where, f"models on this machine: {', '.join(names)}", f"ollama:{names[0]}", base_url=address)
+    yield FoundAgent(where, f"models on this machine: {', '.join(names)}", f"ollama:{names[0]}", base_url=address)
 
 
 def _ollama_models(port: int) -> list[str]:
@@ -145,10 +145,10 @@ def _ollama_models(port: int) -> list[str]:
     return names
 
 
-def _programs(environ: Mapping[str, str]) -> Iterator[Found]:
+def _programs(environ: Mapping[str, str]) -> Iterator[FoundAgent]:
     for name, agent in _PROGRAMS.items():
         if path := shutil.which(name, path=environ.get("PATH", "")):
-            yield Found(path, f"{agent}, by the Agent Client Protocol, which Segue can't speak yet")
+            yield FoundAgent(path, f"{agent}, by the Agent Client Protocol, which Segue can't speak yet")
 
 
 def _write(file: Path, text: str, how: str) -> None:

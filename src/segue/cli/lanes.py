@@ -8,7 +8,7 @@ import click
 
 from segue.cli.host import config_here, opened
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
-from segue.core.bindings import Standing
+from segue.core.bindings import LaneStanding
 from segue.core.destinations import OWN, spot
 from segue.core.lanes import Person
 from segue.errors import Refused
@@ -25,7 +25,7 @@ def command(*, as_json: bool) -> None:
 
 
 async def _lanes(*, as_json: bool) -> None:
-    found: list[Standing] = []
+    found: list[LaneStanding] = []
     async with opened(config_here()) as (store, host):
         while page := await store.lanes(found[-1].lane if found else None, _PAGE):
             found += page
@@ -38,7 +38,7 @@ async def _lanes(*, as_json: bool) -> None:
         click.echo("No lanes: nobody has talked yet.")
 
 
-async def _title(store: Store, host: Person, standing: Standing) -> str:
+async def _title(store: Store, host: Person, standing: LaneStanding) -> str:
     """The session's title, if it is the host's own: titles are for their owners."""
     if standing.session is None:
         return ""
@@ -48,7 +48,7 @@ async def _title(store: Store, host: Person, standing: Standing) -> str:
         return ""
 
 
-def _shown(standing: Standing, title: str) -> dict[str, object]:
+def _shown(standing: LaneStanding, title: str) -> dict[str, object]:
     return {
         "lane": standing.lane.key,
         "address": standing.lane.address,
@@ -62,7 +62,7 @@ def _shown(standing: Standing, title: str) -> dict[str, object]:
     }
 
 
-def _row(standing: Standing, title: str) -> tuple[str, str, str, str]:
+def _row(standing: LaneStanding, title: str) -> tuple[str, str, str, str]:
     place = _place(standing)
     if standing.session is None or standing.since is None:
         return place, "-", "", ""
@@ -70,7 +70,7 @@ def _row(standing: Standing, title: str) -> tuple[str, str, str, str]:
     return place, named, moment(standing.since), str(standing.why)
 
 
-def _place(standing: Standing) -> str:
+def _place(standing: LaneStanding) -> str:
     """A lane as people read it, with every id that tells it from others."""
     lane = standing.lane
     parts = {"chat": lane.address.chat if lane.address.platform in OWN else "", "person": lane.person}

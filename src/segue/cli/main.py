@@ -46,7 +46,7 @@ class Mistake(click.ClickException):
     exit_code = 2
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The commands, by what the table says about them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -78,7 +78,7 @@ class Commands(click.Group):
             raise Failure(str(error)) from error
 
 
-@click.group(cls=Commands, invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from segue.cli.gateway import PAGE, Running, Stop, serve
+from segue.cli.gateway import PAGE, RunningGateway, Stop, serve
 from segue.cli.host import config_here
 from segue.config import load
 from segue.errors import Invalid
@@ -37,7 +37,7 @@ def command(agent: str | None, port: int | None, host: str | None, file: Path | 
     listener = Listener(host or config.server.host, config.server.port if port is None else port)
     logs.start(sys.stderr, config.secrets)
 
-    def ready(running: Running) -> None:
+    def ready(running: RunningGateway) -> None:
         click.echo(f"Segue listens on {running.url}")
         click.echo(f"{PAGE}{running.link()}")
 

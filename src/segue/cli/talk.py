@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from segue.cli.gateway import PAGE, SOCKET, Running, Stop, gateway
+from segue.cli.gateway import PAGE, SOCKET, RunningGateway, Stop, gateway
 from segue.cli.host import config_here, open_log
 from segue.cli.terminal.client import Client, connected
 from segue.cli.terminal.plain import given, piped, plain
@@ -58,7 +58,7 @@ async def _talk(folder: Path, *, page: bool) -> None:
         await _converse(client, config.data, running.url if page else "")
 
 
-async def _show(client: Client, running: Running) -> None:
+async def _show(client: Client, running: RunningGateway) -> None:
     """Without a terminal: one exchange, the page's address, then serve until stopped."""
     stop = Stop()
     stop.listen()

@@ -20,7 +20,7 @@ class Binding(Value, frozen=True):
     by: PersonId
 
 
-class Standing(Value, frozen=True):
+class LaneStanding(Value, frozen=True):
     """How a lane stands: what it speaks to, if anything, since when and why."""
 
     lane: Lane

@@ -59,7 +59,7 @@ def after(state: State, step: Step) -> State:
         raise IllegalStep(f"A handoff that is {state} can't {step}.") from None
 
 
-class Progress(StrEnum):
+class HandoffProgress(StrEnum):
     """How far a handoff is."""
 
     REQUESTED = "requested"
@@ -73,7 +73,7 @@ class Progress(StrEnum):
     ENDED = "ended"
 
 
-class Handoff(Value, frozen=True):
+class HandoffRecord(Value, frozen=True):
     """A conversation on its way to another place, or one that went."""
 
     id: str
@@ -99,15 +99,15 @@ class Handoff(Value, frozen=True):
     error: str | None
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> HandoffProgress:
         """How far it is."""
         if self.settled is not None:
-            return Progress.ENDED
+            return HandoffProgress.ENDED
         if self.lane is None:
-            return Progress.REQUESTED if self.state is State.REQUESTED else Progress.CLAIMED
+            return HandoffProgress.REQUESTED if self.state is State.REQUESTED else HandoffProgress.CLAIMED
         if self.before is not None:
-            return Progress.SENDING
-        return Progress.OPENED if self.wrote is None else Progress.WRITING
+            return HandoffProgress.SENDING
+        return HandoffProgress.OPENED if self.wrote is None else HandoffProgress.WRITING
 
     @property
     def place(self) -> str:
@@ -118,7 +118,7 @@ class Handoff(Value, frozen=True):
 class Driven(Value, frozen=True):
     """A handoff that this replica drives: what it writes carries the epoch."""
 
-    handoff: Handoff
+    handoff: HandoffRecord
     me: str
     epoch: int
     title: str

@@ -13,7 +13,7 @@ import apsw
 from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.topics import Wake
 from segue.core.values import Moment, Value
-from segue.database.sqlite_file import APPLICATION, File
+from segue.database.sqlite_file import APPLICATION, SqliteFile
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations
 from segue.errors import StoreCorrupt, StoreUnreachable
 
@@ -76,7 +76,7 @@ async def check(where: str | Path, tally: Count) -> Checked:
 
 
 async def _check_file(path: Path, tally: Count) -> Checked:
-    file = File(path, time.time, 5.0, None)
+    file = SqliteFile(path, time.time, 5.0, None)
     try:
         # Not by `File`, which can only write: a look must change nothing, not even whose turn it is.
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)

@@ -21,7 +21,7 @@ from segue.core.contracts.database import Clock, Transaction
 from segue.core.contracts.probes import Point, Probe
 from segue.core.topics import Wake
 from segue.database.hints import Hints
-from segue.database.sqlite_file import File
+from segue.database.sqlite_file import SqliteFile
 from segue.database.sqlite_hints import Sockets
 from segue.database.sqlite_threads import Desk, Inline, Job, Threads
 from segue.database.statements import SQLITE, Compiled, compile_for, migrations
@@ -32,11 +32,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _GROUP = 1000
+_READERS = 3
 # What a job does wrong by itself; every other error of SQLite is the database's, and the whole group is in doubt.
 _OWN_FAULT = (apsw.BindingsError, apsw.ConstraintError, apsw.MismatchError, apsw.SQLError, apsw.TooBigError)
 
 
-class Running(Enum):
+class RunsIn(Enum):
     """Where transactions run."""
 
     THREADS = "threads"
@@ -48,7 +49,7 @@ class Running(Enum):
 class Sqlite:
     """Runs transactions against one SQLite file."""
 
-    def __init__(self, file: File, writer: Desk, readers: Desk, hints: Hints) -> None:
+    def __init__(self, file: SqliteFile, writer: Desk, readers: Desk, hints: Hints) -> None:
         self._file = file
         self._writer = writer
         self._readers = readers
@@ -65,24 +66,23 @@ class Sqlite:
         clock: Clock = time.time,
         probe: Probe = unheeded,
         patience: float = 5.0,
-        readers: int = 3,
-        running: Running = Running.THREADS,
+        running: RunsIn = RunsIn.THREADS,
         vfs: str | None = None,
     ) -> Self:
         """Open the file, made or brought up to date if need be; for other processes it waits `patience` seconds."""
-        file = File(Path(path), clock, patience, vfs)
+        file = SqliteFile(Path(path), clock, patience, vfs)
         named = compile_for(SQLITE) if queries is None else queries
         todo = migrations(SQLITE) if steps is None else steps
 
         def connect() -> tuple[_Worker, list[_Worker]]:
             writer = _Worker(file, file.writer(todo, probe), named, "begin immediate", probe)
-            return writer, [_Worker(file, file.reader(), named, "begin", unheeded) for _ in range(readers)]
+            return writer, [_Worker(file, file.reader(), named, "begin", unheeded) for _ in range(_READERS)]
 
         match running:
-            case Running.INLINE:
+            case RunsIn.INLINE:
                 writer, reading = connect()
                 return cls(file, Inline(writer), Inline(reading[0]), Hints())
-            case Running.THREADS:
+            case RunsIn.THREADS:
                 writer, reading = await asyncio.to_thread(connect)
                 return cls(
                     file,
@@ -127,7 +127,7 @@ class _Worker:
     """Runs jobs on one connection."""
 
     def __init__(
-        self, file: File, connection: apsw.Connection, queries: Mapping[str, Compiled], begin: str, probe: Probe
+        self, file: SqliteFile, connection: apsw.Connection, queries: Mapping[str, Compiled], begin: str, probe: Probe
     ) -> None:
         self._file = file
         self._connection = connection

@@ -55,7 +55,7 @@ _SETTINGS = """
 """
 
 
-class File:
+class SqliteFile:
     """One database file and how this process reaches it."""
 
     def __init__(self, path: Path, clock: Clock, patience: float, vfs: str | None) -> None:

@@ -23,9 +23,9 @@ from segue.core.accounts import Health
 from segue.core.commands import SPECS, Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, TakesWebhooks
 from segue.core.contracts.agents import NoFiles
-from segue.core.contracts.database import Clock, Ids
+from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Probe
-from segue.core.handoffs import Handoff
+from segue.core.handoffs import HandoffRecord
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.messages import Arrival
 from segue.core.moves import Consent
@@ -58,7 +58,7 @@ from segue.runtime.tools.schedules import Scheduling
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.turns import Turns
 from segue.runtime.windows.local import Watched
-from segue.runtime.windows.watchers import Changed, Moved, Watches
+from segue.runtime.windows.watchers import Changed, HandoffMoved, Watches
 from segue.store import Store, fresh_ids
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,6 @@ class Gateway:
         settings: GatewaySettings | None = None,
         *,
         clock: Clock = time.time,
-        ids: Ids | None = None,
         tracing: Tracing | None = None,
         files: Files | None = None,
         probe: Probe = unheeded,
@@ -95,7 +94,7 @@ class Gateway:
         self.metrics = Metrics()
         self.watches = Watches()
         self._clock = clock
-        self._ids = ids or fresh_ids(clock)
+        self._ids = fresh_ids(clock)
         self._adapters = {(adapter.platform, adapter.account): adapter for adapter in adapters}
         self._patient = Patient(self.store.driver, self.metrics.store_failed)
         self._replica = Replica(self._patient, self._ids, self.settings.lease)
@@ -132,13 +131,21 @@ class Gateway:
             for adapter in adapters
             if not isinstance(adapter, ShowsWindows)
         ]
+        self._ears = self._listeners()
+        self._taking_in = False
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._main: asyncio.Task[None] | None = None
+        self._unlisten: Callable[[], None] | None = None
+
+    def _listeners(self) -> dict[Topic, Callable[[str], None]]:
+        """Who hears of what; and the figures that are read when somebody asks."""
         self.metrics.watch(
             running=lambda: self._turns.running,
             slots=self.settings.slots,
             lease_left=lambda: self._replica.left,
             refused=lambda: self._patient.refused,
         )
-        self._ears: dict[Topic, Callable[[str], None]] = {
+        return {
             Topic.TURNS: lambda _: self._turns.wake.set(),
             Topic.DELIVERIES: self._send,
             Topic.CONNECTIONS: self._connect,
@@ -146,10 +153,6 @@ class Gateway:
             Topic.HANDOFF: self._handoff_moved,
             Topic.LOOK: self._look,
         }
-        self._taking_in = False
-        self._spawned: set[asyncio.Task[None]] = set()
-        self._main: asyncio.Task[None] | None = None
-        self._unlisten: Callable[[], None] | None = None
 
     def _toolbox(self, ground: Ground, planner: Planner, prompt: Prompt) -> Toolbox:
         """What agents may ask for."""
@@ -205,7 +208,7 @@ class Gateway:
 
     async def hand_off(
         self, session: SessionId, destination: str, person: Person, consent: Consent, window: Lane
-    ) -> Handoff:
+    ) -> HandoffRecord:
         """Hand one of the host's sessions off, as a script asks; raises `Refused` or `Invalid` if that can't be."""
         order, at = self._commands.handoffs.order, self._clock()
         return await self.store.driver.write(order, session, destination, person.id, consent, window, at)
@@ -311,7 +314,7 @@ class Gateway:
         self._handoffs.wake.set()
         self._turns.wake.set()
         self._send("")
-        self.watches.tell(SessionId(session), Moved())
+        self.watches.tell(SessionId(session), HandoffMoved())
         self._look(session)
 
     def _look(self, session: str) -> None:

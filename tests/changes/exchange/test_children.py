@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from segue.changes.exchange import children, replicas, routes, turns
 from segue.changes.exchange.children import Asker, Child, Taken, Waiting
-from segue.core.lanes import Address, Lane, Rules
+from segue.core.lanes import Address, Lane
 from segue.core.messages import Text
 from segue.core.moves import Limits, Spawn
+from segue.core.settings import Settings
 from segue.core.transcripts import AGENT, Draft, Ending
 from segue.core.turns import Asked, Finish, Outcome, Owed, Reply, Run, TurnKind
 from segue.core.values import PersonId, SessionId
@@ -32,9 +33,8 @@ async def started(world: World, by: Asker, label: str = "kid", ending: Ending = 
     """A child, which waits for somebody to run it."""
     move = Spawn(by.session, SessionId(world.ids()), label, ending=ending)
     ids = world.ids(), world.ids()
-    rules = Rules()
     return await world.store.driver.write(
-        children.spawn, by, f"spawn {label}", move, "task", None, rules, LIMITS, ids, world.clock()
+        children.spawn, by, f"spawn {label}", move, "task", None, Settings(), ids, world.clock()
     )
 
 
@@ -208,7 +208,16 @@ async def test_the_budget_holds_at_its_edge_for_both_ways_to_ask(world: World) -
 
     async def another() -> None:
         move = _fresh(by, world)
-        arguments = by, "another", move, "task", None, Rules(), limits, (world.ids(), world.ids()), world.clock()
+        arguments = (
+            by,
+            "another",
+            move,
+            "task",
+            None,
+            Settings(limits=limits),
+            (world.ids(), world.ids()),
+            world.clock(),
+        )
         await world.store.driver.write(children.spawn, *arguments)
 
     await say(1)

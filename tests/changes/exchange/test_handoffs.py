@@ -6,7 +6,7 @@ import pytest
 
 from segue.changes.exchange import deliveries, handoffs, replicas, turns
 from segue.changes.exchange.deliveries import Outgoing
-from segue.core.handoffs import Driven, Handoff, Patience, Progress, State
+from segue.core.handoffs import Driven, HandoffProgress, HandoffRecord, Patience, State
 from segue.core.lanes import Kind, Lane, Person, Place, Rules
 from segue.core.moves import Limits, Renew
 from segue.core.turns import Finish, Outcome, Run
@@ -37,7 +37,7 @@ class House:
         await world.store.driver.write(replicas.join, "me", 1e6)
         return self
 
-    async def request(self, id: str = "h") -> Handoff:
+    async def request(self, id: str = "h") -> HandoffRecord:
         args = id, self.session, self.laptop, private("phone"), self.ann.id, PATIENCE, self.world.clock()
         return await self.world.store.driver.write(handoffs.request, *args)
 
@@ -99,23 +99,23 @@ async def test_it_is_done_when_its_message_was_sent_and_not_before(house: House)
 
 
 async def test_people_are_told_how_far_it_is(house: House) -> None:
-    async def step() -> Progress:
+    async def step() -> HandoffProgress:
         return (await house.world.store.driver.read(handoffs.read, "h")).progress
 
     write, clock = house.world.store.driver.write, house.world.clock
     await house.request()
-    assert await step() is Progress.REQUESTED
+    assert await step() is HandoffProgress.REQUESTED
     driven = await house.claim()
-    assert await step() is Progress.CLAIMED
+    assert await step() is HandoffProgress.CLAIMED
     await house.open(driven)
-    assert await step() is Progress.OPENED
+    assert await step() is HandoffProgress.OPENED
     run = await house.opening()
     await write(handoffs.wrote, run.held.session, run.name, PATIENCE, clock())
-    assert await step() is Progress.WRITING
+    assert await step() is HandoffProgress.WRITING
     await house.finish(run, answer(run, "here"))
-    assert await step() is Progress.SENDING
+    assert await step() is HandoffProgress.SENDING
     await house.sent(await house.outgoing())
-    assert await step() is Progress.ENDED
+    assert await step() is HandoffProgress.ENDED
 
 
 async def test_what_ended_can_never_complete(house: House) -> None:

@@ -1,7 +1,7 @@
 """Questions: one at a time in a lane, answered once, and only for so long."""
 
 from segue.changes.exchange import questions
-from segue.changes.exchange.questions import LIFETIME, Question, Reply
+from segue.changes.exchange.questions import LIFETIME, Question, QuestionReply
 from segue.core.lanes import Lane
 from segue.core.values import PersonId
 from tests.changes.world import World, private
@@ -27,10 +27,10 @@ async def test_a_question_is_answered_once_and_by_nobody_else(world: World) -> N
     assert await world.store.driver.read(questions.last, lane, bob) is None
     question = await last(world, lane, ann)
     assert (question.kind, question.body, question.open(world.clock())) == ("readers", "b", True)
-    assert await world.store.driver.write(questions.answer, question, Reply.YES, world.clock())
-    assert not await world.store.driver.write(questions.answer, question, Reply.NO, world.clock())
+    assert await world.store.driver.write(questions.answer, question, QuestionReply.YES, world.clock())
+    assert not await world.store.driver.write(questions.answer, question, QuestionReply.NO, world.clock())
     again = await last(world, lane, ann)
-    assert (again.answer, again.open(world.clock()), again.expired(world.clock())) == (Reply.YES, False, False)
+    assert (again.answer, again.open(world.clock()), again.expired(world.clock())) == (QuestionReply.YES, False, False)
 
 
 async def test_a_question_ends_with_its_time_whether_or_not_anybody_swept(world: World) -> None:
@@ -45,8 +45,8 @@ async def test_a_question_ends_with_its_time_whether_or_not_anybody_swept(world:
     assert (await last(world, lane, ann)).open(at)
     await world.store.driver.write(questions.expire, at + 1)
     swept = await last(world, lane, ann)
-    assert (swept.answer, swept.expired(at + 1)) == (Reply.EXPIRED, True)
-    assert not await world.store.driver.write(questions.answer, question, Reply.YES, at + 1)
+    assert (swept.answer, swept.expired(at + 1)) == (QuestionReply.EXPIRED, True)
+    assert not await world.store.driver.write(questions.answer, question, QuestionReply.YES, at + 1)
     assert at == world.clock() + LIFETIME
 
 
@@ -55,4 +55,4 @@ async def test_a_new_question_takes_the_place_of_the_old_one(world: World) -> No
     first = await last(world, lane, ann)
     await asked(world, "new")
     assert (await last(world, lane, ann)).body == "new"
-    assert not await world.store.driver.write(questions.answer, first, Reply.YES, world.clock())
+    assert not await world.store.driver.write(questions.answer, first, QuestionReply.YES, world.clock())

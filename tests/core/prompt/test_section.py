@@ -10,14 +10,14 @@ from segue.core.contracts.adapters import Longest
 from segue.core.lanes import Address, Identity, Kind, Place, clean_place
 from segue.core.prompt.envelopes import Voices
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms
-from segue.core.prompt.section import RESET, Abilities, Facts, first_words, quoted, section
+from segue.core.prompt.section import RESET, Abilities, PromptFacts, first_words, quoted, section
 from segue.core.resets import Due
 
 CLUB = Place(Address("http", "alpha", "", "club", "t1"), Kind.GROUP, "The Club", "Plans for the trip")
 DM = Place(Address("telegram", "bot", "", "123456789"), Kind.DM)
 HOME = Place(Address("signal", "main", "", "+4915112345678"), Kind.GROUP, "Home +49 151 12345678")
 ABLE = (Abilities("http", "alpha", Longest(4096), threads=True, edits=True),)
-FACTS = Facts(
+FACTS = PromptFacts(
     (CLUB,),
     Voices.SEVERAL,
     "Ann",
@@ -62,19 +62,19 @@ def test_it_says_where_with_whom_and_what_can_be_done() -> None:
 
 
 def test_one_person_is_named() -> None:
-    told = section(Facts((DM,), Voices.ONE, "Ann", Identity("telegram", "bot", "123456789")), NoVeil())
+    told = section(PromptFacts((DM,), Voices.ONE, "Ann", Identity("telegram", "bot", "123456789")), NoVeil())
     assert '- Person: "Ann", id "123456789"' in told
     assert '- Place: a private chat on "telegram.bot", chat "123456789"' in told
 
 
 def test_several_places_are_all_named() -> None:
-    told = section(Facts((DM, CLUB), Voices.PLACES), NoVeil())
+    told = section(PromptFacts((DM, CLUB), Voices.PLACES), NoVeil())
     assert told.count("- A place: ") == 2
     assert "names its author and its place" in told
 
 
 def test_a_session_that_nobody_talks_to_is_told_so() -> None:
-    told = section(Facts((), Voices.ONE), NoVeil())
+    told = section(PromptFacts((), Voices.ONE), NoVeil())
     assert "Place: none" in told
     assert "can:" not in told
     assert "Person" not in told
@@ -82,7 +82,8 @@ def test_a_session_that_nobody_talks_to_is_told_so() -> None:
 
 def test_how_people_are_mentioned_is_told() -> None:
     told = section(
-        Facts((CLUB,), Voices.SEVERAL, abilities=(Abilities("http", "alpha", Longest(9), mention="<@ID>"),)), NoVeil()
+        PromptFacts((CLUB,), Voices.SEVERAL, abilities=(Abilities("http", "alpha", Longest(9), mention="<@ID>"),)),
+        NoVeil(),
     )
     assert 'write "<@ID>"' in told
 
@@ -92,7 +93,9 @@ def test_nothing_that_people_chose_begins_a_line_or_leaves_its_quotes(
     name: str, topic: str, chat: str, who: str
 ) -> None:
     place = clean_place(Place(Address("http", "alpha", "", chat), Kind.GROUP, name, topic))
-    facts = Facts((place,), Voices.ONE, who, Identity("http", "alpha", chat), ABLE, (("http", "alpha"),), (place,))
+    facts = PromptFacts(
+        (place,), Voices.ONE, who, Identity("http", "alpha", chat), ABLE, (("http", "alpha"),), (place,)
+    )
     told = section(facts, NoVeil())
     assert {c for c in told if not c.isprintable()} == {"\n"}
     assert all(line.startswith(("- ", "#", "The gateway")) or not line for line in told.splitlines())
@@ -116,7 +119,7 @@ def test_what_is_quoted_is_data(text: str) -> None:
 def test_behind_a_veil_no_number_and_no_id_is_told(number: str, other: str) -> None:
     here = Place(Address("whatsapp", "main", "", number), Kind.GROUP, f"With {number}", f"Call +{number} or {other}")
     home = Place(Address("signal", "main", "", f"+{other}"), Kind.DM, other)
-    facts = Facts((here,), Voices.ONE, f"Ann {number}", Identity("whatsapp", "main", number), ABLE, (), (home,))
+    facts = PromptFacts((here,), Voices.ONE, f"Ann {number}", Identity("whatsapp", "main", number), ABLE, (), (home,))
     told = section(facts, Pseudonyms("key"))
     assert number not in told
     assert other not in told

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from segue.core.accounts import Health, Reach
 from segue.errors import Invalid
 from segue.runtime.server.app import Mounted, is_local, make_app
-from segue.runtime.server.listeners import Listener, Patience, serving
+from segue.runtime.server.listeners import CallerLimits, Listener, serving
 from segue.runtime.telemetry.metrics import Metrics
 from tests.clients import http_client
 
@@ -241,7 +241,7 @@ async def half_sent(listener: Listener, sent: bytes = HALF) -> AsyncIterator[asy
 )
 async def test_a_request_that_never_ends_is_given_up(sent: bytes) -> None:
     listener = Listener("127.0.0.1", 0)
-    patience = Patience(head=0.2, body=0.2)
+    patience = CallerLimits(head=0.2, body=0.2)
     async with serving(make_app(House()), listener, patience=patience), half_sent(listener, sent) as reader:
         async with asyncio.timeout(20):
             while await reader.read(1000):
@@ -250,7 +250,7 @@ async def test_a_request_that_never_ends_is_given_up(sent: bytes) -> None:
 
 async def test_many_half_sent_requests_keep_nobody_else_waiting() -> None:
     listener = Listener("127.0.0.1", 0)
-    server = serving(make_app(House()), listener, patience=Patience(connections=10))
+    server = serving(make_app(House()), listener, patience=CallerLimits(connections=10))
     async with http_client() as ask, server, AsyncExitStack() as stack:
         idle = [await stack.enter_async_context(half_sent(listener)) for _ in range(30)]
         assert (await ask.get(f"{listener.url}/healthz")).status_code == 200
@@ -264,6 +264,6 @@ async def test_a_slow_answer_is_waited_for() -> None:
         await echo(scope, receive, send)
 
     listener = Listener("127.0.0.1", 0)
-    patience = Patience(head=0.1, body=0.1)
+    patience = CallerLimits(head=0.1, body=0.1)
     async with http_client() as ask, serving(Mounted(slow), listener, patience=patience):
         assert (await ask.post(listener.url, content=b"hello")).text == "POST hello"

@@ -20,7 +20,7 @@ from segue.errors import Refusal
 from segue.runtime.tools.arguments import schema_of
 from segue.runtime.tools.children import CloseArguments, SpawnArguments
 from segue.runtime.tools.messages import SendArguments
-from segue.runtime.tools.reading import HistoryArguments, ListArguments
+from segue.runtime.tools.reading import HistoryArguments, SessionsListArguments
 from segue.store import Store
 from segue.testing.agents import Pause, ScriptedAgent, Step, Uses, said
 from segue.testing.faults import Call, Fault, RateLimit
@@ -675,7 +675,7 @@ async def test_a_platform_that_never_answers_about_a_thread_doesnt_hold_the_turn
     [
         (SpawnArguments, {"task": None, "mode": "run", "thread": False, "label": "", "start": "fresh"}),
         (SendArguments, {"message": None, "label": "", "session": "", "wait": 0}),
-        (ListArguments, {}),
+        (SessionsListArguments, {}),
         (HistoryArguments, {"label": "", "session": ""}),
         (CloseArguments, {"label": "", "session": ""}),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from segue.changes.people.linking import SHOWN
 from segue.changes.places import windows
-from segue.core.handoffs import LIVE, Progress, State
+from segue.core.handoffs import LIVE, HandoffProgress, State
 from segue.core.lanes import Lane
 from segue.core.settings import AccountSettings
 from segue.core.values import SessionId
@@ -76,7 +76,7 @@ async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path)
         doorstep.agent.will("Hello ", pause, "there.")
         await terminal.says("/handoff telegram")
         await pause.reached()
-        seen = await terminal.shown(HandoffFrame, lambda frame: frame.step is Progress.WRITING)
+        seen = await terminal.shown(HandoffFrame, lambda frame: frame.step is HandoffProgress.WRITING)
         assert (seen.state, seen.to) == (State.CLAIMED, "telegram.main")
         pause.over()
         assert await ends(terminal) is State.DONE

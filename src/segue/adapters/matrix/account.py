@@ -15,7 +15,7 @@ from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.invitations import Inviters
 from segue.adapters.shared.rates import Pace
 from segue.core.contracts.adapters import Files
-from segue.core.contracts.setup import Added, Question
+from segue.core.contracts.setup import Added, SetupQuestion
 from segue.core.values import Secret, Value
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
@@ -54,14 +54,14 @@ class MatrixAccount(Value, frozen=True):
                 raise Invalid("inviters", f"{inviter!r} is not a user's id", _WHOLE)
 
     @classmethod
-    def questions(cls) -> tuple[Question, ...]:
+    def questions(cls) -> tuple[SetupQuestion, ...]:
         """What must be known: a password or a token is enough."""
         return (
-            Question("homeserver", "The address of the homeserver, such as https://matrix.example.org"),
-            Question("user", "The bot's own id there, such as @segue:example.org"),
-            Question("password", "Its password (empty: you have a token)", secret=True, default=""),
-            Question("token", "Its access token (empty: you gave the password)", secret=True, default=""),
-            Question(
+            SetupQuestion("homeserver", "The address of the homeserver, such as https://matrix.example.org"),
+            SetupQuestion("user", "The bot's own id there, such as @segue:example.org"),
+            SetupQuestion("password", "Its password (empty: you have a token)", secret=True, default=""),
+            SetupQuestion("token", "Its access token (empty: you gave the password)", secret=True, default=""),
+            SetupQuestion(
                 "inviters", "Who beside you may bring it into rooms of several people (ids, empty: nobody)", default=""
             ),
         )

@@ -12,7 +12,7 @@ from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
 from segue.adapters.telegram.updates import decode
 from segue.core.contracts.adapters import Files
-from segue.core.contracts.setup import Added, Met, Question
+from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.values import Secret, Value
 from segue.errors import Invalid, SendNever
 
@@ -37,12 +37,12 @@ class TelegramAccount(Value, frozen=True):
                 raise Invalid(key, f"{url!r} is not an http address", 'Write it whole, such as "https://example.org".')
 
     @classmethod
-    def questions(cls) -> tuple[Question, ...]:
+    def questions(cls) -> tuple[SetupQuestion, ...]:
         """What must be known."""
         return (
-            Question("token", "The bot's token, from @BotFather", secret=True),
-            Question("webhook", "The public https address of this Segue (empty: poll)", default=""),
-            Question("api", "The address of the Bot API (empty: Telegram's own)", default=""),
+            SetupQuestion("token", "The bot's token, from @BotFather", secret=True),
+            SetupQuestion("webhook", "The public https address of this Segue (empty: poll)", default=""),
+            SetupQuestion("api", "The address of the Bot API (empty: Telegram's own)", default=""),
         )
 
     @classmethod
@@ -57,7 +57,7 @@ class TelegramAccount(Value, frozen=True):
         return Added(me.username or "bot", said, _given(answers), {"token": keys.token}, link=link)
 
     @classmethod
-    async def meet(cls, answers: Mapping[str, str], after: str) -> Met:
+    async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Poll until a person writes in private; what came before them is forgotten."""
         offset = int(after) + 1 if after else None
         async with _calling(cls._of(answers)) as api:
@@ -110,7 +110,7 @@ def _given(answers: Mapping[str, str]) -> dict[str, str]:
     return {key: answers[key] for key in ("webhook", "api") if answers.get(key)}
 
 
-def _met(raw: Any) -> Met | None:
+def _met(raw: Any) -> FoundOwner | None:
     """Who wrote in private, if an update says so."""
     try:
         update = decode(raw)
@@ -121,7 +121,7 @@ def _met(raw: Any) -> Met | None:
         return None
     known = [f"@{message.sender.username}"] if message.sender.username else []
     name = f"{message.sender.name} ({', '.join([*known, str(message.sender.id)])})"
-    return Met(str(message.sender.id), str(message.chat.id), name, str(update.update_id))
+    return FoundOwner(str(message.sender.id), str(message.chat.id), name, str(update.update_id))
 
 
 def _id(user: str) -> int:

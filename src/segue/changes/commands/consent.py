@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from segue.changes.commands.request import Answer, Request, called, counted
 from segue.changes.exchange import questions
-from segue.changes.exchange.questions import Question, Reply
+from segue.changes.exchange.questions import Question, QuestionReply
 from segue.changes.places import addresses
 from segue.changes.places.homes import Homes
 from segue.changes.sessions import moves, sessions, transcripts
@@ -94,14 +94,14 @@ class Consents:
         question = yield from self._open(request)
         if isinstance(question, Answer):
             return question
-        yield from questions.answer(question, Reply.YES, request.at)
+        yield from questions.answer(question, QuestionReply.YES, request.at)
         return (yield from self.kinds[question.kind](request, question.body))
 
     def no(self, request: Request) -> Transaction[Answer]:
         question = yield from self._open(request)
         if isinstance(question, Answer):
             return question
-        yield from questions.answer(question, Reply.NO, request.at)
+        yield from questions.answer(question, QuestionReply.NO, request.at)
         return Answer(LEFT)
 
     def _open(self, request: Request) -> Transaction[Question | Answer]:

@@ -14,7 +14,7 @@ from segue.changes.places.destinations import Choice, Destinations, reader
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.destinations import parse
-from segue.core.handoffs import Handoff, Patience
+from segue.core.handoffs import HandoffRecord, Patience
 from segue.core.lanes import Lane, Place
 from segue.core.moves import Consent, Limits, Resume
 from segue.core.people import Standing
@@ -59,7 +59,7 @@ class HandoffCommand:
 
     def order(
         self, session: SessionId, typed: str, person: PersonId, consent: Consent, window: Lane, at: Moment
-    ) -> Transaction[Handoff]:
+    ) -> Transaction[HandoffRecord]:
         """What a script of the host's asks for: a handoff of a session from where it was spoken to last.
 
         One that is spoken to from nowhere leaves from the script's own window.
@@ -81,7 +81,7 @@ class HandoffCommand:
 
     def _request(
         self, session: Session, origin: Lane, choice: Choice, person: PersonId, at: Moment
-    ) -> Transaction[Handoff]:
+    ) -> Transaction[HandoffRecord]:
         there = (yield from sessions.bound(choice.lane)) if choice.lane else None
         if there is not None and there.id == session.id:
             raise Refused(Refusal.SAME_LANE)

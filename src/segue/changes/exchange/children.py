@@ -16,9 +16,10 @@ from segue.changes.places import addresses
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Place, Rules
+from segue.core.lanes import Address, Place
 from segue.core.messages import Parts, Text, plain_text
 from segue.core.moves import Limits, Spawn
+from segue.core.settings import Settings
 from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Ending, Role
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
@@ -149,8 +150,7 @@ def spawn(
     move: Spawn,
     task: str,
     thread: Place | None,
-    rules: Rules,
-    limits: Limits,
+    routing: Settings,
     ids: tuple[str, str],
     at: Moment,
 ) -> Transaction[Child]:
@@ -158,11 +158,11 @@ def spawn(
     before = yield from known(call)
     if before is not None:
         return (yield from child(before.session))
-    lane = (yield from addresses.lane(thread, (), asker.person, rules, ids[0], at)) if thread else None
+    lane = (yield from addresses.lane(thread, (), asker.person, routing.rules, ids[0], at)) if thread else None
     spawned = Spawn(move.parent, move.session, move.label, lane, move.start, move.ending)
-    yield from moves.make(spawned, asker.person, limits, ids[1], at)
+    yield from moves.make(spawned, asker.person, routing.limits, ids[1], at)
     yield from turns.check(asker.held)
-    yield from _spend_budget(asker, limits)
+    yield from _spend_budget(asker, routing.limits)
     if lane is not None:
         route = lane.address.key
     elif move.ending is Ending.ONE_SHOT:

@@ -21,7 +21,7 @@ from segue.changes.sessions import moves, titles, transcripts
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import OWN, shown
-from segue.core.handoffs import Driven, Handoff, Patience, State, Step, after, deadline
+from segue.core.handoffs import Driven, HandoffRecord, Patience, State, Step, after, deadline
 from segue.core.lanes import Address, Lane, Place, Rules
 from segue.core.messages import Text
 from segue.core.moves import Consent, Limits, Why
@@ -47,7 +47,7 @@ _AT_ONCE = 64
 
 def request(
     id: str, session: SessionId, origin: Lane, place: Place, by: PersonId, patience: Patience, at: Moment
-) -> Transaction[Handoff]:
+) -> Transaction[HandoffRecord]:
     """Ask for a handoff of the session that a lane speaks to; raises `Refused` and changes nothing if it can't be."""
     by = yield from actors.hold(by)
     origin = yield from lanes.now(origin)
@@ -78,20 +78,20 @@ def request(
     return (yield from read(id))
 
 
-def read(id: str) -> Transaction[Handoff]:
+def read(id: str) -> Transaction[HandoffRecord]:
     """A handoff by its id."""
-    found = yield from first(Handoff, q.handoff(handoff=id))
+    found = yield from first(HandoffRecord, q.handoff(handoff=id))
     if found is None:
         raise Refused(Refusal.NO_HANDOFF)
     return found
 
 
-def last_from(lane: Lane) -> Transaction[Handoff | None]:
+def last_from(lane: Lane) -> Transaction[HandoffRecord | None]:
     """The newest handoff from a lane."""
-    return (yield from first(Handoff, q.last_handoff_from(lane=lane.key)))
+    return (yield from first(HandoffRecord, q.last_handoff_from(lane=lane.key)))
 
 
-def running(session: SessionId) -> Transaction[Handoff | None]:
+def running(session: SessionId) -> Transaction[HandoffRecord | None]:
     """The handoff of a session that hasn't come to its end."""
     id = yield from first(str, q.handoff_running(session=session))
     return (yield from read(id)) if id else None
@@ -114,7 +114,7 @@ def claim(id: str, me: str, patience: Patience, at: Moment) -> Transaction[Drive
 
     Whoever doesn't know whether they claimed it claims it again.
     """
-    found = yield from first(Handoff, q.handoff(handoff=id))
+    found = yield from first(HandoffRecord, q.handoff(handoff=id))
     if found is None or found.settled is not None:
         return None
     state, late = after(found.state, Step.CLAIM), deadline(found.requested, at, patience)
@@ -270,7 +270,7 @@ def fail(driven: Driven, why: str, at: Moment) -> Transaction[None]:
     yield from _say_why(found, State.FAILED, why, at)
 
 
-def cancel(handoff: str, by: PersonId, at: Moment) -> Transaction[Handoff]:
+def cancel(handoff: str, by: PersonId, at: Moment) -> Transaction[HandoffRecord]:
     """The person who asked thought better of it."""
     found = yield from _held(handoff)
     if (yield from actors.now(found.by)) != (yield from actors.now(by)):
@@ -286,7 +286,7 @@ def overdue(at: Moment) -> Transaction[list[str]]:
     return (yield from each(str, q.handoffs_overdue(at=at, count=_AT_ONCE)))
 
 
-def expire(handoff: str, at: Moment) -> Transaction[Handoff | None]:
+def expire(handoff: str, at: Moment) -> Transaction[HandoffRecord | None]:
     """End a handoff that made no progress in time; None if it did after all."""
     found = yield from _held(handoff)
     if found.settled is not None or found.deadline is None or found.deadline >= at:
@@ -303,7 +303,7 @@ def left_open(handoff: str, thread: Address, at: Moment) -> Transaction[None]:
         yield from _say_where(found, thread, at)
 
 
-def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
+def _undo(found: HandoffRecord, state: State, why: str, at: Moment) -> Transaction[None]:
     """Put both sides back as they were; all that is touched is held."""
     slipped = False
     if found.lane is not None and found.turn is not None:
@@ -317,7 +317,7 @@ def _undo(found: Handoff, state: State, why: str, at: Moment) -> Transaction[Non
         yield from _say_where(found, found.lane.address, at)
 
 
-def _say_why(found: Handoff, state: State, why: str, at: Moment) -> Transaction[None]:
+def _say_why(found: HandoffRecord, state: State, why: str, at: Moment) -> Transaction[None]:
     """Tell the origin that the conversation is still there."""
     how = "was stopped" if state is State.CANCELLED else f"failed: {why}"
     stays = yield from _speaks((yield from lanes.now(found.origin)), found.session)
@@ -325,7 +325,7 @@ def _say_why(found: Handoff, state: State, why: str, at: Moment) -> Transaction[
     yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/undone", (), at)
 
 
-def _withdraw(found: Handoff, turn: int, at: Moment) -> Transaction[bool]:
+def _withdraw(found: HandoffRecord, turn: int, at: Moment) -> Transaction[bool]:
     """End the opening turn, or take it back, and keep what it wanted to send; returns whether some of that is out."""
     withdrawn = Outcome.WITHDRAWN
     if not (yield q.end_turn(session=found.session, seq=turn, outcome=withdrawn, within=None, error=None, at=at)):
@@ -336,7 +336,7 @@ def _withdraw(found: Handoff, turn: int, at: Moment) -> Transaction[bool]:
     return out
 
 
-def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
+def _give_back(lane: Lane, found: HandoffRecord, at: Moment) -> Transaction[None]:
     """The destination speaks again to what it spoke to before, if it speaks to this session still."""
     lane = yield from lanes.now(lane)
     if found.move is None or not (yield from _speaks(lane, found.session)):
@@ -351,7 +351,7 @@ def _give_back(lane: Lane, found: Handoff, at: Moment) -> Transaction[None]:
     yield from moves.bind(lane, former, Why.UNDO, found.by, back, at)
 
 
-def _still_theirs(found: Handoff) -> Transaction[bool]:
+def _still_theirs(found: HandoffRecord) -> Transaction[bool]:
     """Whether the new place still speaks to the session, which still belongs to whoever handed it off.
 
     Chats or people that turn out to be one, or not, move bindings and sessions whatever is under way.
@@ -365,7 +365,7 @@ def _speaks(lane: Lane, session: SessionId) -> Transaction[bool]:
     return (yield from lanes.speaks_to(lane)) == session
 
 
-def _tip_back(found: Handoff, at: Moment) -> Transaction[None]:
+def _tip_back(found: HandoffRecord, at: Moment) -> Transaction[None]:
     """The tip goes to before the opening turn; what else came in since is said again after it."""
     session = yield from one(Session, q.session(session=found.session))
 
@@ -383,14 +383,14 @@ def _tip_back(found: Handoff, at: Moment) -> Transaction[None]:
         yield from transcripts.append(found.session, again, at)
 
 
-def _say_where(found: Handoff, address: Address, at: Moment) -> Transaction[None]:
+def _say_where(found: HandoffRecord, address: Address, at: Moment) -> Transaction[None]:
     """Something is to be seen of a handoff that came to nothing: say where the conversation is."""
     where = shown(found.origin.address.platform, found.origin.address.account)
     text = f"This conversation didn't move here: it goes on in {where}."
     yield from deliveries.notify(address, text, f"handoff/{found.id}/stayed", (), at)
 
 
-def _held(id: str) -> Transaction[Handoff]:
+def _held(id: str) -> Transaction[HandoffRecord]:
     """Hold a handoff with all that its end touches."""
     found = yield from read(id)
     yield from actors.hold(found.by)
@@ -404,7 +404,7 @@ def _held(id: str) -> Transaction[Handoff]:
         sessions |= {step.before for step in (yield from moves.made_by(found.move)) if step.before is not None}
     for session in sorted(sessions):
         yield q.lock_session(session=session)
-    now = yield from one(Handoff, q.lock_handoff(handoff=id))
+    now = yield from one(HandoffRecord, q.lock_handoff(handoff=id))
     if now.lane != found.lane:
         raise Moved
     return now

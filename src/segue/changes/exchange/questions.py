@@ -16,7 +16,7 @@ LIFETIME = 300.0
 """Seconds for which a question stays open."""
 
 
-class Reply(StrEnum):
+class QuestionReply(StrEnum):
     """What became of a question."""
 
     YES = "yes"
@@ -33,7 +33,7 @@ class Question(Value, frozen=True):
     kind: str
     body: str
     deadline: Moment
-    answer: Reply | None = None
+    answer: QuestionReply | None = None
 
     def open(self, at: Moment) -> bool:
         """Whether an answer still counts."""
@@ -41,14 +41,14 @@ class Question(Value, frozen=True):
 
     def expired(self, at: Moment) -> bool:
         """Whether it went without an answer for too long."""
-        return self.answer is Reply.EXPIRED or (self.answer is None and at > self.deadline)
+        return self.answer is QuestionReply.EXPIRED or (self.answer is None and at > self.deadline)
 
 
 def ask(lane: Lane, person: PersonId, kind: str, body: str, id: str, at: Moment) -> Transaction[None]:
     """Ask a person something in a lane; what they were asked there before is asked no more."""
     person = yield from actors.hold(person)
     key = (yield from lanes.now(lane)).key
-    yield q.end_questions(lane=key, person=person, answer=Reply.REPLACED, at=at)
+    yield q.end_questions(lane=key, person=person, answer=QuestionReply.REPLACED, at=at)
     yield q.add_question(question=id, lane=key, person=person, kind=kind, body=body, at=at, deadline=at + LIFETIME)
 
 
@@ -58,7 +58,7 @@ def last(lane: Lane, person: PersonId) -> Transaction[Question | None]:
     return (yield from first(Question, q.last_question(lane=(yield from lanes.now(lane)).key, person=person)))
 
 
-def answer(question: Question, reply: Reply, at: Moment) -> Transaction[bool]:
+def answer(question: Question, reply: QuestionReply, at: Moment) -> Transaction[bool]:
     """Answer a question; returns whether it was still to be answered."""
     return bool((yield q.answer_question(question=question.id, answer=reply, at=at)))
 

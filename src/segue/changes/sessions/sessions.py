@@ -9,7 +9,7 @@ import msgspec
 from segue.changes.people import actors
 from segue.changes.places.lanes import now, speaks_to
 from segue.changes.rows import each, first, one
-from segue.core.bindings import Binding, Standing
+from segue.core.bindings import Binding, LaneStanding
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Lane
 from segue.core.transcripts import Entry, Session
@@ -32,9 +32,9 @@ def lanes(session: SessionId) -> Transaction[list[Lane]]:
     return (yield from each(Lane, q.lanes_bound(session=session)))
 
 
-def all_lanes(after: str, count: int) -> Transaction[list[Standing]]:
+def all_lanes(after: str, count: int) -> Transaction[list[LaneStanding]]:
     """Lanes by their keys, with what they speak to, from the one after this key on."""
-    return (yield from each(Standing, q.all_lanes(after=after, count=count)))
+    return (yield from each(LaneStanding, q.all_lanes(after=after, count=count)))
 
 
 def history(of: Lane | SessionId, count: int) -> Transaction[list[Binding]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from segue.core.handoffs import LIVE, Progress, State
+from segue.core.handoffs import LIVE, HandoffProgress, State
 from segue.runtime.windows.frames import HandoffFrame, InvitationFrame
 
 STEPS = {
-    Progress.REQUESTED: "asked for",
-    Progress.CLAIMED: "on its way",
-    Progress.OPENED: "the place is open",
-    Progress.WRITING: "the agent writes there",
-    Progress.SENDING: "its first words are being sent",
-    Progress.ENDED: "ended",
+    HandoffProgress.REQUESTED: "asked for",
+    HandoffProgress.CLAIMED: "on its way",
+    HandoffProgress.OPENED: "the place is open",
+    HandoffProgress.WRITING: "the agent writes there",
+    HandoffProgress.SENDING: "its first words are being sent",
+    HandoffProgress.ENDED: "ended",
 }
 
 
@@ -26,7 +26,7 @@ class Departure:
         self._shown = shown
         if shown.state in LIVE:
             # That it was asked for, the answer to /handoff says.
-            return [] if shown.step is Progress.REQUESTED else [f"{self.under_way} …"]
+            return [] if shown.step is HandoffProgress.REQUESTED else [f"{self.under_way} …"]
         # Why one failed or was cancelled is said in a notice.
         return [f"To {shown.to}: sent"] if self.done else []
 

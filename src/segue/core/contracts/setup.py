@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from segue.core.values import Secret, Value
 
 
-class Question(Value, frozen=True):
+class SetupQuestion(Value, frozen=True):
     """One thing that must be known."""
 
     key: str
@@ -36,7 +36,7 @@ class Added(Value, frozen=True):
     """What opens a chat with it, for whoever is adding it."""
 
 
-class Met(Value, frozen=True):
+class FoundOwner(Value, frozen=True):
     """Somebody who wrote to the account in private."""
 
     user: str
@@ -52,7 +52,7 @@ class IsAdded(Protocol):
     """The keys of an account that `segue add` can ask for: a class that makes adapters may have this too."""
 
     @classmethod
-    def questions(cls) -> tuple[Question, ...]:
+    def questions(cls) -> tuple[SetupQuestion, ...]:
         """What must be known, in the order in which it is asked."""
         ...
 
@@ -71,7 +71,7 @@ class MeetsPeople(IsAdded, Protocol):
     """Keys of an account that whoever is adding it can write to: so their own id is found."""
 
     @classmethod
-    async def meet(cls, answers: Mapping[str, str], after: str) -> Met:
+    async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Wait for the next who writes in private, after a `Met.cursor` or from what waits there."""
         ...
 

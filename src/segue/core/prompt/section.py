@@ -44,7 +44,7 @@ class Abilities(Value, frozen=True):
     """How somebody whose id is ID is mentioned; empty where ids aren't needed for it."""
 
 
-class Facts(Value, frozen=True):
+class PromptFacts(Value, frozen=True):
     """All that the section is made of."""
 
     places: tuple[Place, ...]
@@ -65,7 +65,7 @@ def first_words(name: str) -> str:
     return f"{quoted(name) if name else 'Somebody without a name'} speaks to you for the first time ever."
 
 
-def section(facts: Facts, veil: Veil) -> str:
+def section(facts: PromptFacts, veil: Veil) -> str:
     """What the agent is told."""
     lines = [*_places(facts, veil), *_people(facts, veil), *_abilities(facts, veil), *_destinations(facts, veil)]
     return "\n".join([_HEAD, "", *(f"- {line}" for line in lines)])
@@ -77,7 +77,7 @@ def quoted(text: str) -> str:
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
 
 
-def _places(facts: Facts, veil: Veil) -> Iterable[str]:
+def _places(facts: PromptFacts, veil: Veil) -> Iterable[str]:
     if not facts.places:
         yield "Place: none. Nobody talks to you directly here; other sessions and schedules do."
     near = _near(facts)
@@ -88,7 +88,7 @@ def _places(facts: Facts, veil: Veil) -> Iterable[str]:
             yield f"Its topic: {quoted(veil.text(place.topic, near))}"
 
 
-def _people(facts: Facts, veil: Veil) -> Iterable[str]:
+def _people(facts: PromptFacts, veil: Veil) -> Iterable[str]:
     if facts.voices is Voices.ONE and not facts.places and not facts.name:
         return
     if facts.voices is Voices.ONE:
@@ -101,7 +101,7 @@ def _people(facts: Facts, veil: Veil) -> Iterable[str]:
         yield "People: each message names its author and its place. It is JSON with author, place and text."
 
 
-def _abilities(facts: Facts, veil: Veil) -> Iterable[str]:
+def _abilities(facts: PromptFacts, veil: Veil) -> Iterable[str]:
     for able in facts.abilities:
         there = _account(able.platform, able.account, veil)
         verbs = {
@@ -119,7 +119,7 @@ def _abilities(facts: Facts, veil: Veil) -> Iterable[str]:
         yield f"Longest message on {there}: {longest}; a longer answer is sent as several. Write Markdown."
 
 
-def _destinations(facts: Facts, veil: Veil) -> Iterable[str]:
+def _destinations(facts: PromptFacts, veil: Veil) -> Iterable[str]:
     yield f"Configured platforms: {', '.join(_account(*a, veil) for a in sorted(facts.accounts)) or 'none'}"
     near = _near(facts)
     for home in sorted(facts.homes, key=lambda place: place.address):
@@ -150,7 +150,7 @@ def _account(platform: str, account: str, veil: Veil) -> str:
     return quoted(veil.text(f"{platform}.{account}", ()))
 
 
-def _near(facts: Facts) -> tuple[Identity | Address, ...]:
+def _near(facts: PromptFacts) -> tuple[Identity | Address, ...]:
     """Whatever has an id that could stand in a name or a topic."""
     who = (facts.identity,) if facts.identity else ()
     return (*who, *(place.address for place in (*facts.places, *facts.homes)))

@@ -23,7 +23,7 @@ from segue.core.lanes import Address, Identity, Kind, Place, Sharing
 from segue.core.messages import Speaker
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
-from segue.imports.hermes.messages import UNREADABLE, Message, Raw, Standing, clean, moment, read_message
+from segue.imports.hermes.messages import UNREADABLE, HermesStanding, Message, Raw, clean, moment, read_message
 
 _KINDS = {"dm": Kind.DM, "private": Kind.DM, "channel": Kind.CHANNEL}
 _HERE = frozenset({"", "cli", "local"})
@@ -37,7 +37,7 @@ class Skipped(Value, frozen=True):
     why: str
 
 
-class Spot(Value, frozen=True):
+class HermesSpot(Value, frozen=True):
     """Where a session of Hermes was spoken to, and by whom."""
 
     place: Place
@@ -46,7 +46,7 @@ class Spot(Value, frozen=True):
     chat_aliases: tuple[str, ...] = ()
 
 
-class Found(Value, frozen=True):
+class FoundHome(Value, frozen=True):
     """What a home knows about one session, apart from what was said in it."""
 
     id: str
@@ -61,7 +61,7 @@ class Found(Value, frozen=True):
     source: str = ""
     user: str = ""
     key: str = ""
-    spot: Spot | None = None
+    spot: HermesSpot | None = None
 
 
 class Route(Value, frozen=True):
@@ -69,7 +69,7 @@ class Route(Value, frozen=True):
 
     key: str
     session: str
-    spot: Spot
+    spot: HermesSpot
     used: Moment
 
 
@@ -82,7 +82,7 @@ class HermesHome:
         self._opened = ExitStack()
         self._database: apsw.Connection | None = None
         self._files: dict[str, Path] = {}
-        self.sessions: dict[str, Found] = {}
+        self.sessions: dict[str, FoundHome] = {}
         self.routes: dict[str, Route] = {}
         self.skipped: list[Skipped] = []
 
@@ -103,14 +103,14 @@ class HermesHome:
         """What was said in a session: the file's or the database's, whichever is longer."""
         written = list(self._lines_of(self._files[id])) if id in self._files else []
         kept = list(self._rows_of(self._database, id)) if self._database else []
-        said = sum(message.standing is not Standing.UNDONE for message in kept)
+        said = sum(message.standing is not HermesStanding.UNDONE for message in kept)
         return written if len(written) > said else kept
 
     def account(self, platform: str, key: str) -> str:
         """The account that stands for a platform; each profile of Hermes, named in the key, has its own."""
         return self._accounts.get(platform, key.split(":")[1] if key.startswith("agent:") else "main")
 
-    def spot(self, found: Found) -> Spot | None:
+    def spot(self, found: FoundHome) -> HermesSpot | None:
         """Where a session was spoken to, if it says so itself or its lane is known."""
         return found.spot or (self.routes[found.key].spot if found.key in self.routes else None)
 
@@ -127,7 +127,7 @@ class HermesHome:
         for index in indexes:
             self._read_index(index)
         for id in self._files:
-            self.sessions.setdefault(id, Found(id))
+            self.sessions.setdefault(id, FoundHome(id))
 
     def _skip(self, file: Path, where: str, why: object) -> None:
         name = str(file.relative_to(self._path))
@@ -153,7 +153,7 @@ class HermesHome:
         origin = entry["origin"] if isinstance(entry.get("origin"), dict) else {}
         spot = self._spot({"platform": entry.get("platform"), "chat_type": entry.get("chat_type"), **origin}, key)
         began, used = moment(entry.get("created_at")), moment(entry.get("updated_at"))
-        found = self.sessions.setdefault(id, Found(id, began=began, used=used))
+        found = self.sessions.setdefault(id, FoundHome(id, began=began, used=used))
         # An older state.db doesn't tell where a session is; one from elsewhere was handed off to this lane.
         if spot is not None and not found.key and found.source in {"", spot.place.address.platform}:
             self.sessions[id] = msgspec.structs.replace(found, key=key)
@@ -162,7 +162,7 @@ class HermesHome:
         elif key not in self.routes or self.routes[key].used < (used or 0.0):
             self.routes[key] = Route(key, id, spot, used or 0.0)
 
-    def _spot(self, origin: Raw, key: str) -> Spot | None:
+    def _spot(self, origin: Raw, key: str) -> HermesSpot | None:
         platform, chat, thread = _text(origin, "platform"), _text(origin, "chat_id"), _text(origin, "thread_id")
         users = [user for user in (_text(origin, "user_id"), _text(origin, "user_id_alt")) if user]
         if platform in _HERE or not (chat or users):
@@ -180,7 +180,7 @@ class HermesHome:
             identity = Identity(platform, account, users[0])
             speaker = Speaker(identity, _text(origin, "user_name"), tuple(users[1:]))
         aliases = [alias for alias in [_text(origin, "chat_id_alt")] if alias]
-        return Spot(place, Sharing.APART if alone else Sharing.TOGETHER, speaker, tuple(aliases))
+        return HermesSpot(place, Sharing.APART if alone else Sharing.TOGETHER, speaker, tuple(aliases))
 
     def _lines_of(self, file: Path) -> Iterator[Message]:
         for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
@@ -243,7 +243,7 @@ class HermesHome:
             self._skip(file, f"session {id}", error)
             origin, setup = {}, {}
         columns = {name: row[name] for name in ("chat_id", "chat_type", "thread_id", "user_id") if row.get(name)}
-        self.sessions[id] = Found(
+        self.sessions[id] = FoundHome(
             id,
             _text(row, "title"),
             moment(row.get("started_at")),

@@ -23,8 +23,8 @@ from segue.core.titles import new_title, parse
 from segue.core.transcripts import AGENT, GATEWAY, Author, Role, Tip
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid
-from segue.imports.hermes.home import Found, HermesHome, Route, Skipped
-from segue.imports.hermes.messages import Message, Standing
+from segue.imports.hermes.home import FoundHome, HermesHome, Route, Skipped
+from segue.imports.hermes.messages import HermesStanding, Message
 from segue.store import Store
 
 _PLATFORMS = frozenset({"discord", "feishu", "matrix", "signal", "slack", "telegram", "whatsapp"})
@@ -91,7 +91,7 @@ class _Import:
         counts = self._sessions, self._entries, self._lanes, self._known, self._empty
         return Report(*counts, tuple(self._home.skipped))
 
-    async def _bring(self, found: Found, messages: Sequence[Message]) -> None:
+    async def _bring(self, found: FoundHome, messages: Sequence[Message]) -> None:
         owner, speaker = await self._people(found)
         after = self._tips.get(found.parent) if self._goes_on(found) else None
         lines, tip, after = _lines(found, messages, speaker, after)
@@ -141,12 +141,12 @@ class _Import:
             seen.add(id)
         return id
 
-    def _goes_on(self, found: Found) -> bool:
+    def _goes_on(self, found: FoundHome) -> bool:
         """Whether a session is what its parent became by compacting."""
         parent = self._home.sessions.get(found.parent)
         return parent is not None and parent.ended == "compression" and not found.sibling
 
-    async def _people(self, found: Found) -> tuple[Person, Author]:
+    async def _people(self, found: FoundHome) -> tuple[Person, Author]:
         """Whose a session is, and who speaks in it; a shared one doesn't say which of them."""
         spot = self._home.spot(found)
         if spot is not None and spot.speaker is not None:
@@ -162,7 +162,7 @@ class _Import:
             self._met[speaker] = await self._store.person(speaker.identity, speaker.name, speaker.aliases)
         return self._met[speaker]
 
-    def _title(self, found: Found) -> str:
+    def _title(self, found: FoundHome) -> str:
         name, number = parse(found.title)
         if not name:
             return ""
@@ -178,24 +178,24 @@ def _speaks(person: Person) -> Author:
     return Author(Role.PERSON, person.id, person.name)
 
 
-def _age(found: Found) -> tuple[float, str]:
+def _age(found: FoundHome) -> tuple[float, str]:
     return found.began or 0.0, found.id
 
 
-def _grouped(sessions: Iterable[Found], by: Callable[[Found], str]) -> Mapping[str, list[Found]]:
+def _grouped(sessions: Iterable[FoundHome], by: Callable[[FoundHome], str]) -> Mapping[str, list[FoundHome]]:
     """Sessions by something that they have in common, each group from the oldest to the newest."""
-    groups: defaultdict[str, list[Found]] = defaultdict(list)
+    groups: defaultdict[str, list[FoundHome]] = defaultdict(list)
     for found in sorted(sessions, key=_age):
         groups[by(found)].append(found)
     return groups
 
 
-def _parents_first(sessions: Mapping[str, Found]) -> Iterator[Found]:
+def _parents_first(sessions: Mapping[str, FoundHome]) -> Iterator[FoundHome]:
     """Sessions from the oldest to the newest, but none before its parent."""
     done: set[str] = set()
     for youngest in sorted(sessions.values(), key=_age):
-        lineage: list[Found] = []
-        found: Found | None = youngest
+        lineage: list[FoundHome] = []
+        found: FoundHome | None = youngest
         while found is not None and found.id not in done:
             done.add(found.id)
             lineage.append(found)
@@ -204,14 +204,14 @@ def _parents_first(sessions: Mapping[str, Found]) -> Iterator[Found]:
 
 
 def _lines(
-    found: Found, messages: Sequence[Message], speaker: Author, after: Tip | None
+    found: FoundHome, messages: Sequence[Message], speaker: Author, after: Tip | None
 ) -> tuple[list[Line], int | None, Tip | None]:
     """The entries of a session, where it ends, and the entry that it goes on from, if a summary stands for that.
 
     What was compacted stays on the path under a summary that stands for it. If Hermes left none that can be told, it
     is a branch of its own, so that a model sees what it saw there.
     """
-    summed = any(message.summary for message in messages if message.standing is Standing.SAID)
+    summed = any(message.summary for message in messages if message.standing is HermesStanding.SAID)
     after = after if summed else None
     lines: list[Line] = []
     tip: int | None = None
@@ -221,12 +221,12 @@ def _lines(
     for number, message in enumerate(messages, 1):
         at = at if message.at is None else message.at
         author, parts = _author(message, speaker), message.parts
-        if message.summary and (covered or after) and message.standing is not Standing.UNDONE:
+        if message.summary and (covered or after) and message.standing is not HermesStanding.UNDONE:
             author, parts = GATEWAY, (*message.parts[:-1], Summary(message.summary, "", covered))
-        if message.standing is Standing.SAID or (message.standing is Standing.COMPACTED and summed):
+        if message.standing is HermesStanding.SAID or (message.standing is HermesStanding.COMPACTED and summed):
             lines.append(Line(number, tip, author, parts, at))
             tip, aside = number, None
-            covered = number if message.standing is Standing.COMPACTED else covered
+            covered = number if message.standing is HermesStanding.COMPACTED else covered
         else:
             lines.append(Line(number, tip if aside is None else aside, author, parts, at))
             aside = number

@@ -26,7 +26,7 @@ _STRUCTURED_THOUGHTS = ("reasoning_details", "codex_reasoning_items", "codex_mes
 Raw = Mapping[str, Any]
 
 
-class Standing(Enum):
+class HermesStanding(Enum):
     """What became of a message."""
 
     SAID = "it is part of the conversation"
@@ -40,7 +40,7 @@ class Message(Value, frozen=True):
     role: str
     parts: Parts
     at: Moment | None
-    standing: Standing = Standing.SAID
+    standing: HermesStanding = HermesStanding.SAID
 
     @property
     def summary(self) -> str:
@@ -68,9 +68,9 @@ def read_message(raw: Raw) -> Message | None:
         parts = tuple(_said(content))
     parts = parts or (Text(""),)
     encode_parts(parts)  # what a database couldn't keep is told here, where its place is known
-    standing = Standing.SAID
+    standing = HermesStanding.SAID
     if raw.get("active", 1) == 0:
-        standing = Standing.COMPACTED if raw.get("compacted") else Standing.UNDONE
+        standing = HermesStanding.COMPACTED if raw.get("compacted") else HermesStanding.UNDONE
     return Message(role, parts, moment(raw.get("timestamp")), standing)
 
 

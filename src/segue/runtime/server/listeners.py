@@ -94,7 +94,7 @@ def _explain(error: OSError, host: str, port: int) -> tuple[str, str]:
     return f"{host!r} is not an address of this machine", "Choose one with --host, such as 127.0.0.1."
 
 
-class Patience(Value, frozen=True):
+class CallerLimits(Value, frozen=True):
     """What callers may take of a listener."""
 
     connections: int = 500
@@ -108,7 +108,7 @@ class Patience(Value, frozen=True):
 class _Guarded(H11Protocol):
     """A connection whose caller is let go if they take too long, or if there are too many."""
 
-    patience: ClassVar[Patience]
+    patience: ClassVar[CallerLimits]
     unheard: ClassVar[dict[_Guarded, None]]
     """Connections that wait for a request, the oldest first."""
     _deadline: asyncio.TimerHandle | None = None
@@ -157,12 +157,12 @@ class _Uvicorn(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(
-    app: ASGIApp, listener: Listener | LocalListener, grace: float = 10.0, patience: Patience | None = None
+    app: ASGIApp, listener: Listener | LocalListener, grace: float = 10.0, patience: CallerLimits | None = None
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve until the block ends, then let calls under way finish; yields the task that serves."""
     config = uvicorn.Config(
         app,
-        http=type("Guarded", (_Guarded,), {"patience": patience or Patience(), "unheard": {}}),
+        http=type("Guarded", (_Guarded,), {"patience": patience or CallerLimits(), "unheard": {}}),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -71,8 +71,7 @@ class Children:
     def __init__(self, ground: Ground) -> None:
         self._store = ground.store
         self._adapters = ground.adapters
-        self._rules = ground.settings.routing.rules
-        self._limits = ground.settings.routing.limits
+        self._routing = ground.settings.routing
         self._clock = ground.clock
         self._ids = ground.ids
         self._replica = ground.replica
@@ -106,7 +105,7 @@ class Children:
         if known is not None:
             return _told(await self._store.read(children.child, known.session), asked, "")
         move = Spawn(asker.session, SessionId(self._ids()), asked.label, None, asked.start, asked.mode)
-        await self._store.write(children.check, asker, move, self._limits)
+        await self._store.write(children.check, asker, move, self._routing.limits)
         thread, why = None, ""
         try:
             thread = await self._thread(calling, asked)
@@ -122,8 +121,7 @@ class Children:
             move,
             asked.task,
             thread,
-            self._rules,
-            self._limits,
+            self._routing,
             (self._ids(), self._ids()),
             self._clock(),
         )

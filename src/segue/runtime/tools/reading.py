@@ -22,7 +22,7 @@ _CHILDREN, _OTHERS = 50, 20
 _ENTRIES, _CHARACTERS = 50, 30_000
 
 
-class ListArguments(Value, frozen=True):
+class SessionsListArguments(Value, frozen=True):
     """What sessions_list takes: nothing."""
 
 
@@ -47,7 +47,7 @@ class Reading:
             Offer(
                 "sessions_list",
                 "List the child sessions that you started, closed ones too, and the person's other sessions.",
-                ListArguments,
+                SessionsListArguments,
                 self.list,
             ),
             Offer(
@@ -58,7 +58,7 @@ class Reading:
             ),
         )
 
-    async def list(self, calling: Calling, _asked: ListArguments) -> dict[str, Any]:
+    async def list(self, calling: Calling, _asked: SessionsListArguments) -> dict[str, Any]:
         """The sessions there are."""
         asker = calling.asker
         found = await self._store.read(children.children, asker, _CHILDREN)

@@ -40,7 +40,7 @@ class ScheduleArguments(Value, frozen=True):
     ] = ORIGIN
 
 
-class ListArguments(Value, frozen=True):
+class SchedulesListArguments(Value, frozen=True):
     """What schedules_list takes: nothing."""
 
 
@@ -71,7 +71,7 @@ class Scheduling:
                 ScheduleArguments,
                 self.schedule,
             ),
-            Offer("schedules_list", "List the person's scheduled work to come.", ListArguments, self.list),
+            Offer("schedules_list", "List the person's scheduled work to come.", SchedulesListArguments, self.list),
             Offer("schedule_cancel", "Cancel scheduled work.", CancelArguments, self.cancel),
         )
 
@@ -96,7 +96,7 @@ class Scheduling:
             problem, fix = await prompt.hidden(wrong.problem, session), await prompt.hidden(wrong.fix, session)
             raise Invalid(wrong.field, problem, fix) from wrong
 
-    async def list(self, calling: Calling, _asked: ListArguments) -> dict[str, Any]:
+    async def list(self, calling: Calling, _asked: SchedulesListArguments) -> dict[str, Any]:
         """List what is to come."""
         found = await self._store.read(schedules.owned, calling.asker.person)
         veil = await self._prompt.veil()

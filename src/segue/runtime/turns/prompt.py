@@ -15,7 +15,7 @@ from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices, veiled
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
-from segue.core.prompt.section import Abilities, Facts, section
+from segue.core.prompt.section import Abilities, PromptFacts, section
 from segue.core.settings import GatewaySettings, Redaction
 from segue.core.transcripts import Draft, Entry, Path, Role
 from segue.core.turns import Run
@@ -127,12 +127,12 @@ class Prompt:
         redaction = self._settings.redaction.value
         return await self._store.write(contexts.renew, run.held, turn, summary, redaction, compose, self._clock())
 
-    def _facts(self, run: Run, around: Surroundings, voices: Voices) -> Facts:
+    def _facts(self, run: Run, around: Surroundings, voices: Voices) -> PromptFacts:
         turn, accounts = run.turns[-1], self._settings.accounts
         spoken = dict.fromkeys((place.address.platform, place.address.account) for place in around.places)
         named = {(home.address.platform, home.address.account): home for home in around.homes}
         named |= {account: its.home for account, its in accounts.items() if its.home and account not in named}
-        return Facts(
+        return PromptFacts(
             places=around.places,
             voices=voices,
             name=turn.name,

@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from segue.changes.exchange.traces import TurnState
-from segue.core.handoffs import Progress, State
+from segue.core.handoffs import HandoffProgress, State
 from segue.core.messages import File
 from segue.core.transcripts import Role, Tip
 from segue.core.values import Moment, SessionId, Value
@@ -232,7 +232,7 @@ class HandoffFrame(WindowFrame, frozen=True):
 
     id: str
     state: State
-    step: Progress
+    step: HandoffProgress
     to: str
     error: str = ""
 

@@ -17,7 +17,7 @@ class Changed(Value, frozen=True):
     """A turn is over: look at the transcript again."""
 
 
-class Moved(Value, frozen=True):
+class HandoffMoved(Value, frozen=True):
     """A handoff from there came a step further, or to its end."""
 
 
@@ -28,7 +28,7 @@ class Growing(Value, frozen=True):
     text: str
 
 
-Sight = Arrived | Changed | Moved | Growing
+Sight = Arrived | Changed | HandoffMoved | Growing
 
 
 class Watches:

@@ -13,7 +13,7 @@ from segue.changes.sessions import lists
 from segue.core.commands import Command, Spec, parse
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Clock
-from segue.core.handoffs import Handoff
+from segue.core.handoffs import HandoffRecord
 from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
@@ -46,7 +46,7 @@ from segue.runtime.windows.frames import (
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.view import WindowView, answer, listed, shown
-from segue.runtime.windows.watchers import Arrived, Changed, Growing, Moved, Sight, Watches
+from segue.runtime.windows.watchers import Arrived, Changed, Growing, HandoffMoved, Sight, Watches
 from segue.store import Store
 
 _MOST_WAITING = 100
@@ -88,7 +88,7 @@ class WindowGateway(Protocol):
 
     async def hand_off(
         self, session: SessionId, destination: str, person: Person, consent: Consent, window: Lane
-    ) -> Handoff:
+    ) -> HandoffRecord:
         """Hand a session off; raises `Refused` or `Invalid` if that can't be."""
         ...
 
@@ -206,7 +206,7 @@ class Window:
         self._following = begun.id
         self._look_after()
         self._look_after = self._gateway.watches.watch(begun.session, self._see)
-        self._see(Moved())
+        self._see(HandoffMoved())
 
     async def list_commands(self) -> None:
         """Show the commands that can be typed."""
@@ -263,7 +263,7 @@ class Window:
             case Arrived() | Changed():
                 await self._refresh()
                 await self._settle()
-            case Moved():
+            case HandoffMoved():
                 await self._show_handoff()
             case Delivery():
                 await self._refresh()
