@@ -115,8 +115,7 @@ class Gateway:
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
         self._turns = Turns(ground, self.agent, self._toolbox(ground, planner, prompt), prompt)
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
-        judge = Access(self.settings, self._ids).judge
-        door = FrontDoor(self.settings, judge, self._commands.run)
+        door = FrontDoor(self.settings, Access(self.settings, self._ids).judge, self._commands.run)
         self._inbox = Inbox(self.store.driver, ground, self._turns, door)
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
