@@ -1,5 +1,6 @@
 """Who may read, where home is, why a message went where it went, what it cost, and a session as a file."""
 
+from segue.agents.given import as_agent
 from segue.core.contracts.agents import Usage
 from segue.core.destinations import spot
 from segue.core.exports.jsonl import from_jsonl
@@ -16,6 +17,25 @@ async def private(square: Square) -> None:
     """Ann has a private conversation, and a group knows her and Bob."""
     await square.says("a secret")
     await square.says("/title Diary")
+
+
+@quoting
+async def test_an_agents_error_is_told_in_its_own_words_to_the_host_alone(square: Square) -> None:
+    async def leaks(_text: str) -> str:
+        raise PermissionError("the key sk-canary was refused")
+
+    square.agent = as_agent(leaks)
+    bob = square.platform.person("Bob")
+    bobs = square.platform.dm(bob)
+    async with square.open(GatewaySettings(attempts=1)):
+        await square.says("hello")
+        await square.says("/status")
+        assert "sk-canary" in await square.says("/why")
+        await square.says("hello", who=bob, where=bobs)
+        await square.says("/status", who=bob, where=bobs)
+        told = await square.says("/why", who=bob, where=bobs)
+        assert "sk-canary" not in told
+        assert "the host's log says why" in told
 
 
 @everywhere

@@ -31,11 +31,17 @@ def config_here() -> Config:
 def open_log(folder: Path) -> TextIO:
     """The log in a data folder, for a gateway whose terminal is talked in."""
     _make(folder)
-    log = folder / "log"
+    return private_file(folder / "log").open("a", buffering=1)
+
+
+def private_file(path: Path) -> Path:
+    """A file that only its user can read, made if need be."""
     try:
-        return log.open("a", buffering=1)
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        path.chmod(0o600)
     except OSError as error:
-        raise StoreUnreachable(f"{log} can't be written ({error.strerror}). See to it, or set SEGUE_HOME.") from error
+        raise StoreUnreachable(f"{path} can't be written ({error.strerror}). See to it, or set SEGUE_HOME.") from error
+    return path
 
 
 async def open_configured(config: Config) -> Store:

@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from segue.changes.exchange.explanations import explain
+from segue.changes.exchange.explanations import Errors, explain
 from segue.changes.exchange.traces import Trace, of_message
 from segue.cli.host import config_here, opened
 from segue.cli.output import json_option, print_json
@@ -27,7 +27,7 @@ def command(message: str, *, as_json: bool) -> None:
     if as_json:
         print_json(trace)
     else:
-        click.echo("\n".join(explain(trace)))
+        click.echo("\n".join(explain(trace, Errors.TOLD)))
 
 
 async def _trace(message: str) -> Trace:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from segue.changes.commands.request import Answer, Request, bound, called, counted, name, own, quoted, short
 from segue.changes.exchange import traces, turns
-from segue.changes.exchange.explanations import explain, moment
+from segue.changes.exchange.explanations import Errors, explain, moment
 from segue.changes.places import addresses
 from segue.changes.sessions import search, sessions, transcripts, trees, usage
 from segue.changes.sessions.usage import Spent
@@ -109,7 +109,8 @@ class ViewCommands:
             trace = yield from traces.in_lane(to.lane, to.message)
         if trace is None:
             raise Refused(Refusal.NO_SUCH_MESSAGE)
-        return Answer("\n".join(explain(trace)))
+        alone = request.private and request.standing is Standing.HOST
+        return Answer("\n".join(explain(trace, Errors.TOLD if alone else Errors.NAMED)))
 
     def export(self, request: Request) -> Transaction[Answer]:
         session = yield from own(request)

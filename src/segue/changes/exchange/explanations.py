@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from enum import Enum
 
 from segue.changes.exchange.traces import Seen, Trace, TracedDelivery, TracedTurn
 from segue.core.destinations import spot
@@ -30,14 +31,29 @@ BECAUSE: dict[Why, str] = {
 """Why a lane speaks to a session, as a person reads it."""
 
 
-def explain(trace: Trace) -> Iterator[str]:
+class Errors(Enum):
+    """Whether errors are told in their own words, which may hold a key or what somebody said."""
+
+    TOLD = "told"
+    """To the host, in private."""
+    NAMED = "named"
+    """To everybody else: that there was one."""
+
+    def shown(self, error: str | None) -> str:
+        """What follows a step that went wrong."""
+        if not error:
+            return ""
+        return f": {printable(error)}" if self is Errors.TOLD else ": the host's log says why"
+
+
+def explain(trace: Trace, errors: Errors) -> Iterator[str]:
     """The path of a message, one step a line."""
     for turn in trace.turns:
-        yield from _turn(turn)
+        yield from _turn(turn, errors)
     for seen in trace.seen:
         yield _seen(seen)
     for notice in trace.notices:
-        yield _delivery(notice)
+        yield _delivery(notice, errors)
 
 
 def lane_rule(lane: str | None) -> str:
@@ -60,7 +76,7 @@ def printable(text: str) -> str:
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
-def _turn(turn: TracedTurn) -> Iterator[str]:
+def _turn(turn: TracedTurn, errors: Errors) -> Iterator[str]:
     by = f" from {turn.name}" if turn.name else ""
     where = f" in {printable(spot(Lane.parse(turn.lane).address))}" if turn.lane else ""
     yield f"{moment(turn.accepted)}  received{by}{where}: {lane_rule(turn.lane)}"
@@ -71,18 +87,17 @@ def _turn(turn: TracedTurn) -> Iterator[str]:
         yield f"{'now':19}  {turn.state}"
     else:
         together = f" together with turn {turn.within}" if turn.within != turn.turn else ""
-        error = f": {printable(turn.error)}" if turn.error else ""
-        yield f"{moment(turn.finished)}  {turn.state}{together}{error}"
-    yield from map(_delivery, turn.deliveries)
+        yield f"{moment(turn.finished)}  {turn.state}{together}{errors.shown(turn.error)}"
+    yield from (_delivery(delivery, errors) for delivery in turn.deliveries)
 
 
 def _seen(seen: Seen) -> str:
     return f"{moment(seen.at)}  received on {seen.account}; it became no turn: a command, an edit, or refused"
 
 
-def _delivery(delivery: TracedDelivery) -> str:
+def _delivery(delivery: TracedDelivery, errors: Errors) -> str:
     when = moment(delivery.at) if delivery.at is not None else f"{'now':19}"
     tries = "1 attempt" if delivery.attempts == 1 else f"{delivery.attempts} attempts"
     id = f" as {printable(delivery.message)}" if delivery.message else ""
-    error = f": {printable(delivery.error)}" if delivery.error else ""
-    return f"{when}  {delivery.state} to {printable(spot(Address.parse(delivery.address)))}{id}, {tries}{error}"
+    where = printable(spot(Address.parse(delivery.address)))
+    return f"{when}  {delivery.state} to {where}{id}, {tries}{errors.shown(delivery.error)}"

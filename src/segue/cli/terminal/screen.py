@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text as Styled
 
+from segue.cli.host import private_file
 from segue.cli.output import printable, short
 from segue.cli.terminal.client import Client
 from segue.cli.terminal.handoff import WARNING, Departure, typed
@@ -94,7 +95,7 @@ class Terminal:
         self._prompt: PromptSession[str] = PromptSession(
             message=self._message,
             bottom_toolbar=self._status,
-            history=FileHistory(str(folder / "history")),
+            history=FileHistory(str(private_file(folder / "history"))),
             completer=self._suggestions,
             complete_while_typing=True,
             key_bindings=keys,
