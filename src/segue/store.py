@@ -28,8 +28,6 @@ from segue.database.sqlite import Sqlite
 from segue.errors import Invalid, Refusal, Refused, StoreUnreachable
 
 _EXPORT = 500
-
-
 _INDEXED = 64
 
 

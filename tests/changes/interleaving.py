@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 
 from segue.core.contracts.database import Transaction
-from segue.core.topics import Wake
+from segue.core.contracts.wakes import Wake
 from segue.database.statements import POSTGRES, compile_for
 from segue.database.transactions import Moved
 from segue.errors import SegueError

@@ -13,8 +13,7 @@ import asyncpg
 import pytest
 
 import segue
-from segue.changes.rows import each, first, one
-from segue.core.contracts.rows import columns_of
+from segue.changes.rows import columns_of, each, first, one
 from segue.core.lanes import Kind, Lane
 from segue.core.transcripts import Entry, Session, Tip
 from segue.core.values import SessionId, Value

@@ -23,13 +23,13 @@ from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
 from segue.core.commands import Command, Unknown, parse
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Kind, Lane, Person, Place, Sharing, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
 from segue.core.settings import AccountSettings, Busy, DmThreads, GatewaySettings, Mentions, Quotes
-from segue.core.topics import Topic, Wake
 from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value

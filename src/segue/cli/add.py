@@ -29,8 +29,6 @@ from segue.errors import Disconnected, Invalid, SegueError, SendError
 from segue.runtime.cancelling import surely
 
 _REFERENCE = ("env:", "file:", "cmd:")
-
-
 _WORDS = re.compile(r"[^A-Za-z0-9_-]+")
 
 

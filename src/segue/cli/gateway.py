@@ -34,11 +34,7 @@ from segue.runtime.windows.window import meet_host
 
 SOCKET = "gateway.sock"
 """In the data folder: where this user's terminals find the gateway."""
-
-
 PAGE = "Open the page with this link, which works once:\n"
-
-
 _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called by
 
 
@@ -132,8 +128,6 @@ def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
 
 
 log = logging.getLogger(__name__)
-
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

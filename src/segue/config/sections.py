@@ -16,11 +16,7 @@ from segue.core.values import Live, Secret, Value
 from segue.errors import Invalid
 
 _ENDING = "ending"
-
-
 _KINDS = (*map(str, Kind), "thread")
-
-
 _NEEDS = {
     "idle_minutes": (When.IDLE, When.BOTH),
     "hour": (When.DAILY, When.BOTH),
@@ -76,11 +72,7 @@ def _refuse_idle_talk(own: Mapping[str, Any], policy: Policy, path: str) -> None
 
 
 Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
-
-
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
-
-
 _DEFAULT = GatewaySettings()
 
 

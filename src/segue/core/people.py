@@ -59,14 +59,8 @@ def authorize(standing: Standing, may: frozenset[Standing]) -> None:
 
 ALPHABET = "234679CDFGHJKMNPQRTVWXY"
 """Neither 0 and O, 1, I and L, 2 and Z, 5 and S, 8 and B, U and V, nor vowels that could make a word."""
-
-
 LENGTH = 8
-
-
 _LOOKED_AT = 8 * LENGTH
-
-
 RANDOMNESS = 16
 """Bytes that a code is made of: so many more than it holds that every code is as likely as any other."""
 

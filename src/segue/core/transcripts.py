@@ -7,7 +7,7 @@ or deletes an entry that was there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import overload
@@ -244,3 +244,18 @@ def before_answer(path: Sequence[Entry]) -> tuple[Tip | None, list[Entry]]:
         raise Refused(Refusal.NOTHING_TO_RETRY)
     last = path[starts[-1] :]
     return last[0].parent, [entry for entry in last if entry.author.role is Role.PERSON]
+
+
+Enough = Callable[[Sequence[Entry]], bool]
+"""Whether the newest entries of a path, oldest first, will do."""
+
+
+def covers_summary(newest: Sequence[Entry]) -> bool:
+    """Whether these entries hold a summary and reach back to what it stands for."""
+    path = Path(newest)
+    return path.summary is not None and path.whole
+
+
+def back_past(entry: Tip) -> Enough:
+    """Whether these entries reach an entry, or go by where it would be: a session numbers its entries as they come."""
+    return lambda newest: newest[0].tip.session == entry.session and newest[0].tip.n <= entry.n

@@ -12,32 +12,16 @@ from typing import Annotated, Any, NewType
 import msgspec
 
 SessionId = NewType("SessionId", str)
-
-
 PersonId = NewType("PersonId", str)
-
-
 Moment = float
 """Seconds since 1970, UTC."""
-
-
 Plain = Annotated[Any, "what JSON or a database can hold"]
 """Anything without life of its own: never a callable or an object that does something."""
-
-
 LAST_MOMENT: Moment = 253_370_764_800
 """The beginning of the year 9999, after which the calendars of some zones end."""
-
-
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
-
-
 _PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
-
-
 _TIME_SHIFTS = tuple(range(40, -1, -10))
-
-
 _RANDOM_SHIFTS = tuple(range(70, -1, -10))
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 import apsw
 
 from segue.core.contracts.database import Row, Statement, Transaction
-from segue.core.topics import Wake
+from segue.core.contracts.wakes import Wake
 from segue.core.values import Moment, Value
 from segue.database.sqlite_file import APPLICATION, SqliteFile
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from segue.core.topics import Hearers, Wake
+from segue.core.contracts.wakes import Hearers, Wake
 
 
 class Hints:

@@ -11,7 +11,7 @@ import asyncpg
 
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.probes import Point, Probe
-from segue.core.topics import Wake
+from segue.core.contracts.wakes import Wake
 from segue.database.postgres_hints import Channel
 from segue.database.postgres_server import TROUBLE, Server
 from segue.database.statements import POSTGRES, Compiled, compile_for, migrations
@@ -19,18 +19,10 @@ from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, r
 from segue.errors import OutcomeUnknown, StoreUnreachable
 
 P = ParamSpec("P")
-
-
 T = TypeVar("T")
 _Done = tuple[Any, list[Wake]]
-
-
 _WRITE = "begin isolation level read committed"
-
-
 _READ = "begin isolation level repeatable read read only"
-
-
 _IN_THE_WAY = (
     Moved,
     asyncpg.DeadlockDetectedError,

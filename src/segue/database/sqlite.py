@@ -19,7 +19,7 @@ import apsw
 
 from segue.core.contracts.database import Clock, Transaction
 from segue.core.contracts.probes import Point, Probe
-from segue.core.topics import Wake
+from segue.core.contracts.wakes import Wake
 from segue.database.hints import Hints
 from segue.database.sqlite_file import SqliteFile
 from segue.database.sqlite_hints import Sockets

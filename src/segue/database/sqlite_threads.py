@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from segue.core.contracts.database import Transaction
-from segue.core.topics import Wake
+from segue.core.contracts.wakes import Wake
 
 _STRETCH = 0.005
 _REST = 0.00005

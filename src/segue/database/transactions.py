@@ -12,11 +12,7 @@ from segue.errors import Invalid, Refused, StoreError, StoreLocked, StoreTooNew
 
 ATTEMPTS = 100
 """How often a transaction runs before we say that it can't get through."""
-
-
 _LARGEST = 2**63 - 1
-
-
 Steps = list[tuple[int, str]]
 
 

@@ -26,14 +26,8 @@ from segue.errors import Invalid, StoreFull
 from segue.runtime.retrying import Patient
 
 FOLDER = "files"
-
-
 _WHERE = re.compile(rf"{FOLDER}/[0-9a-f]{{2}}/[0-9a-f]{{64}}")
-
-
 _MEDIA = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}")
-
-
 UNKNOWN = "application/octet-stream"
 
 

@@ -25,12 +25,12 @@ from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Lett
 from segue.core.contracts.agents import NoFiles
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Probe
+from segue.core.contracts.wakes import Topic, read_wake
 from segue.core.handoffs import HandoffRecord
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.messages import Arrival
 from segue.core.moves import Consent
 from segue.core.settings import GatewaySettings
-from segue.core.topics import Topic, read_wake
 from segue.core.values import SessionId
 from segue.core.windows import ShowsWindows
 from segue.database.none import Absent

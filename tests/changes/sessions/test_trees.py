@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from segue.changes.exchange.beginnings import begin, far_enough
 from segue.changes.sessions import moves, sessions, transcripts, trees
+from segue.core.beginnings import begin, far_enough
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.exports.tree import draw
 from segue.core.messages import Order, Rewind, Text, Undo

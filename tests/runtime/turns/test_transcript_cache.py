@@ -11,11 +11,11 @@ from segue import AccountSettings, Gateway, GatewaySettings, Store, open_store
 from segue.changes.sessions import transcripts
 from segue.core.contracts.agents import Work
 from segue.core.contracts.database import Row, Statement, Transaction
+from segue.core.contracts.wakes import Wake
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Summary, Text
 from segue.core.moves import Renew
 from segue.core.settings import Redaction, Streams
-from segue.core.topics import Wake
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entries, Entry, Path, Role, Tip
 from segue.core.values import SessionId
 from segue.runtime.retrying import Patient

@@ -5,8 +5,6 @@ from __future__ import annotations
 from segue.errors import SendError, SendLater
 
 _TRIES = 3
-
-
 _REMEMBERED = 1000
 
 

@@ -24,8 +24,6 @@ from segue.core.values import Secret, Value
 from segue.errors import Invalid
 
 _LIBRARY = "pydantic_ai"
-
-
 _KEYS = {
     "openai": "OPENAI_API_KEY",
     "openai-chat": "OPENAI_API_KEY",

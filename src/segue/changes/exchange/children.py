@@ -16,11 +16,11 @@ from segue.changes.places import addresses
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, Place
 from segue.core.messages import Parts, Text, plain_text
 from segue.core.moves import Limits, Spawn
 from segue.core.settings import Settings
-from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Ending, Role
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value

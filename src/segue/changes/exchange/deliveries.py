@@ -9,9 +9,9 @@ import msgspec
 from segue.changes.exchange.turns import delivery_key, encode_files
 from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Receipt
-from segue.core.topics import Topic, Wake
 from segue.core.turns import Claim
 from segue.core.values import Moment, Value
 from segue.database.statements import q

@@ -20,13 +20,13 @@ from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, titles, transcripts
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
 from segue.core.destinations import OWN, shown
 from segue.core.handoffs import Driven, HandoffRecord, Patience, State, Step, after, deadline
 from segue.core.lanes import Address, Lane, Place, Rules
 from segue.core.messages import Text
 from segue.core.moves import Consent, Limits, Why
 from segue.core.moves import Handoff as Move
-from segue.core.topics import Topic, Wake
 from segue.core.transcripts import Draft, Entry, Session, TipMove
 from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import account_key
-from segue.core.topics import Topic, Wake
 from segue.core.values import Value
 from segue.database.statements import q
 from segue.errors import Fenced

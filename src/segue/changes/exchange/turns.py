@@ -12,10 +12,10 @@ from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Lane, account_key
 from segue.core.messages import File, Part, Parts, Summary, Text, encode_parts
 from segue.core.moves import Limits
-from segue.core.topics import Hearers, Topic, Wake
 from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
 from segue.core.turns import (
     Ask,

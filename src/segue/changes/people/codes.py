@@ -22,18 +22,10 @@ from segue.database.transactions import Moved
 from segue.errors import Refusal
 
 _DAY = 86400.0
-
-
 _PAIRING_PAUSE = 600.0
-
-
 _PAIRING_MOST = 3
 """Codes of strangers that work at once on an account."""
-
-
 _TRIES = 5
-
-
 _TRIES_WITHIN = 600.0
 
 

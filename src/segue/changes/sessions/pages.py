@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from segue.changes.sessions.transcripts import back_past, path
+from segue.changes.sessions.transcripts import path
 from segue.core.contracts.database import Transaction
-from segue.core.transcripts import Entry, Tip
+from segue.core.transcripts import Entry, Tip, back_past
 
 _FEW, _MANY = 8, 512
 """Entries that are read at first, and at most, to find those of a turn."""

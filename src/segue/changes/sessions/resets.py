@@ -11,14 +11,24 @@ sweep costs the same however many sessions there are, and a message costs no mor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from segue.changes.exchange import turns
 from segue.changes.rows import each, first
+from segue.changes.sessions import moves, titles
+from segue.core.beginnings import order_of
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Kind, Lane
-from segue.core.messages import Parts
+from segue.core.lanes import Address, Kind, Lane
+from segue.core.messages import Part, Parts, Undo
 from segue.core.moves import Why
 from segue.core.resets import Policies, due, ends
-from segue.core.turns import Ask, TurnKind
+from segue.core.transcripts import (
+    Entry,
+    TipMove,
+    before_answer,
+    exchanges,
+)
+from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 
@@ -132,3 +142,48 @@ def _left(session: SessionId, accepted: Moment) -> Transaction[bool]:
         return True
     left = yield from first(Left, q.last_left(session=session))
     return left is not None and left.why in (Why.IDLE, Why.DAILY) and accepted <= left.until
+
+
+_RESETS = frozenset({Why.IDLE, Why.DAILY})
+
+
+def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | None]:
+    """What an undo leaves behind, if the exchange that it takes back is the one that a reset came with."""
+    turn = run.turns[0]
+    if order_of(turn) != Undo() or turn.lane is None:
+        return None
+    if len(exchanges(path)) != 1:
+        return None
+    lane = Lane.parse(turn.lane)
+    move = yield from moves.last_move(lane)
+    if move is None or move.why not in _RESETS or move.session != run.held.session:
+        return None
+    [step] = yield from moves.made_by(move.id)
+    if step.before is None:
+        return None
+    to, asked = before_answer(path)
+    parts: tuple[Part, ...] = tuple(part for entry in asked for part in entry.parts)
+    again = Ask(
+        step.before,
+        TurnKind.ARRIVAL,
+        f"undo/{run.held.session}/{run.name}",
+        parts,
+        asked[0].author.person,
+        asked[0].author.name,
+        lane.key,
+        turn.route,
+        turn.trace,
+        turn.message,
+        asked[0].source.identity,
+    )
+    title = yield from titles.of(step.before)
+    where = f"“{title}”" if title else "the session before"
+    said = f"Took back the reset. You are in {where} again, and your message is asked again there."
+    return Finish(
+        (turn.seq,),
+        (),
+        (Reply(Address.parse(turn.route), said, 0, (turn.message,)),),
+        onto=Onto(to, TipMove.UNDO, turn.person),
+        onward=(again,),
+        back=TakeBack(move.id, PersonId(turn.person), f"{move.id}/undo"),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from segue.changes.rows import each, first, one
 from segue.changes.sessions.rows import End
@@ -12,13 +12,15 @@ from segue.core.messages import Summary, encode_parts
 from segue.core.transcripts import (
     GATEWAY,
     Draft,
+    Enough,
     Entry,
-    Path,
     Session,
     Tip,
     TipMove,
+    back_past,
     before_answer,
     before_exchange,
+    covers_summary,
     exchanges,
 )
 from segue.core.values import Moment, PersonId, SessionId
@@ -27,9 +29,6 @@ from segue.errors import Invalid, Refusal, Refused
 
 _CHUNK = 64
 _LARGEST_CHUNK = 1024
-
-Enough = Callable[[Sequence[Entry]], bool]
-"""Whether the newest entries of a path, oldest first, will do."""
 
 
 def add(
@@ -103,12 +102,6 @@ def recent_path(session: SessionId) -> Transaction[list[Entry]]:
     return (yield from path(tip, covers_summary))
 
 
-def covers_summary(newest: Sequence[Entry]) -> bool:
-    """Whether these entries hold a summary and reach back to what it stands for."""
-    path = Path(newest)
-    return path.summary is not None and path.whole
-
-
 def undo(session: SessionId, count: int, by: PersonId, at: Moment) -> Transaction[Tip | None]:
     """Take the last exchanges back: the tip moves to before them."""
     end = yield from _hold(session)
@@ -161,11 +154,6 @@ def back_to(session: SessionId, to: Tip | None, why: TipMove, by: PersonId, at: 
 def tip_changes(session: SessionId, count: int) -> Transaction[list[TipChange]]:
     """How a session's tip has moved other than by new entries, newest first."""
     return (yield from each(TipChange, q.tip_moves(session=session, count=count)))
-
-
-def back_past(entry: Tip) -> Enough:
-    """Whether these entries reach an entry, or go by where it would be: a session numbers its entries as they come."""
-    return lambda newest: newest[0].tip.session == entry.session and newest[0].tip.n <= entry.n
 
 
 def _leads_through(tip: Tip | None, entry: Tip) -> Transaction[bool]:

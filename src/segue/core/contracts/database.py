@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from segue.core.topics import Wake
+from segue.core.contracts.wakes import Wake
 from segue.core.values import Moment, Plain, Value
 
 P = ParamSpec("P")
-
-
 T = TypeVar("T")
 
 
@@ -22,16 +20,10 @@ class Statement(Value, frozen=True):
 
 
 Row = Sequence[Any]
-
-
 Transaction = Generator[Statement | Wake, list[Row], T]
 """A short piece of work on the database: it yields statements and receives their rows, and yields wake-ups, which are
 sent once it is committed. It can run again, because it is a function of its arguments."""
-
-
 Clock = Callable[[], Moment]
-
-
 Ids = Callable[[], str]
 
 

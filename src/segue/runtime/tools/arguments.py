@@ -13,11 +13,7 @@ from segue.core.values import Value
 from segue.errors import Invalid
 
 A = TypeVar("A", bound=Value)
-
-
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]*)`")
-
-
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<name>[^`.\[]*+)[^`]*+`)?$", re.DOTALL)
 
 

@@ -12,8 +12,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from segue.changes.exchange import handoffs, turns
-from segue.changes.exchange.beginnings import Beginning, begin, draft_of, far_enough, reset_taken_back
 from segue.changes.sessions import transcripts
+from segue.changes.sessions.resets import reset_taken_back
+from segue.core.beginnings import Beginning, begin, draft_of, far_enough
 from segue.core.contracts.agents import Agent, Event, Progress, Steers, SummedUp, Usage, Work
 from segue.core.contracts.probes import Point
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from segue.changes.exchange.beginnings import Beginning, draft_of
+from segue.core.beginnings import Beginning, draft_of
 from segue.core.contracts.adapters import Longest
 from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address

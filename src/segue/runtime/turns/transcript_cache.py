@@ -13,7 +13,7 @@ from sys import getsizeof
 
 from segue.changes.sessions import transcripts
 from segue.core.messages import Aside, Notice, Summary, Text, encode_parts
-from segue.core.transcripts import Entries, Entry, Path, Tip
+from segue.core.transcripts import Entries, Entry, Path, Tip, back_past, covers_summary
 from segue.core.turns import Finish, Finished, Run
 from segue.core.values import Moment, SessionId
 from segue.runtime.retrying import Patient
@@ -84,7 +84,7 @@ class TranscriptCache:
     async def _read(self, tip: Tip, known: Path) -> Path:
         """The path to a tip; what of it is known isn't read again."""
         if known:
-            last, covers = transcripts.back_past(known[-1].tip), transcripts.covers_summary
+            last, covers = back_past(known[-1].tip), covers_summary
             newest = await self._store.read(transcripts.path, tip, lambda n: last(n) or covers(n))
             for at, entry in enumerate(newest):
                 if entry.tip == known[-1].tip:
@@ -94,7 +94,7 @@ class TranscriptCache:
                     return Path([*known[:at], *newest])
             if (path := Path(newest)).whole:
                 return path
-        return Path(await self._store.read(transcripts.path, tip, transcripts.covers_summary))
+        return Path(await self._store.read(transcripts.path, tip, covers_summary))
 
     def _keep(self, session: SessionId, path: Path) -> None:
         """Remember a path, unless it doesn't go back as far as an agent is told."""

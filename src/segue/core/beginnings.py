@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from segue.changes.sessions import moves, titles
-from segue.changes.sessions.transcripts import Enough, back_past, covers_summary
-from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Lane
-from segue.core.messages import Aside, Compress, Notice, Order, Part, Retry, Rewind, Summary, Undo, plain_text
-from segue.core.moves import Why
+from segue.core.messages import Aside, Compress, Notice, Order, Retry, Rewind, Summary, Undo, plain_text
 from segue.core.transcripts import (
     Author,
     Draft,
+    Enough,
     Entry,
     Path,
     Role,
     Source,
     Tip,
     TipMove,
+    back_past,
     before_answer,
     before_exchange,
+    covers_summary,
     exchanges,
 )
-from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, Turn, TurnKind
-from segue.core.values import PersonId, SessionId, Value
+from segue.core.turns import Onto, Run, Turn, TurnKind
+from segue.core.values import SessionId, Value
 from segue.errors import Refusal, Refused
 
 _ORDERS: dict[TurnKind, type[Order]] = {
@@ -138,48 +136,3 @@ def _compress(order: Compress, path: Path) -> Beginning:
 def _upto(path: Path, tip: Tip | None) -> Path:
     """The path as far as an entry; empty if it isn't on it."""
     return next((Path(path[: n + 1]) for n in reversed(range(len(path))) if path[n].tip == tip), Path())
-
-
-_RESETS = frozenset({Why.IDLE, Why.DAILY})
-
-
-def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | None]:
-    """What an undo leaves behind, if the exchange that it takes back is the one that a reset came with."""
-    turn = run.turns[0]
-    if order_of(turn) != Undo() or turn.lane is None:
-        return None
-    if len(exchanges(path)) != 1:
-        return None
-    lane = Lane.parse(turn.lane)
-    move = yield from moves.last_move(lane)
-    if move is None or move.why not in _RESETS or move.session != run.held.session:
-        return None
-    [step] = yield from moves.made_by(move.id)
-    if step.before is None:
-        return None
-    to, asked = before_answer(path)
-    parts: tuple[Part, ...] = tuple(part for entry in asked for part in entry.parts)
-    again = Ask(
-        step.before,
-        TurnKind.ARRIVAL,
-        f"undo/{run.held.session}/{run.name}",
-        parts,
-        asked[0].author.person,
-        asked[0].author.name,
-        lane.key,
-        turn.route,
-        turn.trace,
-        turn.message,
-        asked[0].source.identity,
-    )
-    title = yield from titles.of(step.before)
-    where = f"“{title}”" if title else "the session before"
-    said = f"Took back the reset. You are in {where} again, and your message is asked again there."
-    return Finish(
-        (turn.seq,),
-        (),
-        (Reply(Address.parse(turn.route), said, 0, (turn.message,)),),
-        onto=Onto(to, TipMove.UNDO, turn.person),
-        onward=(again,),
-        back=TakeBack(move.id, PersonId(turn.person), f"{move.id}/undo"),
-    )

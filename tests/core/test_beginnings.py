@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.changes.exchange.beginnings import begin, far_enough
+from segue.core.beginnings import begin, far_enough
 from segue.core.messages import Order, Retry, Rewind, Undo
 from segue.core.transcripts import Entry, Path, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
