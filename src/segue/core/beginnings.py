@@ -23,7 +23,7 @@ from segue.core.transcripts import (
     exchanges,
 )
 from segue.core.turns import Onto, Run, Turn, TurnKind
-from segue.core.values import SessionId, Value
+from segue.core.values import Live, SessionId
 from segue.errors import Refusal, Refused
 
 _ORDERS: dict[TurnKind, type[Order]] = {
@@ -34,7 +34,7 @@ _ORDERS: dict[TurnKind, type[Order]] = {
 }
 
 
-class Beginning(Value, frozen=True):
+class Beginning(Live, frozen=True):
     """What a turn comes to, once all before it is answered."""
 
     path: Path

@@ -27,7 +27,6 @@ from segue.cli.terminal.qr import qr
 from segue.core.commands import Command, parse
 from segue.core.transcripts import Role
 from segue.runtime.windows.frames import (
-    AnsweredFrame,
     CommandsFrame,
     CommandsRequest,
     EntriesFrame,
@@ -48,6 +47,8 @@ from segue.runtime.windows.frames import (
 QUIT = ("/quit", "/exit")
 _QUITS = ShownCommand("quit", "", "Leave; the conversation stays.")
 _TAKES_TITLES = "resume"
+_REMEMBERED = 50
+"""Things typed that may still come back as entries."""
 _TAIL = 12
 """Lines of a growing reply that are shown while it is written."""
 
@@ -135,6 +136,9 @@ class Terminal:
             if text:
                 id = uuid4().hex
                 self._typed[id] = printable(text)
+                # A command never comes back as an entry: it is forgotten behind what was typed since.
+                while len(self._typed) > _REMEMBERED:
+                    del self._typed[next(iter(self._typed))]
                 await self._client.say(text, id)
 
     async def _show(self) -> None:
@@ -166,8 +170,6 @@ class Terminal:
                 self._growing = self._growing if self._waiting else ""
             case GrowingFrame():
                 self._growing = frame.text if frame.begins else self._growing + frame.text
-            case AnsweredFrame():
-                self._typed.pop(frame.id, None)
             case _:
                 self._know(frame)
 
@@ -222,7 +224,7 @@ class Terminal:
 
     def _entry(self, entry: ShownEntry) -> None:
         if entry.role is Role.PERSON:
-            mine = next((id for id, text in self._typed.items() if text == entry.text), None)
+            mine = next((id for id, text in self._typed.items() if entry.mine and text == entry.text), None)
             if mine is not None:
                 del self._typed[mine]
                 return
