@@ -26,7 +26,8 @@ is for everybody.
 `/rewind` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they mean the message that the
 thread hangs on.
 
-Where others read along, `/resume` and `/search` show nothing of what was said elsewhere, only titles.
+Where others read along, `/resume`, `/sessions`, `/search` and `/schedules` show only what was said or scheduled
+there; a last line says when there is more to see in your private chat.
 `/sessions close N` deletes nothing either: `/undo` or `/resume` opens it again.
 
 `/undo` alone takes back whichever is newer: the last move of this place (`/new`, `/resume`, `/branch` ...) or the

@@ -2,6 +2,7 @@
 
 import pytest
 
+from segue.changes.commands.request import MORE
 from segue.core.lanes import Rules, Sharing
 from segue.core.settings import GatewaySettings, Settings
 from segue.errors import Refusal
@@ -167,15 +168,63 @@ async def test_a_group_is_shown_nothing_of_what_was_said_elsewhere(square: Squar
         listed = await square.says("/resume", where=lobby)
         assert listed.splitlines() == [
             "1. “Menu” (here): You said: the menu of the cats",
-            "2. “Cats”",
             "/resume N opens one of them.",
+            MORE,
         ]
         found = await square.says("/search cats", where=lobby)
         assert "menu" in found
         assert "secret" not in found
-        assert found.endswith("2 more were said elsewhere. Search in a private chat.")
+        assert found.endswith(MORE)
         assert "secret" in await square.says("/search cats")
         assert "secret" in await square.says("/resume")
+
+
+@everywhere
+async def test_what_a_groups_session_heard_in_private_stays_there(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open():
+        await square.says("the menu of the cats", where=lobby)
+        await square.says("/title Menu", where=lobby)
+        await square.says("/resume Menu")
+        await square.says("the secret of the cats")
+        await square.says("/sessions new about dogs", where=lobby)
+        await square.store.index()
+        for typed in ("/sessions", "/resume"):
+            listed = await square.says(typed, where=lobby)
+            assert "“Menu”" in listed
+            assert "secret" not in listed
+            assert listed.endswith(MORE)
+        found = await square.says("/search cats", where=lobby)
+        assert "menu" in found
+        assert "secret" not in found
+        assert found.endswith(MORE)
+        assert "secret" in await square.says("/sessions")
+
+
+@everywhere
+async def test_a_group_is_shown_only_what_was_scheduled_there(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open():
+        await square.says("hello")
+        await square.says("/schedule every day at 9 buy the roses")
+        await square.says("hello", where=lobby)
+        assert await square.says("/schedules", where=lobby) == f"You scheduled nothing here.\n{MORE}"
+        await square.says("/schedule every day at 10 feed the cats", where=lobby)
+        listed = await square.says("/schedules", where=lobby)
+        assert "cats" in listed
+        assert "roses" not in listed
+        assert listed.endswith(MORE)
+        assert (await square.says("/schedules cancel 1", where=lobby)) == "Cancelled: feed the cats"
+        assert "roses" in await square.says("/schedules")
+
+
+@both
+async def test_no_private_title_is_offered_in_a_group(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open():
+        await square.says("about the divorce")
+        await square.says("/title Divorce")
+        assert await square.says("/resume Divorces", where=lobby) == "No session of yours is called “Divorces”."
 
 
 @both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from segue.changes.exchange import quotes
+from segue.changes.exchange.readers import Reader
 from segue.changes.people.persons import Met
 from segue.changes.places import lanes
 from segue.changes.sessions import sessions, titles, transcripts
@@ -16,6 +17,8 @@ from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId, Value
 from segue.errors import Refusal, Refused
 
+MORE = "Type it in our private chat for the rest."
+"""The last line of a list that leaves out what others are not to read."""
 _SHORT = 60
 _DIGITS = 9
 
@@ -40,6 +43,11 @@ class Request(Value, frozen=True):
     def private(self) -> bool:
         """Whether nobody else reads the answer."""
         return self.arrival.place.audience is Audience.ONE
+
+    @property
+    def reader(self) -> Reader:
+        """Who reads the answer."""
+        return Reader(self.lane, self.private)
 
 
 class Answer(Value, frozen=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from segue.changes.commands.request import Answer, Request, bound, line_of, short
-from segue.changes.exchange import schedules
+from segue.changes.commands.request import MORE, Answer, Request, bound, line_of, short
+from segue.changes.exchange import readers, schedules
 from segue.changes.exchange.planner import ORIGIN, Planner
 from segue.changes.exchange.schedules import LOCAL, Schedule
 from segue.core.contracts.database import Ids, Transaction
@@ -46,9 +46,11 @@ class ScheduleCommands:
         found = yield from schedules.owned(person)
         if not found:
             return Answer("You have nothing scheduled. /schedule WHEN TASK does something later.")
-        yield from schedules.keep_list(request.lane, person, found, request.at)
-        lines = [f"{number}. {_line(schedule)}" for number, schedule in enumerate(found, 1)]
-        return Answer("\n".join([*lines, "/schedules cancel N cancels one of them."]))
+        listed = yield from readers.seen(request.reader, found)
+        yield from schedules.keep_list(request.lane, person, listed, request.at)
+        lines = [f"{number}. {_line(schedule)}" for number, schedule in enumerate(listed, 1)]
+        how = "/schedules cancel N cancels one of them." if lines else "You scheduled nothing here."
+        return Answer("\n".join([*lines, how, *([MORE] if len(listed) < len(found) else [])]))
 
 
 def _line(schedule: Schedule) -> str:

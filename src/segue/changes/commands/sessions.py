@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.request import Answer, Request, bound, called, line_of, name, own, short
+from segue.changes.commands.request import MORE, Answer, Request, bound, called, line_of, name, own, short
+from segue.changes.exchange import readers
 from segue.changes.places import lanes
 from segue.changes.sessions import moves, sessions, titles, transcripts
 from segue.core.contracts.database import Ids, Transaction
@@ -15,6 +16,7 @@ from segue.core.values import PersonId, SessionId
 from segue.errors import Refused
 
 _LISTED = 10
+_LOOKED_AT = 50
 _LISTED_HERE = 50
 
 
@@ -34,14 +36,17 @@ class SessionCommands:
     def resume(self, request: Request) -> Transaction[Answer]:
         person, lane, rest = request.met.person.id, request.lane, request.rest
         if not rest:
-            listed = yield from sessions.owned(person, _LISTED, None, 0.0)
-            return (yield from self._list(request, listed, "resume", "You have no sessions yet."))
+            owned = yield from sessions.owned(person, _LISTED if request.private else _LOOKED_AT, None, 0.0)
+            listed = yield from readers.seen(request.reader, owned)
+            nothing = f"You have no sessions here. {MORE}" if owned else "You have no sessions yet."
+            more = len(listed) < len(owned)
+            return (yield from self._list(request, listed[:_LISTED], "resume", nothing, more=more))
         if rest.isdecimal():
             session = yield from sessions.line(lane, person, "resume", line_of(rest))
         elif found := (yield from _named(person, rest)):
             session = found
         else:
-            near = yield from titles.nearest(person, rest)
+            near = yield from _near(request)
             wanted = short(clean(rest))
             return Answer(f"No session of yours is called “{wanted}”." + (f" Did you mean “{near}”?" if near else ""))
         return (yield from self._back(request, session))
@@ -94,7 +99,9 @@ class SessionCommands:
         title = yield from titles.entitle(session.id, request.rest, request.met.person.id, request.at)
         return Answer(f"This session is called {title}.")
 
-    def _list(self, request: Request, listed: list[Session], kind: str, nothing: str) -> Transaction[Answer]:
+    def _list(
+        self, request: Request, listed: list[Session], kind: str, nothing: str, *, more: bool = False
+    ) -> Transaction[Answer]:
         """Show a numbered list and keep it, so that its numbers stay true."""
         ids = [session.id for session in listed]
         yield from sessions.keep_list(request.lane, request.met.person.id, kind, ids, request.at)
@@ -104,11 +111,21 @@ class SessionCommands:
         lines = []
         for number, session in enumerate(listed, 1):
             here = " (here)" if current and current.id == session.id else ""
-            # Who reads a list in a group sees nothing there of what was said elsewhere.
-            shown = request.private or (yield from sessions.spoken_to(request.lane, session.id))
-            last = (yield from transcripts.entry(session.tip)) if shown else None
+            last = yield from transcripts.entry(session.tip)
+            if last and not (yield from readers.sees(request.reader, last)):
+                last, more = None, True
             lines.append(f"{number}. {name(session)}{here}" + (f": {short(last.text)}" if last and last.text else ""))
-        return Answer("\n".join([*lines, f"/{kind} N opens one of them."]))
+        return Answer("\n".join([*lines, f"/{kind} N opens one of them.", *([MORE] if more else [])]))
+
+
+def _near(request: Request) -> Transaction[str]:
+    """The title nearest to what was typed, of what may be shown here."""
+    person = request.met.person.id
+    near = yield from titles.nearest(person, request.rest)
+    session = (yield from titles.find(person, near)) if near else None
+    if not near or session is None:
+        return ""
+    return near if (yield from readers.sees(request.reader, (yield from sessions.known(session)))) else ""
 
 
 def _named(person: PersonId, name: str) -> Transaction[SessionId | None]:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from segue.changes.commands.request import Answer, Request, bound, called, counted, name, own, quoted, short
-from segue.changes.exchange import traces, turns
+from segue.changes.commands.request import MORE, Answer, Request, bound, called, counted, name, own, quoted, short
+from segue.changes.exchange import readers, traces, turns
 from segue.changes.exchange.explanations import Errors, explain, moment
 from segue.changes.places import addresses
 from segue.changes.sessions import search, sessions, transcripts, trees, usage
@@ -40,18 +40,13 @@ class ViewCommands:
         if not request.rest:
             return Answer("Type the words to look for: /search WORDS.")
         found = yield from search.search(person, request.rest, _FOUND if request.private else _LOOKED_AT)
+        shown = yield from readers.seen(request.reader, found)
         lines: list[str] = []
-        kept_back = 0
-        for entry in found:
-            # Who reads the answer in a group sees nothing there of what was said elsewhere.
-            if not request.private and not (yield from sessions.spoken_to(request.lane, entry.tip.session)):
-                kept_back += 1
-            elif len(lines) < _FOUND:
-                session = yield from called(entry.tip.session)
-                lines.append(f"{session}: {short(entry.text)}")
-        if kept_back:
-            lines.append(f"{counted(kept_back, 'more was', 'more were')} said elsewhere. Search in a private chat.")
-        return Answer("\n".join(lines) or "Nothing found. What was said in the last seconds may be missing yet.")
+        for entry in shown[:_FOUND]:
+            session = yield from called(entry.tip.session)
+            lines.append(f"{session}: {short(entry.text)}")
+        lines = lines or ["Nothing found. What was said in the last seconds may be missing yet."]
+        return Answer("\n".join(lines if len(shown) == len(found) else [*lines, MORE]))
 
     def status(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)

@@ -172,3 +172,7 @@ select seq from turns where session = :session and lane = :lane and kind = 'arri
 -- The turn that a person's message became, whoever they were taken for at the time.
 select t.session, t.seq, t.kind from turns t join lanes l on l.key = t.lane join identities i on i.key = t.identity
 where t.message = :message and l.address = :address and i.person = :person order by t.accepted desc limit 1;
+
+-- name: route_of_turn
+-- Where a turn was asked and answered.
+select route from turns where session = :session and seq = :turn;
