@@ -11,6 +11,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from segue import AGENT, open_store
+from segue.core.lanes import Identity
 from segue.core.messages import Aside, File, Text
 from segue.core.windows import HOSTS
 from segue.runtime.files import Folder
@@ -156,13 +157,14 @@ async def test_the_keyboard_is_enough(page: Page) -> None:
     await expect(box(page)).to_be_focused()
     await expect(said(page, "agent")).to_have_text(["Agentone\ntwo"])
     reached = []
-    for _ in range(6):
+    for _ in range(7):
         await page.keyboard.press("Shift+Tab")
         focused = page.locator(":focus")
         reached.append(" ".join((await focused.get_attribute("aria-label") or await focused.inner_text()).split()))
         ring = await focused.evaluate("(element) => getComputedStyle(element).outlineStyle")
         assert ring == "solid"
-    assert reached == ["Conversation", "Hand off", "New session", "Rename one two", "one two", "Search your sessions"]
+    tools = ["Close one two", "Rename one two"]
+    assert reached == ["Conversation", "Hand off", "New session", *tools, "one two", "Search your sessions"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -267,10 +269,35 @@ async def test_what_was_said_has_its_time_and_its_day(page: Page, gateway: Serve
     assert re.fullmatch(r"\d\d:\d\d( [AP]M)?", await times.first.inner_text())
 
 
-async def test_names_are_shown_only_where_several_people_speak(page: Page) -> None:
+async def test_other_people_stand_apart_with_their_names(page: Page, gateway: Served) -> None:
     await say(page, "say tea")
     await expect(said(page, "agent")).to_have_count(1)
-    await expect(said(page, "person").locator("b")).to_have_count(0)
+    async with await open_store(gateway.home / "segue.db") as store:
+        [session] = await store.sessions(await store.person(HOSTS[0]))
+        await store.say(session.id, await store.person(Identity("http", "alpha", "u2"), "Ann"), "milk, please")
+        await store.say(session.id, await store.person(HOSTS[0], "Host"), "from the terminal")
+    await page.reload()
+    await expect(said(page, "person")).to_have_text(["say tea", "Annmilk, please", "from the terminal"])
+    await expect(page.locator(".said.other")).to_have_text(["Annmilk, please"])
+    mine, other = [await said(page, "person").nth(n).bounding_box() for n in (0, 1)]
+    assert mine is not None
+    assert other is not None
+    assert other["x"] < mine["x"]
+
+
+async def test_an_answer_that_failed_can_be_asked_again_and_explained(page: Page) -> None:
+    await say(page, "fail")
+    failed = page.get_by_role("group", name="An answer failed")
+    await expect(failed).to_contain_text("/retry asks again")
+    await failed.get_by_role("button", name="Why").click()
+    await expect(page.locator(".notice")).to_have_count(1)
+    await failed.get_by_role("button", name="Retry").click()
+    await expect(failed.get_by_role("button", name="Asking again …")).to_be_disabled()
+    await expect(failed.get_by_role("button", name="Retry")).to_be_enabled()
+    await say(page, "say tea")
+    await expect(said(page, "agent")).to_have_text(["Agenttea"])
+    await expect(failed).to_have_count(1)
+    await expect(failed.get_by_role("button")).to_have_count(0)
 
 
 async def test_an_earlier_session_is_found_and_opened(page: Page) -> None:

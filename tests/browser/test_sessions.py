@@ -1,4 +1,4 @@
-"""Sessions on the page: each has an address, and the list renames them."""
+"""Sessions on the page: each has an address, and the list renames, closes and opens them."""
 
 import pytest
 from playwright.async_api import Page, expect
@@ -70,3 +70,23 @@ async def test_sessions_are_renamed_in_the_list(page: Page) -> None:
     await expect(said(page, "agent")).to_have_text(["Agenttea"])
     await expect(sessions.get_by_role("link", name="Beans")).to_be_visible()
     await expect(box(page)).to_be_visible()
+
+
+async def test_sessions_are_closed_and_opened_in_the_list(page: Page) -> None:
+    await two(page)
+    sessions = page.get_by_role("navigation", name="Sessions")
+    tea, coffee = (sessions.get_by_role("link", name=name) for name in ("tea", "coffee"))
+    await sessions.get_by_role("button", name="Close tea").click()
+    await expect(tea).to_be_hidden()
+    await expect(said(page, "agent")).to_have_text(["Agentcoffee"])
+    await sessions.get_by_text("Closed", exact=True).click()
+    await expect(tea).to_be_visible()
+    await expect(sessions.get_by_role("button", name="Close tea")).to_have_count(0)
+    await tea.click()
+    await expect(said(page, "agent")).to_have_text(["Agenttea"])
+    await expect(sessions.get_by_text("Closed", exact=True)).to_have_count(0)
+    await sessions.get_by_role("button", name="Close tea").click()
+    await expect(said(page, "agent")).to_have_count(0)
+    await expect(coffee).to_be_visible()
+    await say(page, "say milk")
+    await expect(said(page, "agent")).to_have_text(["Agentmilk"])

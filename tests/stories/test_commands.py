@@ -77,6 +77,10 @@ async def test_several_conversations_in_one_flat_chat(stage: Stage) -> None:
         assert await ann.says("/sessions 1") == "Back in an untitled session."
         assert await ann.says("/sessions close 2") == "Closed an untitled session. /undo opens it again."
         assert "dogs" not in await ann.says("/sessions")
+        assert await ann.says("/title Cats") == "This session is called Cats."
+        assert await ann.says("/sessions close Cows") == "No session of yours is called “Cows”. Did you mean “Cats”?"
+        assert await Person(stage, "eve").says("/sessions close Cats") == "No session of yours is called “Cats”."
+        assert await ann.says("/sessions close Cats") == "Closed “Cats”. /undo opens it again."
 
 
 async def test_the_last_exchange_is_taken_back_and_asked_again(stage: Stage) -> None:

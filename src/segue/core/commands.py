@@ -28,7 +28,12 @@ class Spec(Value, frozen=True):
 SPECS: tuple[Spec, ...] = (
     Spec("new", "[TEXT]", "Start a new session here; the old one stays resumable.", PEOPLE, ("reset", "clear")),
     Spec("resume", "[NAME or N]", "Go back to an earlier session; alone, list them.", PEOPLE, ("continue", "switch")),
-    Spec("sessions", "[new [TEXT], N or close N]", "List, start, switch or close this chat's sessions.", PEOPLE),
+    Spec(
+        "sessions",
+        "[new [TEXT], N, close N or NAME]",
+        "List, start, switch or close this chat's sessions.",
+        PEOPLE,
+    ),
     Spec("title", "[NAME]", "Name this session; alone, show its title.", OWNERS, ("rename", "name")),
     Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", OWNERS, ("fork",)),
     Spec("handoff", "[DESTINATION]", "Move this conversation to another place, live.", OWNERS),

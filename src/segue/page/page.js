@@ -42,7 +42,7 @@ function Page() {
         <h1>${now.session?.title || "Untitled session"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span>
         ${now.session && html`<button class="handoff" disabled=${away} onClick=${() => command("/handoff")}>Hand off</button>`}</header>
       ${trouble && html`<p class="trouble" role="status">Not connected now: ${trouble}</p>`}
-      <${Talk} now=${now} send=${send} />
+      <${Talk} now=${now} send=${send} command=${command} />
       <${Say} now=${now} say=${say} command=${command} away=${away} />
     </main>
   </div>`;

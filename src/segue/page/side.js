@@ -17,21 +17,29 @@ export function Side({ now, command, send, tell, away, open, close }) {
     if (session.id !== now.session?.id) send(ask.resume(session.id));
     command(`/title ${title}`);
   };
+  const shut = (session) => {
+    command(`/sessions close ${session.id}`);
+    send(ask.sessions());
+  };
+  const item = (s) => html`<${Session} key=${s.id} session=${s} current=${s.id === now.session?.id} away=${away} rename=${rename} shut=${shut} open=${() => { search(""); close(); }} />`;
+  const closed = shown.filter((s) => s.closed);
   return html`<nav ref=${box} tabindex="-1" class=${"side" + (open ? " open" : "")} aria-label="Sessions" onKeyDown=${(e) => open && e.key === "Escape" && close()}>
     <header><img src="/page/icon.svg" alt="" />Segue</header>
     <input type="search" placeholder="Search your sessions" aria-label="Search your sessions" value=${words} onInput=${(e) => search(e.target.value)} />
-    <ul>${shown.map((s) => html`<${Session} key=${s.id} session=${s} current=${s.id === now.session?.id} away=${away} rename=${rename} open=${() => { search(""); close(); }} />`)}
+    <ul>${shown.filter((s) => !s.closed).map(item)}
+      ${closed.length > 0 && html`<li><details open=${now.found && words.trim()}><summary>Closed</summary><ul>${closed.map(item)}</ul></details></li>`}
       ${now.found && words.trim() && !shown.length && html`<li class="empty">Nothing found.</li>`}</ul>
     <button class="new" onClick=${() => { command("/new"); close(); }}>New session</button>
   </nav>`;
 }
 
-function Session({ session, current, away, rename, open }) {
+function Session({ session, current, away, rename, shut, open }) {
   const [renaming, setRenaming] = useState(false);
-  const { id, title, text } = session, name = title || text || "Untitled";
+  const { id, title, text, closed } = session, name = title || text || "Untitled";
   if (renaming) return html`<li><${Name} title=${title ?? ""} done=${(given) => { setRenaming(false); if (given && given !== title) rename(session, given); }} /></li>`;
   return html`<li><a href=${`#${id}`} aria-current=${current ? "true" : "false"} onClick=${open}>${name}${title && html`<small>${text}</small>`}</a>
-    <button class="rename" aria-label=${`Rename ${name}`} title="Rename" disabled=${away} onClick=${() => setRenaming(true)}>✎</button></li>`;
+    <span class="tools"><button aria-label=${`Rename ${name}`} title="Rename" disabled=${away} onClick=${() => setRenaming(true)}>✎</button>
+      ${!closed && html`<button aria-label=${`Close ${name}`} title="Close: it can be opened again" disabled=${away} onClick=${() => shut(session)}>✕</button>`}</span></li>`;
 }
 
 function Name({ title, done }) {

@@ -2,7 +2,7 @@
 import { ask, STEPS } from "/page/frames.js";
 import { Invitation } from "/page/invitation.js";
 import { markdown } from "/page/markdown.js";
-import { html, useEffect, useLayoutEffect, useMemo, useRef } from "/page/vendored/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "/page/vendored/preact-htm.js";
 
 const NEAR = 200; // Pixels from the top at which more is asked for.
 const key = ({ tip }) => `${tip.session}/${tip.n}`;
@@ -25,10 +25,21 @@ function Files({ files = [] }) {
   });
 }
 
-function Said({ entry, named, state = "" }) {
+// Other people's words stand apart from one's own, with their names.
+const side = ({ role, mine }) => (role === "person" && !mine ? "person other" : role);
+
+function Said({ entry, state = "" }) {
   const shown = useMemo(() => (entry.role === "agent" ? markdown(entry.text, state === "grows") : entry.text), [entry.role, entry.text, state]);
-  const name = entry.role === "agent" ? html`<b class="hidden">Agent</b>` : named && html`<b>${entry.name}</b>`;
-  return html`<div class=${`said ${entry.role} ${state}`} aria-busy=${state === "grows"}>${entry.role !== "gateway" && name}${shown}<${Files} files=${entry.files} /></div>`;
+  const name = entry.role === "agent" ? html`<b class="hidden">Agent</b>` : entry.role === "person" && !entry.mine && html`<b>${entry.name}</b>`;
+  return html`<div class=${`said ${side(entry)} ${state}`} aria-busy=${state === "grows"}>${name}${shown}<${Files} files=${entry.files} /></div>`;
+}
+
+// A turn that failed for good; while nothing came after it, it can be asked again.
+function Failed({ entry, last, command }) {
+  const [asked, ask] = useState(false);
+  return html`<div class="failed" role="group" aria-label="An answer failed">${entry.text}
+    ${last && html`<p><button disabled=${asked} onClick=${() => { ask(true); command("/retry"); }}>${asked ? "Asking again …" : "Retry"}</button>
+      <button onClick=${() => command("/why")}>Why</button></p>`}</div>`;
 }
 
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
@@ -39,7 +50,7 @@ const relative = new Intl.RelativeTimeFormat([], { numeric: "auto" });
 
 function At({ entry }) {
   const when = new Date(entry.at * 1000);
-  return html`<time class=${`at ${entry.role}`} datetime=${when.toISOString()} title=${whole.format(when)}>${clock.format(when)}</time>`;
+  return html`<time class=${`at ${side(entry)}`} datetime=${when.toISOString()} title=${whole.format(when)}>${clock.format(when)}</time>`;
 }
 
 // Today and yesterday by their names, other days by their date.
@@ -76,10 +87,10 @@ function useEarlier(box, now, send) {
   return look;
 }
 
-export function Talk({ now, send }) {
+export function Talk({ now, send, command }) {
   const box = useRef(null), stays = useRef(true), last = useRef({});
   const lookUp = useEarlier(box, now, send);
-  const waiting = [...now.waiting.map((entry) => ({ ...entry, role: "person" })), ...now.unsent.map((m) => ({ role: "person", text: m.text, unsent: !m.accepted }))];
+  const waiting = [...now.waiting.map((entry) => ({ ...entry, role: "person" })), ...now.unsent.map((m) => ({ role: "person", mine: true, text: m.text, unsent: !m.accepted }))];
   // Whoever scrolled up to read isn't pulled down by what comes; what one says oneself is always shown.
   const stick = () => { if (stays.current) box.current.scrollTop = box.current.scrollHeight; };
   useEffect(stick);
@@ -99,19 +110,19 @@ export function Talk({ now, send }) {
     else if (still && top < before.top) stays.current = false;
   };
   const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<${Notice} ...${x} />`);
-  const names = new Set([...now.transcript, ...now.waiting].filter((e) => e.role === "person").map((e) => e.name));
   const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff;
-  const several = names.size > 1;
+  const idle = !waiting.length;
   const past = useMemo(() => now.transcript.map((e, i) => {
     const day = dayOf(e.at), before = now.transcript[i - 1];
-    return html`${(!before || dayOf(before.at) !== day) && html`<p class="day">${day}</p>`}
-      <${Said} key=${key(e)} entry=${e} named=${several} /><${At} entry=${e} />${notices(i + 1)}`;
-  }), [now.transcript, now.notices, several]);
+    const shown = e.failed ? html`<${Failed} key=${key(e)} entry=${e} last=${idle && i === now.transcript.length - 1} command=${command} />`
+      : html`<${Said} key=${key(e)} entry=${e} />`;
+    return html`${(!before || dayOf(before.at) !== day) && html`<p class="day">${day}</p>`}${shown}<${At} entry=${e} />${notices(i + 1)}`;
+  }), [now.transcript, now.notices, idle]);
   return html`<section ref=${box} class="talk" aria-label="Conversation" role="log" aria-live="polite" tabindex="0" onScroll=${scrolled}>
     ${empty && html`<p class="empty">Say something to begin. <br />/help lists what you can type.</p>`}
     ${notices(0)}
     ${past}
-    ${waiting.map((e) => html`<${Said} entry=${e} named=${several} state=${e.unsent ? "unsent" : ""} />`)}
+    ${waiting.map((e) => html`<${Said} entry=${e} state=${e.unsent ? "unsent" : ""} />`)}
     ${now.growing && html`<${Said} entry=${{ role: "agent", text: now.growing }} state="grows" />`}
     ${now.waiting.length > 0 && !now.growing && html`<div class="said agent thinks" role="img" aria-label="Answering"><i></i><i></i><i></i></div>`}
     ${now.handoff && moved(now.handoff) && html`<p class="notice" role="status">${moved(now.handoff)}</p>`}

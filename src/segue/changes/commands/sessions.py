@@ -46,9 +46,7 @@ class SessionCommands:
         elif found := (yield from _named(person, rest)):
             session = found
         else:
-            near = yield from _near(request)
-            wanted = short(clean(rest))
-            return Answer(f"No session of yours is called “{wanted}”." + (f" Did you mean “{near}”?" if near else ""))
+            return (yield from _unknown(request, rest))
         return (yield from self._back(request, session))
 
     def sessions(self, request: Request) -> Transaction[Answer]:
@@ -57,8 +55,13 @@ class SessionCommands:
         if word.casefold() == "new":
             yield from self._consents.move(request, Renew(lane, SessionId(self._ids())))
             return Answer(ask=(Text(rest),)) if rest else Answer("A new session.")
-        if word.casefold() == "close" and rest.isdecimal():
-            session = yield from sessions.line(lane, person, "sessions", line_of(rest))
+        if word.casefold() == "close" and rest:
+            by_line = rest.isdecimal()
+            session = yield from (
+                sessions.line(lane, person, "sessions", line_of(rest)) if by_line else _named(person, rest)
+            )
+            if session is None:
+                return (yield from _unknown(request, rest))
             closed = yield from called(session)
             yield from moves.close(session, person, self._ids(), request.at, asked_in=lane)
             return Answer(f"Closed {closed}. /undo opens it again.")
@@ -66,7 +69,7 @@ class SessionCommands:
             session = yield from sessions.line(lane, person, "sessions", line_of(word))
             return (yield from self._back(request, session))
         if word:
-            return Answer("Type /sessions, /sessions new [TEXT], /sessions N or /sessions close N.")
+            return Answer("Type /sessions, /sessions new [TEXT], /sessions N or /sessions close N or NAME.")
         listed = yield from self._here(request)
         return (yield from self._list(request, listed, "sessions", "Nothing was said here yet."))
 
@@ -118,14 +121,14 @@ class SessionCommands:
         return Answer("\n".join([*lines, f"/{kind} N opens one of them.", *([MORE] if more else [])]))
 
 
-def _near(request: Request) -> Transaction[str]:
-    """The title nearest to what was typed, of what may be shown here."""
+def _unknown(request: Request, name: str) -> Transaction[Answer]:
+    """That there is no such session, with the nearest title of those that may be shown here."""
     person = request.met.person.id
-    near = yield from titles.nearest(person, request.rest)
+    near = yield from titles.nearest(person, name)
     session = (yield from titles.find(person, near)) if near else None
-    if not near or session is None:
-        return ""
-    return near if (yield from readers.sees(request.reader, (yield from sessions.known(session)))) else ""
+    shown = session is not None and (yield from readers.sees(request.reader, (yield from sessions.known(session))))
+    hint = f" Did you mean “{near}”?" if near and shown else ""
+    return Answer(f"No session of yours is called “{short(clean(name))}”.{hint}")
 
 
 def _named(person: PersonId, name: str) -> Transaction[SessionId | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Lane, account_key
 from segue.core.messages import File, Part, Parts, Summary, Text, encode_parts
 from segue.core.moves import Limits
-from segue.core.transcripts import GATEWAY, Draft, Ending, Tip, TipMove
+from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
 from segue.core.turns import (
     Ask,
     Asked,
@@ -106,6 +106,15 @@ def claim(me: str, count: int) -> Transaction[list[Run]]:
 def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:
     """The turns of a session that nobody has answered, the running one first."""
     return (yield from each(Turn, q.waiting(session=session, head=0, count=count)))
+
+
+def failures(entries: Iterable[Entry]) -> Transaction[frozenset[Tip]]:
+    """Those of some entries with which a turn failed for good."""
+    found = set()
+    for entry in entries:
+        if (yield q.turn_failed(session=entry.tip.session, seq=entry.turn)):
+            found.add(entry.tip)
+    return frozenset(found)
 
 
 def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:

@@ -74,6 +74,10 @@ update sessions set running = :running where id = :session;
 select {turn} from turns
 where session = :session and seq > :head and outcome is null order by seq limit :count;
 
+-- name: turn_failed
+-- One row if a turn failed for good.
+select seq from turns where session = :session and seq = :seq and outcome = 'failed';
+
 -- name: opening_waiting
 -- The opening turn of a handoff, which goes before all that was said since it was asked for.
 select {turn} from turns

@@ -140,6 +140,8 @@ class ShownEntry(Value, frozen=True):
     files: tuple[File, ...] = ()
     mine: bool = False
     """Whether the person of the window said it, wherever."""
+    failed: bool = False
+    """Whether it says that a turn failed for good."""
 
 
 class ShownTurn(Value, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from segue.changes.exchange import turns
 from segue.changes.sessions import pages
 from segue.core.contracts.database import Driver
 from segue.core.messages import Aside, File, Parts, plain_text
@@ -61,9 +62,9 @@ class WindowView:
             page = await self._driver.read(pages.newest, tip, self._page)
             self._shows_nothing, self._earlier = False, _before(page)
             self._tell(page)
-            return TranscriptFrame(named, self._entries(page), self._earlier)
+            return TranscriptFrame(named, await self._entries(page), self._earlier)
         self._tell(new)
-        return EntriesFrame(named, self._entries(new)) if new or named != known else None
+        return EntriesFrame(named, await self._entries(new)) if new or named != known else None
 
     async def earlier(self, cursor: Tip) -> EarlierFrame | None:
         """The page before what is shown; None if the cursor isn't the one that the window was given last."""
@@ -71,20 +72,22 @@ class WindowView:
             return None
         page = await self._driver.read(pages.newest, cursor, self._page)
         self._earlier = _before(page)
-        return EarlierFrame(self._entries(page), self._earlier)
+        return EarlierFrame(await self._entries(page), self._earlier)
 
     def mine(self, person: str) -> bool:
         """Whether somebody is the window's person."""
         return person in self._me
 
-    def _entries(self, path: Sequence[Entry]) -> tuple[ShownEntry, ...]:
+    async def _entries(self, path: Sequence[Entry]) -> tuple[ShownEntry, ...]:
         """What people are shown of a path: not what the agent alone was told."""
-        return tuple(self._entry(entry) for entry in path if not all(isinstance(part, Aside) for part in entry.parts))
+        told = [entry for entry in path if not all(isinstance(part, Aside) for part in entry.parts)]
+        failed = await self._driver.read(turns.failures, [e for e in told if e.author.role is Role.GATEWAY])
+        return tuple(self._entry(entry, failed=entry.tip in failed) for entry in told)
 
-    def _entry(self, entry: Entry) -> ShownEntry:
+    def _entry(self, entry: Entry, *, failed: bool) -> ShownEntry:
         said = entry.author.role is Role.PERSON
         name, mine = (entry.author.name, self.mine(entry.author.person)) if said else ("", False)
-        return ShownEntry(entry.tip, entry.author.role, name, entry.text, entry.at, _files(entry.parts), mine)
+        return ShownEntry(entry.tip, entry.author.role, name, entry.text, entry.at, _files(entry.parts), mine, failed)
 
     def _tell(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
