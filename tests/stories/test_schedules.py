@@ -144,10 +144,13 @@ async def test_an_agent_schedules_lists_and_cancels(house: House) -> None:
 
 
 async def test_an_agent_that_is_told_no_ids_names_places_by_what_stands_for_them(house: House) -> None:
+    homes: list[str] = []
+
     def script(work: Work) -> Iterable[Step]:
         if asked_for(work) == "later":
-            home = work.context.partition("- Home of ")[2].partition("chat ")[2].split('"')[1]
-            to = f"{house.platform.name}:{home}"
+            # Only the host's agent is told of it; whoever heard of it there names it in vain.
+            homes.extend(work.context.partition("- Home of ")[2].partition("chat ")[2].split('"')[1:2])
+            to = f"{house.platform.name}:{homes[0]}"
             yield Uses("1", "schedule", arguments={"task": "call mum", "when": "in 1h", "deliver": to})
         elif asked_for(work) == "thanks":
             yield Uses("2", "schedules_list", arguments={})

@@ -13,6 +13,7 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.prompt import Prompt
 from segue.testing.agents import Pause, ScriptedAgent, SteeredAgent
+from segue.testing.chats import Someone, To
 from segue.testing.personas import Persona, Slack, Telegram, WhatsApp
 
 HIDDEN = Redaction.PSEUDONYMS
@@ -20,13 +21,23 @@ HIDDEN = Redaction.PSEUDONYMS
 
 @asynccontextmanager
 async def running(
-    path: Path, platform: Persona, agent: Agent, redaction: Redaction = Redaction.NONE, busy: Busy = Busy.QUEUE
+    path: Path,
+    platform: Persona,
+    agent: Agent,
+    redaction: Redaction = Redaction.NONE,
+    busy: Busy = Busy.QUEUE,
+    hosts: tuple[Someone, ...] = (),
 ) -> AsyncIterator[Gateway]:
     """A gateway with a home on its platform and one on a platform that isn't connected."""
     home = Place(Address(platform.name, platform.account, "", "4915122222222"), Kind.GROUP, "Home")
     account = AccountSettings(public=True, home=home)
     settings = GatewaySettings(
-        accounts={(platform.name, platform.account): account}, redaction=redaction, busy=busy, poll=0.05, grace=0.1
+        hosts=tuple(someone.identity for someone in hosts),
+        accounts={(platform.name, platform.account): account},
+        redaction=redaction,
+        busy=busy,
+        poll=0.05,
+        grace=0.1,
     )
     async with (
         await open_store(path / "segue.db") as store,
@@ -39,7 +50,7 @@ async def running(
 async def test_the_section_names_the_person_what_can_be_done_and_the_homes(tmp_path: Path) -> None:
     platform, agent = Telegram(), ScriptedAgent("hi")
     ann = platform.person("Ann")
-    async with running(tmp_path, platform, agent):
+    async with running(tmp_path, platform, agent, hosts=(ann,)):
         ann.says("hello", platform.dm(ann))
         work = await agent.asked()
     account = f'"{platform.name}.{platform.account}"'
@@ -49,6 +60,19 @@ async def test_the_section_names_the_person_what_can_be_done_and_the_homes(tmp_p
     assert f'- Home of {account}: a group "Home", on {account}, chat "4915122222222"' in work.context
     assert f"{account} (its home)" in work.context
     assert work.voices is Voices.ONE
+
+
+async def test_platforms_and_homes_are_told_in_the_hosts_own_private_sessions_only(tmp_path: Path) -> None:
+    platform, agent = Telegram(), ScriptedAgent(otherwise=lambda work: ["hi"])
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+    places = ((ann, platform.dm(ann)), (bob, platform.dm(bob)), (ann, platform.group("lobby")))
+    async with running(tmp_path, platform, agent, hosts=(ann,)):
+        for who, where in places:
+            who.says("hello", where, to=To.AGENT)
+            await where.reads("hi")
+    told = ["Configured platforms" in work.context and "4915122222222" in work.context for work in agent.works]
+    assert told == [True, False, False]
+    assert not any("4915122222222" in work.context for work in agent.works[1:])
 
 
 async def test_ids_that_mentions_need_are_told_whatever_is_redacted(tmp_path: Path) -> None:
@@ -64,7 +88,7 @@ async def test_ids_that_mentions_need_are_told_whatever_is_redacted(tmp_path: Pa
 async def test_ids_that_nobody_needs_are_hidden_and_known_again(tmp_path: Path) -> None:
     platform, agent = WhatsApp(), ScriptedAgent("hi")
     ann = platform.person("Ann")
-    async with running(tmp_path, platform, agent, HIDDEN) as gateway:
+    async with running(tmp_path, platform, agent, HIDDEN, hosts=(ann,)) as gateway:
         ann.says("hello", platform.dm(ann))
         work = await agent.asked()
         assert not any(id in repr(work) for id in (*ann.ids, "4915122222222"))
@@ -98,7 +122,7 @@ async def test_what_is_said_meanwhile_is_hidden_too(tmp_path: Path) -> None:
 async def test_a_compaction_rewrites_the_section_and_a_turn_does_not(tmp_path: Path) -> None:
     platform, agent = Telegram(), ScriptedAgent("one", "two", "three", "four")
     ann = platform.person("Ann")
-    async with running(tmp_path, platform, agent) as gateway:
+    async with running(tmp_path, platform, agent, hosts=(ann,)) as gateway:
         dm = platform.dm(ann)
         for n, answer in enumerate(("one", "two", "three", "four")):
             if n == 2:

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.changes.exchange import turns
+from segue.changes.people import persons
 from segue.changes.places import addresses, lanes
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Lane, Place
 from segue.core.prompt.envelopes import Voices
+from segue.core.transcripts import Session
 from segue.core.turns import Claim, Turn
 from segue.core.values import Moment, SessionId, Value
 from segue.database.statements import q
@@ -51,11 +54,12 @@ class Spoken(Value, frozen=True):
 
 
 class Surroundings(Value, frozen=True):
-    """Where a session is spoken to, the newest lane first, and the homes there are."""
+    """Where a session is spoken to, the newest lane first, the homes there are, and as whom its owner is known."""
 
     lanes: tuple[Lane, ...]
     places: tuple[Place, ...]
     homes: tuple[Place, ...]
+    owner: tuple[Identity, ...]
 
 
 Compose = Callable[[Surroundings], tuple[Voices, str]]
@@ -99,11 +103,15 @@ def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compos
 
 
 def surroundings(session: SessionId) -> Transaction[Surroundings]:
-    """Where a session is spoken to, and the homes."""
+    """Where a session is spoken to, the homes, and its owner."""
     staying = yield from each(Staying, q.lanes_staying(session=session))
     homes = yield from addresses.homes()
+    owner = yield from persons.identities((yield from one(Session, q.session(session=session))).owner)
     return Surroundings(
-        tuple(one.lane for one in staying), tuple(one.place for one in staying), tuple(home.place for home in homes)
+        tuple(stays.lane for stays in staying),
+        tuple(stays.place for stays in staying),
+        tuple(home.place for home in homes),
+        tuple(owner),
     )
 
 
@@ -123,7 +131,7 @@ def _with(turn: Turn, around: Surroundings) -> Transaction[Surroundings]:
     if turn.lane is None or any(lane.key == turn.lane for lane in around.lanes):
         return around
     place = yield from one(Place, q.place_of(lane=turn.lane))
-    return Surroundings((Lane.parse(turn.lane), *around.lanes), (place, *around.places), around.homes)
+    return replace(around, lanes=(Lane.parse(turn.lane), *around.lanes), places=(place, *around.places))
 
 
 def _known(context: Context, turn: Turn, around: Surroundings) -> Transaction[bool]:

@@ -56,8 +56,9 @@ class PromptFacts(Value, frozen=True):
     abilities: tuple[Abilities, ...] = ()
     """Of each account that the places are on."""
     accounts: tuple[tuple[str, str], ...] = ()
-    """Every platform and account that is configured."""
+    """Every platform and account that is configured; none where that isn't told."""
     homes: tuple[Place, ...] = ()
+    """The same of homes."""
 
 
 def first_words(name: str) -> str:
@@ -120,7 +121,8 @@ def _abilities(facts: PromptFacts, veil: Veil) -> Iterable[str]:
 
 
 def _destinations(facts: PromptFacts, veil: Veil) -> Iterable[str]:
-    yield f"Configured platforms: {', '.join(_account(*a, veil) for a in sorted(facts.accounts)) or 'none'}"
+    if facts.accounts:
+        yield f"Configured platforms: {', '.join(_account(*a, veil) for a in sorted(facts.accounts))}"
     near = _near(facts)
     for home in sorted(facts.homes, key=lambda place: place.address):
         name = f" {quoted(veil.text(home.name, near))}," if home.name else ""

@@ -12,7 +12,7 @@ from segue.changes.sessions.contexts import Context, Surroundings
 from segue.core.contracts.adapters import Adapter, EditsMessages, MentionsById, OpensThreads, ShowsTyping
 from segue.core.contracts.agents import ReadsFiles, Work
 from segue.core.contracts.database import Clock
-from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices, veiled
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
 from segue.core.prompt.section import Abilities, PromptFacts, section
@@ -138,9 +138,14 @@ class Prompt:
             name=turn.name,
             identity=Identity.parse(turn.identity) if turn.identity else None,
             abilities=tuple(_abilities(self._adapters[account]) for account in spoken if account in self._adapters),
-            accounts=tuple(sorted(self._adapters)),
-            homes=tuple(named.values()),
+            accounts=tuple(sorted(self._adapters)) if self._hosts_own(around) else (),
+            homes=tuple(named.values()) if self._hosts_own(around) else (),
         )
+
+    def _hosts_own(self, around: Surroundings) -> bool:
+        """Whether a session is the host's and nobody else reads it: only then are platforms and homes told of."""
+        host = not set(self._settings.hosts).isdisjoint(around.owner)
+        return host and all(place.audience is Audience.ONE for place in around.places)
 
 
 class KeptOpen:
