@@ -105,11 +105,12 @@ def told(parts: Parts) -> str:
 def read(text: str) -> Envelope:
     """The envelope that was written so."""
     whole = json.loads(text)
+    who = whole["author"]
     cites = tuple(
         Citation(cited["text"], cited["author"]["id"], cited["author"]["name"], Citing(cited["kind"]))
         for cited in whole.get("cites", ())
     )
-    who, gateway = whole["author"], whole.get("gateway", "")
+    gateway = whole.get("gateway", "")
     return Envelope(who["id"], who["name"], whole["text"], whole.get("place", {}), cites, gateway)
 
 
