@@ -14,6 +14,9 @@ export SEGUE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/segue
 # Tests start hundreds of processes: each finds Segue compiled, though the environment may say that nothing be written.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Each a file of pins of its own, which `segue install` reads.
+EXTRAS := matrix model otel postgres telegram
+
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 PINNED := $(PIP) install --require-hashes --only-binary :all:
 COMPILE := .venv/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
@@ -45,10 +48,11 @@ docs: .venv/tools ## run what the documentation shows
 
 pins: .venv/tools ## write requirements/*.txt anew (UPGRADE=1 takes the newest versions)
 	@$(PINNED) -r requirements/pins.txt
-	@$(COMPILE) pyproject.toml --extra matrix --extra model --extra postgres --extra telegram --group build \
-		-o requirements/run.txt
+	@$(COMPILE) pyproject.toml --group build -o requirements/run.txt
 	@$(COMPILE) pyproject.toml --all-extras --group build --group test --group check \
 		-c requirements/run.txt -o requirements/test.txt
+	@for extra in $(EXTRAS); do $(COMPILE) pyproject.toml --extra $$extra -c requirements/test.txt \
+		-o requirements/$$extra.txt || exit; done
 	@$(COMPILE) --group pins -o requirements/pins.txt
 	@$(COMPILE) --group peers -o requirements/peers.txt
 	@$(COMPILE) --group synapse -o requirements/synapse.txt
@@ -59,6 +63,7 @@ clean: ## remove the environment and what tools left behind
 
 # The pins go in first, by hash; then Segue itself, editable, built by the pinned backend: nothing unpinned is fetched.
 .venv/installed: .venv/pinned pyproject.toml
+	@echo "Installing Segue itself"
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -84,7 +89,8 @@ clean: ## remove the environment and what tools left behind
 .venv/pinned: requirements/run.txt
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
 		"$$python" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
-		echo "Installing the pinned requirements into .venv ($$("$$python" --version))"; \
-		"$$python" -m venv .venv && $(PINNED) -r requirements/run.txt && touch $@; exit; \
+		echo "Making .venv ($$("$$python" --version))"; "$$python" -m venv .venv || exit; \
+		echo "Installing $$(grep -c == requirements/run.txt) pinned packages into it"; \
+		$(PINNED) -r requirements/run.txt && touch $@; exit; \
 	done; \
 	echo "Segue needs Python 3.11 or newer with venv and ensurepip (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1

@@ -1,5 +1,6 @@
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-RUN = PROJECT["project"]["dependencies"] + EXTRAS["postgres"]
+RUN = PROJECT["project"]["dependencies"]
 GROUPS = PROJECT["dependency-groups"]
 
 
@@ -17,11 +18,12 @@ GROUPS = PROJECT["dependency-groups"]
     ("file", "declared"),
     [
         ("run.txt", RUN + GROUPS["build"]),
-        ("test.txt", RUN + EXTRAS["otel"] + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
+        ("test.txt", [*RUN, *chain(*EXTRAS.values())] + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
         ("pins.txt", GROUPS["pins"]),
         ("peers.txt", GROUPS["peers"]),
+        *((f"{extra}.txt", RUN + libraries) for extra, libraries in EXTRAS.items()),
     ],
-    ids=["run", "test", "pins", "peers"],
+    ids=["run", "test", "pins", "peers", *EXTRAS],
 )
 def test_what_is_declared_is_pinned(file: str, declared: list[str]) -> None:
     pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE))

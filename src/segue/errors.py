@@ -3,6 +3,7 @@
     SegueError
     ├── Refused            you asked for something that isn't allowed now; nothing changed
     ├── Invalid            what you passed in can't be right; the message names the field
+    │   └── NotInstalled       it needs a library that is an extra
     ├── IllegalStep        a handoff can't go from where it stands to there
     ├── StoreError         the database can't do it
     │   ├── StoreCorrupt       the file isn't a sound Segue database
@@ -84,6 +85,14 @@ class Invalid(SegueError):
         self.field = field
         self.problem = problem
         self.fix = fix
+
+
+class NotInstalled(Invalid):
+    """A part of Segue whose library is an extra that isn't installed; `extra` names it."""
+
+    def __init__(self, field: str, library: str, extra: str) -> None:
+        super().__init__(field, f"it needs {library}, which isn't installed", f"Run `segue install {extra}`.")
+        self.extra = extra
 
 
 class IllegalStep(SegueError):

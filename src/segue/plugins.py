@@ -16,7 +16,7 @@ import msgspec
 
 from segue.core.contracts.adapters import Adapter, Files
 from segue.core.contracts.agents import Agent
-from segue.errors import Invalid
+from segue.errors import Invalid, NotInstalled
 
 ADAPTERS = "segue.adapters"
 AGENTS = "segue.agents"
@@ -74,7 +74,10 @@ def _import(entry: EntryPoint, name: str) -> object:
     try:
         return entry.load()
     except ModuleNotFoundError as error:
+        if entry.dist and entry.dist.name != "segue":
+            fix = f"Install it, or {entry.dist.name} anew."
+            raise Invalid(name, f"it needs {error.name}, which isn't installed", fix) from error
         # A platform's library is an extra of the same name.
-        raise Invalid(name, f"it needs {error.name}, which isn't installed", f"Install `segue[{name}]`.") from error
+        raise NotInstalled(name, str(error.name), name) from error
     except AttributeError as error:
         raise Invalid(name, f"{entry.value} isn't there", "Install its package anew.") from error

@@ -25,7 +25,7 @@ from segue.core.titles import Title
 from segue.core.transcripts import Author, Draft, Entry, Role, Session, Tip, visible
 from segue.core.values import Moment, PersonId, SessionId, make_id
 from segue.database.sqlite import Sqlite
-from segue.errors import Invalid, Refusal, Refused, StoreUnreachable
+from segue.errors import Invalid, NotInstalled, Refusal, Refused
 
 _EXPORT = 500
 _INDEXED = 64
@@ -310,7 +310,7 @@ async def open_driver(where: str | Path) -> Driver:
             # The one import that hides: PostgreSQL's library is an extra.
             postgres = import_module("segue.database.postgres")
         except ModuleNotFoundError as error:
-            raise StoreUnreachable("PostgreSQL needs its library: install `segue[postgres]`.") from error
+            raise NotInstalled("store", "asyncpg", "postgres") from error
         opened: Driver = await postgres.Postgres.open(address)
         return opened
     return await Sqlite.open(Path(where))

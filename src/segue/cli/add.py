@@ -17,6 +17,7 @@ from tomlkit.items import Array
 
 from segue import plugins
 from segue.cli.output import printable
+from segue.cli.service.install import install
 from segue.cli.terminal.qr import qr
 from segue.config import Untrusted, find, load, trust
 from segue.config.file import NAME
@@ -25,7 +26,7 @@ from segue.config.references import References
 from segue.core.contracts.setup import Added, FoundOwner, IsAdded, MeetsPeople, SetupQuestion
 from segue.core.lanes import Kind
 from segue.core.values import Value
-from segue.errors import Disconnected, Invalid, SegueError, SendError
+from segue.errors import Disconnected, Invalid, NotInstalled, SegueError, SendError
 from segue.runtime.cancelling import surely
 
 _REFERENCE = ("env:", "file:", "cmd:")
@@ -90,7 +91,11 @@ class _Whom(Value, frozen=True):
 def _addable(platform: str) -> type[IsAdded]:
     if platform not in plugins.platforms():
         raise Invalid("platform", f'there is no "{platform}" here', f"There are: {', '.join(plugins.platforms())}.")
-    keys = plugins.adapter_keys(platform)
+    try:
+        keys = plugins.adapter_keys(platform)
+    except NotInstalled as missing:
+        install(missing.extra)
+        keys = plugins.adapter_keys(platform)
     if not issubclass(keys, IsAdded):
         raise Invalid("platform", f"{platform} can't be added this way", f"Write [{platform}.NAME] into {NAME}.")
     return keys

@@ -8,12 +8,14 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 
 from segue.cli.output import json_option, print_json
+from segue.cli.service.install import install
 from segue.config.file import NAME
 from segue.config.trust import trust
 from segue.core.values import Value
@@ -83,7 +85,9 @@ def command(*, force: bool, as_json: bool) -> None:
     for one in found:
         click.echo(f"Found {one.what}: {one.offers}")
     if used := next((one.model for one in found if one.model), ""):
-        click.echo(f"{used} answers; change `model` in the file for another. It needs `segue[model]`.")
+        click.echo(f"{used} answers; change `model` in the file for another.")
+        if find_spec("pydantic_ai") is None:
+            install("model")
     else:
         click.echo("The built-in agent answers; with a key such as ANTHROPIC_API_KEY, or an Ollama, a model would.")
     click.echo("Talk with `segue`, or keep a gateway running with `segue serve`.")

@@ -25,13 +25,14 @@ _COMMANDS = {
     "trace": "Follow a message: received, queued, answered, sent.",
     "doctor": "Say what is wrong here, and the fix.",
     "add": "Add a platform: ask, check, write segue.toml, say hello.",
+    "install": "Install the libraries of a platform, of models or of PostgreSQL.",
     "trust": "Let the segue.toml of this folder count.",
     "init": "Find what agents you have and write a short segue.toml.",
     "import": "Bring in what another program remembers.",
 }
 """By the name of the module beside this one that has it, in the order in which help lists them."""
-_MODULES = {"import": "imports"}
-"""Where a command's name can't be that of a module."""
+_MODULES = {"import": "imports", "install": "service.install"}
+"""Modules of another name than their command's."""
 
 
 class Failure(click.ClickException):

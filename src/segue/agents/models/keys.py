@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from segue.core.contracts.agents import Agent, Usage
 from segue.core.values import Secret, Value
-from segue.errors import Invalid
+from segue.errors import Invalid, NotInstalled
 
 _LIBRARY = "pydantic_ai"
 _KEYS = {
@@ -77,7 +77,7 @@ class ModelKeys(Value, frozen=True):
         if self.instructions_file is not None and not self.instructions_file.is_file():
             raise Invalid("instructions_file", f"{self.instructions_file} isn't there", "Write it, or name another.")
         if find_spec(_LIBRARY) is None:
-            raise Invalid("kind", f"a model needs {_LIBRARY}, which isn't installed", "Install `segue[model]`.")
+            raise NotInstalled("kind", _LIBRARY, "model")
 
     @property
     def provider(self) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from segue.core.contracts.agents import Usage
 from segue.core.values import SessionId
-from segue.errors import Invalid
+from segue.errors import NotInstalled
 
 
 class Span(Protocol):
@@ -63,6 +63,6 @@ def open_tracing(kind: str) -> Tracing:
         # The one import that hides: OpenTelemetry is an extra.
         otel = import_module("segue.runtime.telemetry.otel")
     except ModuleNotFoundError as error:
-        raise Invalid("tracing", "OpenTelemetry isn't installed", "Install `segue[otel]`.") from error
+        raise NotInstalled("tracing", "OpenTelemetry", "otel") from error
     opened: Tracing = otel.OtelTracing.from_environment()
     return opened
