@@ -25,8 +25,6 @@
 A message says what happened and what to do next; it never carries a secret.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -7,8 +7,6 @@ adapter or the agent. So a package says in one place what its host may write and
     irc = "segue_irc:IrcAccount"            # a platform's name, and the keys of its [irc.ACCOUNT] tables
 """
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol, cast
 

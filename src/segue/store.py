@@ -1,7 +1,5 @@
 """The store: Segue's public Python API, without a gateway. `open_store` opens one."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence

@@ -8,8 +8,6 @@ Each parameter is a `str`, a `Work` or a `Tools`, at most one of each. What is r
 is a text or an event.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any

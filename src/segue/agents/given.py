@@ -1,7 +1,5 @@
 """Whatever somebody brings as their agent, made one that answers turns."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Law: seen, who, where, may they, command or words, session, queue. All of it happens once, or none of it does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum, StrEnum
 from typing import NamedTuple

@@ -5,8 +5,6 @@ value itself takes one column for each of its own fields, and is None if the fir
 key, as JSON or as the word of an enum takes one column. A test holds every query against its type, on both databases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import EnumType
 from functools import cache, lru_cache

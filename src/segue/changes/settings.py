@@ -1,7 +1,5 @@
 """Segue's own settings: made once, the same for every process that shares the database."""
 
-from __future__ import annotations
-
 from segue.changes.rows import one
 from segue.core.contracts.database import Transaction
 from segue.database.statements import q

@@ -1,7 +1,5 @@
 """The tally: how much lies about, for whoever looks after a gateway."""
 
-from __future__ import annotations
-
 from segue.changes.rows import one
 from segue.core.contracts.database import Transaction
 from segue.database.checks import LATE, Alive, Pile, Tally

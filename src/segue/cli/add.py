@@ -1,7 +1,5 @@
 """`segue add`: asks what a platform needs, checks it live, writes it to segue.toml and sends a first message."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

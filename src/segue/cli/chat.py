@@ -1,7 +1,5 @@
 """`segue chat`: one message, and the reply to it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """`segue doctor`: what is wrong here, and the fix; it reads only."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

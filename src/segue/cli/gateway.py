@@ -1,7 +1,5 @@
 """A gateway as a config describes it: everything is opened, run, and closed again in turn."""
 
-from __future__ import annotations
-
 import asyncio
 import getpass
 import hmac
@@ -107,7 +105,7 @@ async def gateway(
 async def serve(
     config: Config,
     listener: Listener,
-    stop: Stop,
+    stop: "Stop",
     ready: Callable[[RunningGateway], None],
     brought: Gateway | None = None,
 ) -> None:

@@ -1,7 +1,5 @@
 """`segue handoff`: move a session to another place, from a script."""
 
-from __future__ import annotations
-
 import asyncio
 
 import click

@@ -1,7 +1,5 @@
 """What a command opens: the config that holds here, and its store, as the host."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

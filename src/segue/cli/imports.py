@@ -1,7 +1,5 @@
 """`segue import`: what other programs remember becomes sessions."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Mapping

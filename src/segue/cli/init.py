@@ -1,7 +1,5 @@
 """`segue init`: finds what agents are here already and writes a short segue.toml."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`segue lanes`: where people talk, and which session each place speaks to."""
 
-from __future__ import annotations
-
 import asyncio
 
 import click

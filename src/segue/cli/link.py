@@ -1,7 +1,5 @@
 """`segue link`: a new sign-in link of the page."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 

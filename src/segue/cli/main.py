@@ -3,8 +3,6 @@
 Exit codes: 0 done, 1 it failed, 2 a mistake in the command or in segue.toml.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a command shows things: as JSON for a script, or as lines for a person."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

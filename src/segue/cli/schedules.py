@@ -1,7 +1,5 @@
 """`segue schedules`: the host's own scheduled work, read from the store, whether or not a gateway runs."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

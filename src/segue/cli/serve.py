@@ -1,7 +1,5 @@
 """`segue serve`: the gateway, until somebody stops it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

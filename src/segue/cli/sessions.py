@@ -1,7 +1,5 @@
 """`segue sessions`: the host's own sessions, read from the store, whether or not a gateway runs."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

@@ -1,7 +1,5 @@
 """`segue` alone: the terminal chat, with a gateway in this process if none runs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`segue trace`: the path of a message."""
 
-from __future__ import annotations
-
 import asyncio
 
 import click

@@ -1,7 +1,5 @@
 """`segue trust`: the segue.toml of this folder counts from now on."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """[PLATFORM.ACCOUNT]: the accounts, and the identities of their host."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Where segue.toml and the data folder are, and the text in the file."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

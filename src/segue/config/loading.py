@@ -1,7 +1,5 @@
 """From a file to a `Config`: every table read, every secret fetched, every mistake named."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

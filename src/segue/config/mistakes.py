@@ -1,7 +1,5 @@
 """Every mistake in a file, for whoever would rather not find them one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

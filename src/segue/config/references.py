@@ -1,7 +1,5 @@
 """Secrets by reference: the file says where a secret is, never what it is."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """[resets]: when a session ends by itself; a platform's policy beats that of a lane's kind, which beats the default."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 

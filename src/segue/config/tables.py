@@ -1,7 +1,5 @@
 """Reads a table into a value, and says about every mistake which key it is and what to write instead."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches

@@ -4,8 +4,6 @@ Law: a file that came with somebody else's folder can run commands for its secre
 known by its path and what is in it; changed, it is looked at again. Files in SEGUE_HOME, and named ones, need no trust.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Accounts: how each one stands with its platform, as values; nothing looks at the words for it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from segue.core.values import Value

@@ -1,7 +1,5 @@
 """How a turn begins: what is asked, on which path, or what is done without asking anybody."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """Bindings, tips and lanes as facts: what stands, since when and why."""
 
-from __future__ import annotations
-
 from segue.core.lanes import Kind, Lane
 from segue.core.moves import Why
 from segue.core.transcripts import Tip, TipMove

@@ -5,8 +5,6 @@ Law: a command is one row here and one method of its name in `changes/commands`.
 is the owner's to make.
 """
 
-from __future__ import annotations
-
 import re
 
 from segue.core.people import ANYBODY, HOST_ONLY, OWNERS, PEOPLE, Standing

@@ -1,7 +1,5 @@
 """Where a handoff may go, as people name it: PLATFORM, ACCOUNT, PLATFORM.ACCOUNT, each perhaps with :CHAT."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from segue.core.lanes import Address

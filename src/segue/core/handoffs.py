@@ -4,8 +4,6 @@ Law: a transition that isn't in TABLE is illegal. DONE, FAILED and CANCELLED hav
 can never complete later.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from segue.core.destinations import shown

@@ -5,8 +5,6 @@ characters and lone surrogates percent-encoded, joined by `/`; nothing is folded
 accepts only what `key` wrote. So no two lanes share a key, whatever characters a platform's ids contain.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from enum import Enum, StrEnum
@@ -63,12 +61,12 @@ class Address(Value, frozen=True, order=True):
         return _join(self.platform, self.account, self.space, self.chat, self.thread)
 
     @staticmethod
-    def parse(key: str) -> Address:
+    def parse(key: str) -> "Address":
         """The address that wrote this key."""
         return _address(key)
 
     @property
-    def outside(self) -> Address:
+    def outside(self) -> "Address":
         """The chat that this thread belongs to; the address itself if it is no thread."""
         return Address(self.platform, self.account, self.space, self.chat)
 
@@ -86,7 +84,7 @@ class Lane(Value, frozen=True, order=True):
         return f"{self.address.key}/{_escape(self.person)}"
 
     @staticmethod
-    def parse(key: str) -> Lane:
+    def parse(key: str) -> "Lane":
         """The lane that wrote this key."""
         return _lane(key)
 
@@ -104,7 +102,7 @@ class Identity(Value, frozen=True, order=True):
         return _join(self.platform, self.account, self.user)
 
     @classmethod
-    def parse(cls, key: str) -> Identity:
+    def parse(cls, key: str) -> "Identity":
         """The identity that wrote this key."""
         return cls(*_split(key, 3, "identity"))
 

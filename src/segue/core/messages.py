@@ -1,7 +1,5 @@
 """What goes in and out: the parts of a message, arrivals as they came, deliveries until they are receipts."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import msgspec
@@ -231,7 +229,7 @@ class Arrival(Value, frozen=True):
     pressed: Pressed | None = None
 
     @property
-    def heard(self) -> Arrival:
+    def heard(self) -> "Arrival":
         """The same with all that reaches the agent among its parts: citations, what a button says, remarks."""
         if not (self.cites or self.remarks or self.pressed):
             return self
@@ -289,16 +287,16 @@ class Delivery(Value, frozen=True):
     file: File | None = None
     """A message that is a file, in the data folder; its text, if there is one, stands beneath it."""
 
-    def with_text(self, text: str) -> Delivery:
+    def with_text(self, text: str) -> "Delivery":
         """The same delivery with another text."""
         return msgspec.structs.replace(self, text=text)
 
     @property
-    def placeholder(self) -> Delivery:
+    def placeholder(self) -> "Delivery":
         """What is sent ahead to be edited; a key of its own, or a resend of the final text would find this."""
         return msgspec.structs.replace(self, text=PLACEHOLDER, key=f"{self.key}/placeholder", file=None, choices=())
 
-    def with_message(self, message: str) -> Delivery:
+    def with_message(self, message: str) -> "Delivery":
         """The same delivery as an edit of a message."""
         return msgspec.structs.replace(self, message=message)
 

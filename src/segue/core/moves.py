@@ -5,8 +5,6 @@ no I/O: the store reads the view, locks what the move names, and writes the chan
 change of a binding is recorded under its move, so `take_back` undoes any of them by the record alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum, StrEnum
 from typing import assert_never

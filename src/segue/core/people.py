@@ -1,7 +1,5 @@
 """People: what somebody may do, and the codes that prove who they are."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from enum import StrEnum

@@ -5,8 +5,6 @@ skip the hour it is the first moment after the gap; where they repeat it, the fi
 has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from enum import StrEnum

@@ -4,8 +4,6 @@ Law: a plan is one moment, or a cron line of five fields in a named zone. Where 
 moment after the gap; where they repeat it, the first of the two.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta

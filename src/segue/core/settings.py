@@ -1,7 +1,5 @@
 """Settings of a gateway, as values: what the host decided, with a sentence a choice."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 

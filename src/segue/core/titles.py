@@ -3,8 +3,6 @@
 Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow. A title is exact: no wildcards, no folding.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

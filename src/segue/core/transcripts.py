@@ -5,8 +5,6 @@ the tip is what was said. Undo, retry, rewind and compress move the tip, a fork 
 or deletes an entry that was there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
@@ -129,7 +127,7 @@ class Entries(Sequence[Entry]):
 
     __slots__ = ("length", "shared")
 
-    def __init__(self, entries: Iterable[Entry] = (), after: Entries | None = None) -> None:
+    def __init__(self, entries: Iterable[Entry] = (), after: "Entries | None" = None) -> None:
         self.length: int
         self.shared: list[Entry]
         """The list; what is in it beyond these is others'."""
@@ -161,7 +159,7 @@ class Entries(Sequence[Entry]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self)})"
 
-    def follows(self, other: Entries) -> bool:
+    def follows(self, other: "Entries") -> bool:
         """Whether these are the other's entries and perhaps some after them."""
         return self.shared is other.shared and self.length >= other.length
 
@@ -171,7 +169,7 @@ class Path(Entries):
 
     __slots__ = ("_seen", "summary", "whole")
 
-    def __init__(self, entries: Sequence[Entry] = (), after: Path | None = None) -> None:
+    def __init__(self, entries: Sequence[Entry] = (), after: "Path | None" = None) -> None:
         super().__init__(entries, after)
         self.summary: Entry | None
         """The newest entry in which the gateway sums up."""

@@ -1,7 +1,5 @@
 """Turns: what a session has to do, as it waits, as it runs, and what it leaves behind."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum, StrEnum
 from itertools import takewhile

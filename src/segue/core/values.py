@@ -4,8 +4,6 @@ Values are frozen and compare by content. Time, ids and randomness come in as ar
 them.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Annotated, Any, NewType
 

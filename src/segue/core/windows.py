@@ -1,7 +1,5 @@
 """Windows: the terminals and pages that Segue itself serves, by name, and what tells who looks at one."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 from segue.core.lanes import Identity

@@ -1,7 +1,5 @@
 """Looks at a database without touching it: is it sound, is it today's, and what lies about in it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Awaitable, Callable
 from importlib import import_module

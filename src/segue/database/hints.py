@@ -1,7 +1,5 @@
 """Hints inside one process: who wants to know that something changed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -2,8 +2,6 @@
 
 # ruff: noqa: ARG002 -- it refuses whatever it is given
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NoReturn, ParamSpec, TypeVar
 

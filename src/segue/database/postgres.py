@@ -1,7 +1,5 @@
 """PostgreSQL: many machines, each with a pool of connections, share one schema."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -36,7 +34,7 @@ class Postgres:
     """Runs transactions against one schema of a PostgreSQL database."""
 
     def __init__(
-        self, server: Server, pool: Pool, channel: Channel, queries: Mapping[str, Compiled], probe: Probe
+        self, server: Server, pool: "Pool", channel: Channel, queries: Mapping[str, Compiled], probe: Probe
     ) -> None:
         self._server = server
         self._pool = pool

@@ -1,7 +1,5 @@
 """Hints between machines: notifications of PostgreSQL, each batch in a transaction of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

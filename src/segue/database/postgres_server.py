@@ -1,7 +1,5 @@
 """The PostgreSQL server: how it is reached, how its schema is made and brought up to date, and what its errors mean."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

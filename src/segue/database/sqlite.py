@@ -5,8 +5,6 @@ something, all are taken back and run again, each in a savepoint. If the whole g
 each of its changes runs again, alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The SQLite file: how it is made, recognised, brought up to date and opened, and what its errors mean."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

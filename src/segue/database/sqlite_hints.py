@@ -5,8 +5,6 @@ environment. Where sockets can't live there (the path is too long for one, or th
 temporary folder. A hint may get lost; a process that hears none still finds its work by polling.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

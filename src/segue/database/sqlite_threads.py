@@ -1,7 +1,5 @@
 """Where transactions queue for a connection: on threads of their own, or inline in the caller."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

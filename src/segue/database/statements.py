@@ -5,8 +5,6 @@ that the databases write differently stands twice, as `-- name: WORD (sqlite)` a
 Columns that several queries read stand once, as `-- columns: WORD`, and are a token, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -93,7 +91,7 @@ class Queries:
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
 
-    def __getattr__(self, name: str) -> _Named:
+    def __getattr__(self, name: str) -> "_Named":
         if name not in self._names:
             raise AttributeError(f"no query is named {name!r}")
         made = _Named(name)

@@ -1,7 +1,5 @@
 """What both databases agree on about a transaction, whoever runs it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

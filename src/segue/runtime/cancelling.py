@@ -1,7 +1,5 @@
 """Cancelling what isn't ours: a library may lose a cancellation, so it is told until it has ended."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine

@@ -3,8 +3,6 @@
 Law: a file is there whole or not at all, and never changes; the same content twice is one file.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

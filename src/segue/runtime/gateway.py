@@ -1,7 +1,5 @@
 """The gateway: adapters, an agent and a store put together; the one composition root."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

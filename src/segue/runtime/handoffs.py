@@ -4,8 +4,6 @@ Law: whoever drives a handoff only leads it to where its session is bound in the
 From there the turn and its delivery carry it on, each under its own fence, so it can't be stuck with its driver.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from functools import partial

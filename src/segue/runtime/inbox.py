@@ -1,7 +1,5 @@
 """The inbox: arrivals are made durable, counted, and run at once if there is a free slot."""
 
-from __future__ import annotations
-
 import logging
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """The life of each account: its adapter runs, by lease where only one replica may, and again when it breaks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Invitations: a code that lets somebody in on another platform, links them and brings the conversation along."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Mapping

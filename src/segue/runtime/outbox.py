@@ -5,8 +5,6 @@ it. What nobody can know (a call that broke off) is told to the next attempt as 
 to do about it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """What every part of one gateway stands on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

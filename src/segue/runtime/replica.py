@@ -1,7 +1,5 @@
 """This process among those that share the database: alive while it beats."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

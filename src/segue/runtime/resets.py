@@ -1,7 +1,5 @@
 """Resets: a sweep that finds the sessions that are over and lets the agent save what it wants to remember."""
 
-from __future__ import annotations
-
 import asyncio
 
 import msgspec

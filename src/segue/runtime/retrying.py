@@ -1,7 +1,5 @@
 """A store that can't now is asked again: for work that is fenced, so that it can't come too late."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

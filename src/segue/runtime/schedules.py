@@ -1,7 +1,5 @@
 """Scheduled work: run when it is due, its answers brought to where they belong."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """Threads that Segue opens on platforms, for handoffs and for children."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from itertools import count

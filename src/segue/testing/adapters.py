@@ -4,8 +4,6 @@ They are written as an adapter for a real platform would be: they decode what co
 acknowledge only what was accepted, and turn the platform's errors into Segue's.
 """
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Agents for tests: one that does exactly what it is told, turn by turn, one that can be steered, and an echo."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections import deque

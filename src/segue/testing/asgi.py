@@ -1,7 +1,5 @@
 """Calls an ASGI application in memory, as a platform calls a webhook."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 

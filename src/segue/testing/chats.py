@@ -1,7 +1,5 @@
 """People and the chats that they are in, as they see them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
@@ -26,7 +24,7 @@ class Chat:
     """A chat, or a thread in one."""
 
     def __init__(
-        self, platform: Platform, ids: Sequence[str], kind: Kind, name: str, of: Someone | None = None
+        self, platform: "Platform", ids: Sequence[str], kind: Kind, name: str, of: "Someone | None" = None
     ) -> None:
         self.platform = platform
         self.ids = tuple(ids)
@@ -54,7 +52,7 @@ class Chat:
         """The address with what is known about it."""
         return Place(self.address, self.kind, self.name, self.topic)
 
-    def within(self, thread: str) -> Chat:
+    def within(self, thread: str) -> "Chat":
         """A thread of this chat."""
         inner = Chat(self.platform, self.ids, self.kind, self.name, self.of)
         inner.topic, inner.thread = self.topic, thread
@@ -62,7 +60,7 @@ class Chat:
         return inner
 
     @property
-    def threads(self) -> list[Chat]:
+    def threads(self) -> list["Chat"]:
         """The threads of this chat, in the order in which they were opened."""
         return [self.within(thread) for thread in self.platform.ledger.threads(self.id)]
 
@@ -88,7 +86,7 @@ class Chat:
             lambda: self.replies if len(self.replies) >= count else None, f"never read {count} replies"
         )
 
-    async def sees_thread(self) -> Chat:
+    async def sees_thread(self) -> "Chat":
         """Wait until there is a thread, and return the newest."""
         return await self._until(lambda: self.threads[-1] if self.threads else None, "never saw a thread")
 
@@ -99,7 +97,7 @@ class Chat:
 class Someone:
     """A person on the platform; all ids name the same one."""
 
-    def __init__(self, platform: Platform, name: str, ids: Sequence[str]) -> None:
+    def __init__(self, platform: "Platform", name: str, ids: Sequence[str]) -> None:
         self.platform = platform
         self.name = name
         self.ids = tuple(ids)

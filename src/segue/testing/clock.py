@@ -1,7 +1,5 @@
 """A clock that only the test moves."""
 
-from __future__ import annotations
-
 from segue.core.values import Moment
 
 

@@ -1,7 +1,5 @@
 """The harness of the fake platform, whichever persona it has."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 

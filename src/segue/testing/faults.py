@@ -1,7 +1,5 @@
 """How a platform misbehaves: what goes wrong, at which calls, how often."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable

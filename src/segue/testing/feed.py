@@ -1,7 +1,5 @@
 """What a platform has to tell an account: in order, again and again until it is acknowledged."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 from segue.core.values import Value

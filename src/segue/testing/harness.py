@@ -1,7 +1,5 @@
 """What the author of an adapter gives the contracts: a platform that a test can speak on, and the adapter for it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence

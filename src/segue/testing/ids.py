@@ -1,7 +1,5 @@
 """The ids that a fake platform gives, by patterns: each platform has its own look, and its own traps."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Mapping

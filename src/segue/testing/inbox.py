@@ -1,7 +1,5 @@
 """An inbox that keeps what it is given, in memory, as the gateway's does in its database."""
 
-from __future__ import annotations
-
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.messages import Arrival, plain_text
 from segue.errors import StoreError

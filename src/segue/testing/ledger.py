@@ -1,7 +1,5 @@
 """Every message and thread of the fake platform, as they stand now."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import msgspec

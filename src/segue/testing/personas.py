@@ -3,8 +3,6 @@
 A persona is a platform and the adapter for it; the adapter has the abilities of that platform and no others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

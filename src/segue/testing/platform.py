@@ -5,8 +5,6 @@ account sends; and it misbehaves when told to. A persona is a subclass: how ids 
 be.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Files kept in memory, as the gateway's folder keeps them on disk."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import AsyncIterator
 

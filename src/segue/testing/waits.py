@@ -1,7 +1,5 @@
 """Waiting until something is so: woken by each change, never by a timer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """What the fake platform sends over its wire: one shape for all personas, as JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

@@ -1,7 +1,5 @@
 """An account of the HTTP adapter, as the host writes it in segue.toml."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from segue.adapters.http.adapter import Http, HttpEdits, HttpOpens, HttpOpensAndEdits

@@ -1,7 +1,5 @@
 """The HTTP adapter: one object per account, with the abilities that its platform has."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Literal

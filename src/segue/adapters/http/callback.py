@@ -1,7 +1,5 @@
 """The call out: one signed POST for each thing that the platform is to do."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC
 from email.utils import parsedate_to_datetime

@@ -4,8 +4,6 @@ Law: a connection has one call at a time, and is used again only if the last ans
 many as there were calls at once; one that nobody needs for a while is closed.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import cast

@@ -1,7 +1,5 @@
 """A message as the platform sends it in, and as the gateway knows it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ X-Segue-Timestamp: unix seconds
 X-Segue-Signature: v1=<hex HMAC-SHA256 of "{timestamp}.{raw body}">
 """
 
-from __future__ import annotations
-
 import hmac
 import re
 from collections.abc import Sequence

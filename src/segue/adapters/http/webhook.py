@@ -1,7 +1,5 @@
 """The door that the platform knocks at: a signed body comes in, and is acknowledged once it is durable."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import AsyncIterator
 

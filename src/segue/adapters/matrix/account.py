@@ -1,7 +1,5 @@
 """A Matrix account, as the host writes it in segue.toml."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The Matrix adapter: one user of one homeserver."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """What goes out: a text as the content of an event, in both forms that clients show."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What the homeserver tells, decoded: nothing in it is trusted to have the right shape."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterable

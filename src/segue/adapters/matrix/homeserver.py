@@ -1,7 +1,5 @@
 """The homeserver: the few calls of its client API that a bot makes, and what their failures mean."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Markdown as the HTML that Matrix clients show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from html import escape
 

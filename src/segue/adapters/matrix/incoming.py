@@ -4,8 +4,6 @@ Law: the sync token moves on only after every event before it was accepted; a ba
 and is told by its events' ids.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable

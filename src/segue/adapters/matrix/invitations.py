@@ -1,7 +1,5 @@
 """How the bot comes into rooms and out of them: invitations, rooms that are replaced, and being removed."""
 
-from __future__ import annotations
-
 import logging
 import time
 from enum import Enum

@@ -1,7 +1,5 @@
 """The rooms that the bot is in, as far as it has to know them."""
 
-from __future__ import annotations
-
 from segue.adapters.matrix.events import Event, understood
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.core.lanes import Address, Kind, Place

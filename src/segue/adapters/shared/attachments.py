@@ -1,7 +1,5 @@
 """Counts how often something failed that may yet come, so that nobody waits for it for ever."""
 
-from __future__ import annotations
-
 from segue.errors import SendError, SendLater
 
 _TRIES = 3

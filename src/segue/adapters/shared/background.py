@@ -1,7 +1,5 @@
 """Work beside a connection, such as filling a menu: it may fail, and never keeps an account deaf."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine

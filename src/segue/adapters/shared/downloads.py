@@ -4,8 +4,6 @@ Law: the addresses of a host are looked up once, all of them must be public, and
 checked. So no name, however it answers the second time, and no redirect leads to what only this machine can reach.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Dead letters: what a platform told and can't be read is kept as it came, so that nobody fetches it for ever."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Awaitable

@@ -3,8 +3,6 @@
 A limiter is told the time; it never reads a clock and never waits.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 

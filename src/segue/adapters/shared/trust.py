@@ -1,7 +1,5 @@
 """The authorities that a server's certificate is checked against, read once: reading them takes 50 ms."""
 
-from __future__ import annotations
-
 import ssl
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The door that a platform knocks at: a body within limits, a proof, and an answer only after what came is durable."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Mapping

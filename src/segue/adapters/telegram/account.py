@@ -1,7 +1,5 @@
 """An account of the Telegram adapter, as the host writes it in segue.toml."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The Telegram adapter: one object per account, which polls for updates or is called with them."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

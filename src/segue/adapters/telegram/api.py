@@ -1,7 +1,5 @@
 """The calls to Telegram: its own library's, with errors that say what became of a call."""
 
-from __future__ import annotations
-
 import json
 import ssl
 from collections.abc import Awaitable

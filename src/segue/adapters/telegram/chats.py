@@ -1,7 +1,5 @@
 """The chats of one bot: each is called by the id that it has now, and no faster than Telegram allows."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

@@ -5,8 +5,6 @@ was pinned) is nothing. Three things are remembered though nobody spoke: a group
 that somebody brought the bot into a group.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Markdown as Telegram's HTML, which knows letters, quotes, code and links, and neither lists, headings nor tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from html import escape
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """What goes out to Telegram: texts, buttons and files."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """What Telegram tells, decoded: of each update as much as is needed, and nothing is trusted to have the right shape."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec
@@ -90,7 +88,7 @@ class Message(Value, frozen=True):
     is_automatic_forward: bool = False
     forward_origin: dict[str, Plain] | None = None
     media_group_id: str = ""
-    reply_to_message: Message | None = None
+    reply_to_message: "Message | None" = None
     quote: Quote | None = None
     text: str = ""
     caption: str = ""
@@ -147,7 +145,7 @@ class Message(Value, frozen=True):
         return [*(_named(one, "photo.jpg", "image/jpeg") for one in photo), *filter(None, rest)]
 
     @property
-    def answered(self) -> Message | None:
+    def answered(self) -> "Message | None":
         """The message that it answers; in a topic every message names the one that began it, which is no answer."""
         reply = self.reply_to_message
         return None if reply is None or reply.forum_topic_created else reply

@@ -1,7 +1,5 @@
 """The door that Telegram knocks at: an update comes in with the secret, and is acknowledged once it is durable."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

@@ -20,8 +20,6 @@ Whatever else is said it repeats, with what was said before. What is said while 
 gateway, it answers at the end.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 

@@ -1,7 +1,5 @@
 """What the built-in agent knows: the words of a transcript, and whose they were."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

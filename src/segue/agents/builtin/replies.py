@@ -1,7 +1,5 @@
 """What the built-in agent says to what: one table of requests, and an answer for everything else."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 

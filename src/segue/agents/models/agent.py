@@ -5,8 +5,6 @@ broke later fails the try, and the gateway's next try replaces on the platform w
 is in the journal by then, and isn't done again.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing

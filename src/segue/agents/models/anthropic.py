@@ -1,7 +1,5 @@
 """Models of Anthropic's."""
 
-from __future__ import annotations
-
 import httpx2
 from pydantic_ai.models import Model
 from pydantic_ai.models.anthropic import AnthropicModel

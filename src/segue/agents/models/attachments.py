@@ -1,7 +1,5 @@
 """Files that people sent, as a model is to get them: pictures and documents as they are, the rest in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Models of Google's, at its own address or at a server that speaks like it."""
 
-from __future__ import annotations
-
 import re
 
 import httpx2

@@ -5,8 +5,6 @@ Law: what a provider gave beside words (thoughts, signatures, ids of its own) go
 or precedes the call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

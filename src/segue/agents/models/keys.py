@@ -9,8 +9,6 @@
 Only keys live here: every command reads them, and none but a gateway pays for importing the libraries.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
@@ -61,7 +59,7 @@ class ModelKeys(Value, frozen=True):
     thinking: Thinking | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
     """Tokens of the longest answer."""
-    prices: Prices | None = None
+    prices: "Prices | None" = None
 
     def __post_init__(self) -> None:
         provider, colon, name = self.model.partition(":")

@@ -1,7 +1,5 @@
 """Models of OpenAI's, and those of all servers that speak like it, Ollama's among them."""
 
-from __future__ import annotations
-
 import httpx2
 from pydantic_ai.models import Model
 from pydantic_ai.models.ollama import OllamaModel

@@ -1,7 +1,5 @@
 """Models of the providers: from the host's keys to an agent that answers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from importlib import import_module

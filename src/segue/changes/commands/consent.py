@@ -1,7 +1,5 @@
 """Commands that answer what Segue asked: /yes and /no; and the question who may read a session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

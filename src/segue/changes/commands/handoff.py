@@ -1,7 +1,5 @@
 """The command that moves a conversation elsewhere: /handoff."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """The command that names a home: /home."""
 
-from __future__ import annotations
-
 from segue.changes.commands.request import Answer, Request, counted
 from segue.changes.places import addresses
 from segue.core.contracts.database import Ids, Transaction

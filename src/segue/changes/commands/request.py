@@ -1,7 +1,5 @@
 """What a command gets and gives: the request as it came, the answer, and what most commands ask first."""
 
-from __future__ import annotations
-
 from segue.changes.exchange import quotes
 from segue.changes.exchange.readers import Reader
 from segue.changes.people.persons import Met

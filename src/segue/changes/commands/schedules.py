@@ -1,7 +1,5 @@
 """Commands for scheduled work: /schedule and /schedules."""
 
-from __future__ import annotations
-
 import re
 
 from segue.changes.commands.request import MORE, Answer, Request, bound, line_of, short

@@ -1,7 +1,5 @@
 """Commands that move the lane's binding: /new, /resume, /sessions, /branch, /title."""
 
-from __future__ import annotations
-
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import MORE, Answer, Request, bound, called, line_of, name, own, short
 from segue.changes.exchange import readers

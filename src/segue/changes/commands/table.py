@@ -1,7 +1,5 @@
 """The table of all commands, and the help that is made from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from segue.changes.commands.consent import Consents

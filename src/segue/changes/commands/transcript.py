@@ -1,7 +1,5 @@
 """Commands that change what was said: all take their place in the session's queue; /stop acts at once."""
 
-from __future__ import annotations
-
 from segue.changes.commands.request import Answer, Request, bound, called, quoted
 from segue.changes.exchange import quotes, turns
 from segue.changes.sessions import moves, sessions, transcripts

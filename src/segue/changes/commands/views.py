@@ -1,7 +1,5 @@
 """Commands that only look: /status, /usage, /who, /search, /tree, /why, /export."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from itertools import islice

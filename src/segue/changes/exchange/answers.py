@@ -1,7 +1,5 @@
 """Answers: all that was said to one message, once its turn is over."""
 
-from __future__ import annotations
-
 from segue.changes.exchange import traces
 from segue.changes.exchange.traces import TurnState
 from segue.changes.sessions import pages, sessions

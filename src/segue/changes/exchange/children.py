@@ -4,8 +4,6 @@ Law: what a turn asks for is kept under its call's key, so a turn that is tried 
 person's agent reaches that person's sessions: somebody else's are as if they weren't there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum
 

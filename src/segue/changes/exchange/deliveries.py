@@ -1,7 +1,5 @@
 """Deliveries: taken in order per address, sent by whoever holds them, kept as receipts."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 import msgspec

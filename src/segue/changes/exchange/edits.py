@@ -1,7 +1,5 @@
 """Edits and deletions by their authors: text that still waits is replaced, or withdrawn; a later edit is an entry."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from segue.changes.exchange import turns

@@ -1,7 +1,5 @@
 """The path of a message in words: what it became, which rules chose its lane and session, where each reply went."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 from datetime import UTC, datetime

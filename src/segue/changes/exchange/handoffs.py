@@ -7,8 +7,6 @@ turn, and the reason in the origin are one transaction. Either holds its lanes b
 itself.
 """
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, turns

@@ -1,7 +1,5 @@
 """Dead letters: arrivals that couldn't be taken in, as they came and why; and the keys that tell a redelivery."""
 
-from __future__ import annotations
-
 from segue.changes.exchange import deliveries
 from segue.changes.rows import each
 from segue.core.contracts.database import Transaction

@@ -1,7 +1,5 @@
 """The planner: what may be scheduled by whom, and where its answers may go."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from segue.changes.exchange import routes, schedules, turns

@@ -1,7 +1,5 @@
 """Questions: what a person was asked and hasn't answered; one at a time in a lane, each with its time."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from segue.changes.people import actors

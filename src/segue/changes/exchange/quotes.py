@@ -1,7 +1,5 @@
 """Quotes: what the message stands for that somebody replies to, whether Segue sent it or a person did."""
 
-from __future__ import annotations
-
 from segue.changes.exchange import deliveries
 from segue.changes.people import actors
 from segue.changes.places import lanes

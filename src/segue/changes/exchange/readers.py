@@ -3,8 +3,6 @@
 Law: lists, searches and tools show in a shared place only what was said or made there. All of them ask `sees`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Replicas: alive while they beat; what a dead one held is free for the others."""
 
-from __future__ import annotations
-
 from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake

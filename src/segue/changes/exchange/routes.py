@@ -1,7 +1,5 @@
 """Routes: where that goes which a session says unasked, as things stand now."""
 
-from __future__ import annotations
-
 from segue.changes.places import addresses, lanes
 from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction

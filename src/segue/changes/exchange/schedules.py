@@ -4,8 +4,6 @@ Law: a run is a row whose key is the work and the time, written in the transacti
 the work is due next. So a time that is due makes one turn or none, and a turn that is queued outlives its replica.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """Traces: the path of a message, from the moment it came in to each thing that was sent because of it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from segue.changes.exchange.quotes import MessageTurn

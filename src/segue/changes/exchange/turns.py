@@ -1,7 +1,5 @@
 """Turns: claimed by a holder, journaled while they run, finished in one fenced transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """What the agent says where somebody has just brought it: how to talk to it there, and who may."""
 
-from __future__ import annotations
-
 from segue.core.lanes import Lane, Place
 from segue.core.settings import AccountSettings
 

@@ -4,8 +4,6 @@ Law: nobody learns anything by being refused. In a group a stranger gets no answ
 only the host can use. A person is joined with the host only by a code that the host asked for.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

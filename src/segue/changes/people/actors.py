@@ -1,7 +1,5 @@
 """Actors: who a person is now, whatever merges there were, held so that none happens while they act."""
 
-from __future__ import annotations
-
 from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
 from segue.core.values import PersonId

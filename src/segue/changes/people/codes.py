@@ -3,8 +3,6 @@
 Law: codes are made and used one at a time, so that no limit can be passed by asking twice at once.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from msgspec.structs import replace

@@ -3,8 +3,6 @@
 Law: a grant is a fact with since, until, why and by whom. Who was merged into somebody brings their grants along.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Linking: what `/link` does, by itself and with a code."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from enum import StrEnum

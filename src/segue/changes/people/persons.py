@@ -1,7 +1,5 @@
 """Persons: who an identity is, and what becomes of everything when two persons turn out to be one."""
 
-from __future__ import annotations
-
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one

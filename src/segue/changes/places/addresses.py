@@ -1,7 +1,5 @@
 """Places: the address that a chat's ids all stand for, the lane that somebody speaks in there, and homes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace

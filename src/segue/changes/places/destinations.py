@@ -4,8 +4,6 @@ Law: the host may hand off to any home, and to any chat that is known if its rea
 their own private chats. Naming a home was the host's yes to whoever reads there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Homes: the place on each account for what has nowhere else to go, named in chat or in the host's settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from segue.changes.places import addresses

@@ -1,7 +1,5 @@
 """Lanes: which lane one is now, if its chat turned out to have another id or its person to be somebody else."""
 
-from __future__ import annotations
-
 from segue.changes.people import actors
 from segue.changes.rows import first
 from segue.changes.sessions.rows import Bound

@@ -1,7 +1,5 @@
 """Windows: which terminals and pages somebody looks at, on whichever replica."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from segue.changes.rows import each

@@ -6,8 +6,6 @@ compaction; never because somebody else speaks, a topic changed or a lane went a
 brings back what was told before it. Only the host can void a section otherwise, who hides ids or shows them again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import msgspec

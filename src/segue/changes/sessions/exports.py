@@ -1,7 +1,5 @@
 """Exports and imports: a session as a transcript that a file can hold, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from segue.changes.people import actors

@@ -1,7 +1,5 @@
 """Lists of a person's own sessions, each with some of its words."""
 
-from __future__ import annotations
-
 from segue.changes.sessions import search, sessions, transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.transcripts import Session

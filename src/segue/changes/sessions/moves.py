@@ -3,8 +3,6 @@
 Locks are taken in one order, lanes by key and then sessions by id, so that two moves never wait for each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import assert_never

@@ -1,7 +1,5 @@
 """Pages of a transcript: its end, what came before that, and what is new since somebody looked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from segue.changes.sessions.transcripts import path

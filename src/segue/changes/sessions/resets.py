@@ -9,8 +9,6 @@ A session is looked at when it may be over at the soonest, then when it may be b
 sweep costs the same however many sessions there are, and a message costs no more for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from segue.changes.exchange import turns

@@ -1,7 +1,5 @@
 """What several changes read of a lane and of a session, as their queries give it."""
 
-from __future__ import annotations
-
 from segue.core.lanes import Kind, Lane
 from segue.core.transcripts import Tip
 from segue.core.values import Moment, PersonId, SessionId, Value

@@ -1,7 +1,5 @@
 """Search: an index that is filled behind the turns, so that it can neither fail nor slow one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from segue.changes.people import actors

@@ -1,7 +1,5 @@
 """Sessions as people find them: what a lane speaks to, what a person owns, the lists they were shown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

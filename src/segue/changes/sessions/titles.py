@@ -1,7 +1,5 @@
 """Titles: per owner, exact, numbered by lineage."""
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 
 from segue.changes.people import actors

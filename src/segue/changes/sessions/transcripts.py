@@ -1,7 +1,5 @@
 """Transcripts: entries are added at the tip, paths are read back from it, tips move and nothing is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from segue.changes.rows import each, first, one

@@ -4,8 +4,6 @@ Law: what was said isn't read for it, only how the entries hang together, page b
 session left, how it begins.
 """
 
-from __future__ import annotations
-
 from segue.changes.rows import each, one
 from segue.changes.sessions import sessions, transcripts
 from segue.core.contracts.database import Transaction

@@ -1,7 +1,5 @@
 """Usage: what a session's turns have cost so far."""
 
-from __future__ import annotations
-
 from segue.changes.rows import each, first
 from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction

@@ -1,7 +1,5 @@
 """A window on the gateway over the socket in the data folder."""
 
-from __future__ import annotations
-
 import getpass
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

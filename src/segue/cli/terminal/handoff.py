@@ -1,7 +1,5 @@
 """A handoff as a terminal tells of it: a line for each step, and how to come back once it is over."""
 
-from __future__ import annotations
-
 from segue.core.handoffs import LIVE, HandoffProgress, State
 from segue.runtime.windows.frames import HandoffFrame, InvitationFrame
 

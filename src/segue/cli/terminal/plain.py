@@ -1,7 +1,5 @@
 """Talking without a terminal: each line that comes in is said, and each answer is printed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """QR codes in a terminal."""
 
-from __future__ import annotations
-
 import io
 
 import segno

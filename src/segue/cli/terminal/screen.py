@@ -1,7 +1,5 @@
 """The terminal chat: what is said scrolls by, what is being written grows above the line on which one types."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from pathlib import Path

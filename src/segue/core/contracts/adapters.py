@@ -3,8 +3,6 @@
 An ability that only some adapters have is a Protocol of its own, so the type says it and no flag has to.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from enum import StrEnum
 from typing import Literal, Protocol, runtime_checkable
@@ -72,7 +70,7 @@ class Adapter(Protocol):
     connection: Connection
     longest: Longest
 
-    async def run(self, intake: Intake) -> None:
+    async def run(self, intake: "Intake") -> None:
         """Live: check the token, fill the menu, take messages in or see to it that the platform calls, until cancelled.
 
         What breaks is raised, as `Disconnected` if its words are fit for people: it is told, and `run` is called again

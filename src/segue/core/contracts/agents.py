@@ -1,7 +1,5 @@
 """The contract of an agent, which answers a turn."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """The contract of a database: a transaction yields statements, a driver runs it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 

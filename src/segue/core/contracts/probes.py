@@ -1,7 +1,5 @@
 """Probe points: labelled places where a drill may stop the process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import StrEnum
 

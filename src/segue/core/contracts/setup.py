@@ -1,7 +1,5 @@
 """How a platform is added by `segue add`: what it asks, and what comes of the answers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 

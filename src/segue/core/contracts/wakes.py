@@ -1,7 +1,5 @@
 """Topics of wake-ups: what a transaction tells whoever waits for it, once it is committed."""
 
-from __future__ import annotations
-
 from enum import Enum, StrEnum
 
 from segue.core.values import Value

@@ -4,8 +4,6 @@ Law: a header, then one line an entry, numbered 1, 2, 3 and so on, each with the
 branch comes back. Reading is strict: a line that we wouldn't have written is named and refused, and nothing is guessed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TypeVar

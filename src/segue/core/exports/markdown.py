@@ -5,8 +5,6 @@ headings, labels, fences with what a program wrote between them, and blank lines
 whatever is in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime

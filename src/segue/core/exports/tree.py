@@ -4,8 +4,6 @@ Law: a tree is a flat row of its sessions, each with its parent, and is walked w
 as they like.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

@@ -4,8 +4,6 @@ Law: it goes by the prompt size that the provider last reported, never by a gues
 summary is an entry that stands for those before it.
 """
 
-from __future__ import annotations
-
 from segue.core.contracts.agents import Usage
 
 FULL = 0.8

@@ -4,8 +4,6 @@ Law: an envelope is one line of JSON, and `read` gives exactly what it was made 
 of the session's voices, and entries never change, so what an entry reads like doesn't change either.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

@@ -4,8 +4,6 @@ Law: one secret gives one id of a platform one pseudonym, for ever and on every 
 tell the id from it. A pseudonym has no digits, so that none can look like a number. Routing never sees one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

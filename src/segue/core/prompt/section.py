@@ -4,8 +4,6 @@ Law: the section is a function of its facts. Whatever a person or a platform cho
 line, so a name or a topic can't speak in the gateway's voice.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Graphemes: what a reader takes for one character, however many code points it is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from apsw.unicode import grapheme_iter_with_offsets

@@ -3,8 +3,6 @@
 Blocks and spans take one pass, so that no text, however it is made, takes long.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """Unicode's normal forms of what people write, in time that grows with its length alone."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 from typing import Literal

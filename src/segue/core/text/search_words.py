@@ -1,7 +1,5 @@
 """The words that search knows: one function makes them for both databases and for queries."""
 
-from __future__ import annotations
-
 import re
 
 from segue.core.text.normal import normal

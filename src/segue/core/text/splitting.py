@@ -5,8 +5,6 @@ too long for any message is cut between list items or lines, then sentences, wor
 code that has to be cut is closed and opened again. Only white space is lost, and every piece fits.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator

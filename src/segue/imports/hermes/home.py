@@ -5,8 +5,6 @@
 the years. What can't be read is skipped, and it is told where that stands.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

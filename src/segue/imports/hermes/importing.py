@@ -5,8 +5,6 @@ split off another by compacting goes on where that one ended, and its summary st
 stays as a branch. A lane comes to speak to the session that it was on, and has spoken to those before.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Messages as Hermes keeps them: in the form of a chat completion, with fields of its own beside."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

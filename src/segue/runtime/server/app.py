@@ -3,8 +3,6 @@
 Law: a stranger learns that the gateway is well or that it isn't, and nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 

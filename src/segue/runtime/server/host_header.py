@@ -1,7 +1,5 @@
 """The names that the server answers to, so that no other site can point a browser at it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from starlette.datastructures import Headers

@@ -1,7 +1,5 @@
 """Where callers find the gateway: a bound socket, and uvicorn behind it in our own event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os
@@ -109,7 +107,7 @@ class _Guarded(H11Protocol):
     """A connection whose caller is let go if they take too long, or if there are too many."""
 
     patience: ClassVar[CallerLimits]
-    unheard: ClassVar[dict[_Guarded, None]]
+    unheard: ClassVar[dict["_Guarded", None]]
     """Connections that wait for a request, the oldest first."""
     _deadline: asyncio.TimerHandle | None = None
 

@@ -5,8 +5,6 @@ As a second net, every known secret is struck from a line before it is written. 
 library is told by its type and place alone, because its words may quote a message.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import re

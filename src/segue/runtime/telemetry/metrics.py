@@ -1,7 +1,5 @@
 """What a gateway counts, named after what happened; labels never name a person, a chat or a session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest

@@ -1,7 +1,5 @@
 """Spans for OpenTelemetry, named by its conventions for generative AI."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -45,7 +43,7 @@ class OtelTracing:
         self._tracer = provider.get_tracer("segue")
 
     @classmethod
-    def from_environment(cls) -> OtelTracing:
+    def from_environment(cls) -> "OtelTracing":
         """Send spans to where the OTEL_ variables say."""
         provider = TracerProvider(resource=Resource.create({"service.name": "segue"}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

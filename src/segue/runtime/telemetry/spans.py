@@ -1,7 +1,5 @@
 """Spans: how long a turn and a call took, for whoever collects traces; without a collector they cost nothing."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Protocol

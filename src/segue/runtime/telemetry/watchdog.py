@@ -3,8 +3,6 @@
 Law: what stands is named by its task and by places in the code, never by what anybody said.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -1,7 +1,5 @@
 """The arguments of a tool: a struct gives the schema that a model reads, and the words for what it got wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

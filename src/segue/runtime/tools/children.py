@@ -1,7 +1,5 @@
 """Children: an agent starts sessions of its own, and closes them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta

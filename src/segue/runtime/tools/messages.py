@@ -4,8 +4,6 @@ Law: an answer is the tool's result or a delivery, never both. Which of them is 
 the answering turn, by the database's clock; what was kept for a turn that ended without taking it is delivered.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

@@ -1,7 +1,5 @@
 """Reading: an agent sees which sessions its person has, and what was said in them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """Scheduling: an agent has something done later, or again and again."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta

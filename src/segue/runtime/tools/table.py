@@ -3,8 +3,6 @@
 Law: a call that can't be done is a failed result that says why and what to do; it is never an error of the turn.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable

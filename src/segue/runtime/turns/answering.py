@@ -1,7 +1,5 @@
 """One turn, from its work to its finish: an agent answers, and all that it leaves behind is written at once."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import traceback

@@ -1,7 +1,5 @@
 """The prompt of a turn: what an agent is told about where it talks, and the words as it is to hear them."""
 
-from __future__ import annotations
-
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence

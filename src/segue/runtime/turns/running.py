@@ -1,7 +1,5 @@
 """A turn that runs here: what is known of it meanwhile, and how it is ended."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Streaming: a reply is shown while it is written, by edits of one message."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

@@ -1,7 +1,5 @@
 """Summaries: an agent sums up what was said, in a way of its own or asked as in any turn; nobody is sent it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 

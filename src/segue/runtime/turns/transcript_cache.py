@@ -5,8 +5,6 @@ with the right one, and only the rest is read. The sessions that were used longe
 last stays, however long it is: its turn holds it in memory anyway.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from sys import getsizeof

@@ -4,8 +4,6 @@ Law: one turn at a time per session, in order; sessions never wait for each othe
 this replica lost is dropped where it stands: the fence refuses its writes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

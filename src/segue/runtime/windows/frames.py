@@ -5,8 +5,6 @@ the end of its session's transcript, and from there on only what is new; what ca
 that it was given. A window that lost its connection opens anew, so nothing is lost or doubled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 

@@ -4,8 +4,6 @@ Their people watch the transcript, so a reply is there already when it is sent; 
 whoever looks at that lane now.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable

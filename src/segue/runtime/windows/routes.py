@@ -1,7 +1,5 @@
 """Routes for browsers and terminals: the page, signing in, and windows over WebSocket."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

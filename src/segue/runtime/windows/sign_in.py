@@ -4,8 +4,6 @@ A browser signs in once, by a link that the terminal or the log printed; the lin
 its code leaves the address at once. A cookie is signed by a key that the database keeps, so it outlives a restart.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import os
@@ -34,7 +32,7 @@ class SignIn:
         self._links: dict[str, float] = {}
 
     @classmethod
-    async def open(cls, store: Patient, folder: Path) -> SignIn:
+    async def open(cls, store: Patient, folder: Path) -> "SignIn":
         """The sign-in of a data folder."""
         key = await store.write(settings.once, "page key", secrets.token_hex(32))
         return cls(bytes.fromhex(key), token_in(folder))

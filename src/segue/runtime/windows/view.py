@@ -1,7 +1,5 @@
 """A window's view of its session: which entries it shows, and what it must be sent next."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Watches: who looks at a session or a lane while it goes on, in this process."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 

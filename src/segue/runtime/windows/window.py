@@ -1,7 +1,5 @@
 """A window on a lane: a terminal, a page or a script, and in it a session's transcript, live, whoever speaks where."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence

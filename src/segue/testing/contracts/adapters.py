@@ -1,7 +1,5 @@
 """What every adapter must keep, and what those must that can do more."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import ClassVar
 

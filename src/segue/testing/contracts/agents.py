@@ -1,7 +1,5 @@
 """What every agent must keep, and what those must that can do more."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 

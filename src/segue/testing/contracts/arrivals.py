@@ -1,7 +1,5 @@
 """What every adapter owes the gateway when messages come in."""
 
-from __future__ import annotations
-
 import asyncio
 
 from segue.core.contracts.adapters import Accepted, Adapter, Letter, TakesWebhooks

@@ -1,7 +1,5 @@
 """What all contracts of adapters stand on."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

@@ -1,7 +1,5 @@
 """Deliveries for the contracts, and what becomes of them when a process dies."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import msgspec

@@ -1,7 +1,5 @@
 """What every adapter owes the gateway when messages go out."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
 import pytest
