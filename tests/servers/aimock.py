@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import re
-import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,9 +13,7 @@ import httpx2
 from segue.agents.models.keys import ModelKeys
 from segue.core.values import Secret
 from tests.clients import http_client
-from tests.servers import node
-
-_URL = re.compile(rb"http://127\.0\.0\.1:\d+")
+from tests.servers import providers
 
 Fixture = dict[str, Any]
 MODELS = {
@@ -77,33 +71,12 @@ class Aimock:
 @asynccontextmanager
 async def aimock(folder: Path, fixtures: Sequence[Fixture]) -> AsyncIterator[Aimock]:
     """A server that answers by fixtures, until the block ends; skips the test where it isn't installed."""
-    command = node("aimock")
     (folder / "fixtures").mkdir()
     (folder / "fixtures" / "all.json").write_text(json.dumps({"fixtures": list(fixtures)}))
-    config = {"llm": {"fixtures": str(folder / "fixtures"), "logLevel": "info", "chunkSize": 8}}
-    (folder / "aimock.json").write_text(json.dumps(config))
-    process = await asyncio.create_subprocess_exec(
-        *(*command, "--config", str(folder / "aimock.json"), "--port", "0", "--host", "127.0.0.1"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    reading: asyncio.Task[bytes] | None = None
+    settings = {"fixtures": str(folder / "fixtures"), "logLevel": "silent", "chunkSize": 8}
+    server = await providers.start("aimock", host="127.0.0.1", port=0, llm=settings)
     try:
-        async with asyncio.timeout(60):
-            said = b""
-            while not (found := _URL.search(said)):
-                line = await process.stdout.readline()
-                assert line, f"aimock ended: {said.decode()}"
-                said += line
-        # Whatever else it says is read, or it would wait for a reader.
-        reading = asyncio.create_task(process.stdout.read())
         async with http_client() as client:
-            yield Aimock(found[0].decode(), client)
+            yield Aimock(server.url, client)
     finally:
-        # `node` may be a program that starts the real one: all of it ends.
-        os.killpg(process.pid, signal.SIGKILL)
-        if reading is not None:
-            await reading
-        await process.wait()
+        await providers.stop(server)

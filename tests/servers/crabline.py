@@ -1,6 +1,6 @@
 """crabline's Telegram on loopback, and what it can't do put in on the way.
 
-`Telegram` is the server itself: a process that can be stopped and started again on its port. `Between` stands between
+`Telegram` is the server itself, which can be stopped and started again on its port. `Between` stands between
 it and a bot: it keeps what the bot sent, with the ids that it got, turns a plain message into a reply, an edit or
 something garbled, tells updates again, and refuses calls the way Telegram does.
 """
@@ -12,9 +12,7 @@ import email
 import html
 import itertools
 import json
-import os
 import re
-import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -34,13 +32,11 @@ from segue.testing.harness import Seen
 from segue.testing.waits import Changes
 from tests.clients import http_client
 from tests.ports import free_port
-from tests.servers import node
+from tests.servers import providers
 
 TOKEN = "424242:crabline-telegram-token"
 ADMIN = "admin-of-the-test"
 BOT = "segue_test_bot"
-_PATIENCE = 90.0
-"""Seconds that it may take to start, on a machine that has much else to do."""
 _CALLED = "/called"
 _TAG = re.compile(r"<[^<>]*>")
 Doctor = Callable[[dict[str, Any]], Any]
@@ -53,45 +49,25 @@ class Telegram:
         self._folder = folder
         self._port = free_port()
         self._starts = itertools.count(1)
-        self._process: asyncio.subprocess.Process | None = None
+        self._server: providers.Started | None = None
         self.url = f"http://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        # Its record is locked by whoever began it, also if that was killed.
-        folder = self._folder / f"crabline-{next(self._starts)}"
-        folder.mkdir()
-        command = [*node("crabline"), "serve", "telegram", "--port", str(self._port), "--bot-username", BOT]
-        command += ["--recorder", str(folder / "calls.jsonl")]
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            cwd=folder,
-            env={**os.environ, "CRABLINE_ADMIN_TOKEN": ADMIN, "CRABLINE_BOT_TOKEN": TOKEN},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
+        self._server = await providers.start(
+            "crabline:telegram",
+            port=self._port,
+            adminToken=ADMIN,
+            botToken=TOKEN,
+            botUsername=BOT,
+            # The record of one that was stopped stays locked.
+            recorderPath=str(self._folder / f"crabline-{next(self._starts)}" / "calls.jsonl"),
         )
-        async with asyncio.timeout(_PATIENCE):
-            while not await _answers(self.url):
-                if self._process.returncode is not None:
-                    raise RuntimeError("crabline ended as soon as it began")
-                await asyncio.sleep(0.02)
 
     async def stop(self) -> None:
         """End it at once, as a machine that loses its power does."""
-        process, self._process = self._process, None
-        if process is not None and process.returncode is None:
-            # Node runs behind a script of its package: both are in the session that was begun for them.
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-
-
-async def _answers(url: str) -> bool:
-    try:
-        async with http_client() as client:
-            return (await client.post(f"{url}/bot{TOKEN}/getMe")).status_code == 200
-    except httpx2.TransportError:
-        return False
+        server, self._server = self._server, None
+        if server is not None:
+            await providers.stop(server)
 
 
 class Between:

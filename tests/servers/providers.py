@@ -1,0 +1,60 @@
+"""npm's servers, all of them in one Node process that this process starts when the first is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import functools
+import json
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.servers import modules, node
+
+
+class Started(NamedTuple):
+    """A server that runs."""
+
+    number: int
+    url: str
+
+
+class Providers:
+    """The Node process; it ends with this one, however this one ends."""
+
+    def __init__(self) -> None:
+        command = [node(), Path(__file__).with_suffix(".mjs"), modules()]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._turn = threading.Lock()
+        atexit.register(self._end)
+
+    def ask(self, **asked: Any) -> Any:
+        """Ask for something to be done, and wait until it is."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._turn:
+            print(json.dumps(asked), file=self._process.stdin, flush=True)
+            answer = json.loads(self._process.stdout.readline() or '{"error": "Node has ended"}')
+        if "error" in answer:
+            raise RuntimeError(f"{asked}: {answer['error']}")
+        return answer
+
+    def _end(self) -> None:
+        with self._process:
+            self._process.kill()
+
+
+_providers = functools.cache(Providers)
+
+
+async def start(kind: str, **settings: Any) -> Started:
+    """Start a server of a kind; skips the test where it isn't installed."""
+    modules()
+    return Started(**await asyncio.to_thread(lambda: _providers().ask(start=kind, **{"with": settings})))
+
+
+async def stop(server: Started) -> None:
+    """End it at once, as a machine that loses its power does."""
+    await asyncio.to_thread(lambda: _providers().ask(stop=server.number))
