@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.databases import Databases
 from bench.table import Line, Target, milliseconds
 from segue import Address, Identity, Kind, Place, Text, open_store
-from segue.core.contracts.adapters import Connection, Intake, Longest
+from segue.core.contracts.adapters import Connection, Intake
 from segue.core.contracts.agents import Event, Work
 from segue.core.messages import Arrival, Delivery, Sending, Speaker
 from segue.core.settings import AccountSettings, GatewaySettings
@@ -35,7 +35,7 @@ class Stopwatch:
     """An adapter and an agent in one, which note when they are called."""
 
     platform, account = "bench", "watch"
-    sending, connection, longest = Sending.KEYED, Connection.ANY, Longest(4000)
+    sending, connection = Sending.KEYED, Connection.ANY
 
     def __init__(self) -> None:
         self.asked: list[float] = []
@@ -50,6 +50,9 @@ class Stopwatch:
     async def run(self, intake: Intake) -> None:
         intake.connected()
         await asyncio.Event().wait()
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= 4000
 
     async def send(self, delivery: Delivery) -> str:
         self.sent.append(time.perf_counter())

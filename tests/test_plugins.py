@@ -10,7 +10,7 @@ from segue.testing import Shelf
 IRC = """
 from typing import Any
 
-from segue.core.contracts.adapters import Connection, Longest
+from segue.core.contracts.adapters import Connection
 from segue.core.messages import Delivery, Sending
 from segue.core.values import Secret
 from segue.core.values import Value
@@ -20,10 +20,12 @@ class Irc:
     platform = "irc"
     sending = Sending.BLIND
     connection = Connection.ONE
-    longest = Longest(400)
 
     def __init__(self, account: str, keys: Any) -> None:
         self.account, self.keys = account, keys
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= 400
 
     async def send(self, delivery: Delivery) -> str:
         return "1"

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from segue.adapters.shared.webhooks import door, posted, prove
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter, Longest
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
@@ -45,7 +45,6 @@ class Letterbox:
     platform = "letterbox"
     sending = Sending.KEYED
     connection = Connection.ONE
-    longest = Longest(100_000)
 
     def __init__(self, account: str, folder: Path) -> None:
         self.account = account
@@ -70,6 +69,9 @@ class Letterbox:
         place = Place(Address(self.platform, self.account, "", note.chat), note.kind)
         speaker = Speaker(Identity(self.platform, self.account, note.who), note.who)
         return Arrival(place, note.id or id, speaker, (Text(note.text),), time.time())
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= 100_000
 
     async def send(self, delivery: Delivery) -> str:
         chat = self._folder / "out" / delivery.address.chat

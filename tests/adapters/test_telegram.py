@@ -17,6 +17,7 @@ from segue.adapters.telegram import adapter as adapter_file
 from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.markup import render, utf16, visible
+from segue.adapters.telegram.outgoing import fits
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.core.commands import SPECS, Command, parse
@@ -917,3 +918,11 @@ def test_a_mistake_in_the_account_is_named(keys: dict[str, Any], field: str) -> 
         TelegramAccount(**keys)
     assert told.value.field == field
     assert "hello" not in str(told.value)
+
+
+def test_a_text_fits_by_what_is_seen_of_it() -> None:
+    links = "\n".join(f"- [page {n}](https://example.org/{'far/' * 30})" for n in range(60))
+    table = "\n".join(["| a | b |", "| --- | --- |", f"| {'long ' * 60} | c |", *["| d | e |"] * 200])
+    assert (len(links) > 4096, fits(links)) == (True, True)
+    assert (len(table) < 4096, fits(table)) == (True, False)
+    assert (fits("x" * 4096), fits("x" * 4097), fits("🚀" * 2048), fits("🚀" * 2049)) == (True, False, True, False)

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from segue.core.contracts.adapters import Accepted, Connection, Intake, Longest
+from segue.core.contracts.adapters import Accepted, Connection, Intake
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
@@ -25,7 +25,6 @@ class Wall:
     account = ACCOUNT
     sending = Sending.KEYED
     connection = Connection.ANY
-    longest = Longest(4096)
 
     def __init__(self, tell: Tell, slowest: float = 0.0) -> None:
         self._tell = tell
@@ -36,6 +35,9 @@ class Wall:
     async def run(self, intake: Intake) -> None:
         intake.connected()
         await asyncio.Event().wait()
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= 4096
 
     async def send(self, delivery: Delivery) -> str:
         self._tell(DELIVERY, delivery.key)

@@ -55,7 +55,8 @@ def test_a_persona_can_do_what_its_platform_can_and_nothing_else(
     assert {ability for ability in ABILITIES if isinstance(adapter, ability)} == abilities
     assert (adapter.sending, adapter.connection) == (sending, connection)
     assert (adapter.platform, adapter.account) == (persona.name, "alpha")
-    assert adapter.longest == persona.longest
+    longest = "x" * persona.longest
+    assert (adapter.fits(longest), adapter.fits(f"{longest}x")) == (True, False)
 
 
 async def test_an_arrival_has_all_that_the_platform_told() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue.core.contracts.adapters import Accept, Intake, Longest
+from segue.core.contracts.adapters import Accept, Intake
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, Notice, Text, ToolCall, ToolResult
@@ -36,6 +36,8 @@ from segue.testing.fake_harness import FakeHarness
 from segue.testing.faults import ApiError
 from segue.testing.ledger import Message
 from segue.testing.personas import (
+    Discord,
+    DiscordAdapter,
     Feishu,
     FeishuAdapter,
     Matrix,
@@ -168,7 +170,13 @@ class CutsTexts(MatrixAdapter):
 class ClaimsTooMuch(SlackAdapter):
     def __init__(self, platform: Slack) -> None:
         super().__init__(platform)
-        self.longest = Longest(50_000)
+        self.fits = lambda text: len(text) <= 50_000
+
+
+class CountsOnlyLetters(DiscordAdapter):
+    def __init__(self, platform: Discord) -> None:
+        super().__init__(platform)
+        self.fits = lambda text: sum(map(str.isalnum, text)) <= platform.longest
 
 
 class SendsAnywhere(MatrixAdapter):
@@ -297,6 +305,7 @@ ADAPTERS: list[tuple[type[Persona], Callable[[Any], Any], Check]] = [
     (Matrix, CutsTexts, ThreadContract.test_the_longest_text_is_taken_whole),
     (Matrix, CutsTexts, ThreadContract.test_a_long_text_is_read_piece_by_piece),
     (Slack, ClaimsTooMuch, ThreadContract.test_the_longest_text_is_taken_whole),
+    (Discord, CountsOnlyLetters, ThreadContract.test_what_fits_is_taken_with_its_marks),
     (Matrix, SendsAnywhere, ThreadContract.test_where_nobody_listens_nothing_is_tried_again),
     (Matrix, OpensAgain, ThreadContract.test_the_same_key_opens_the_same_thread),
     (Matrix, OpensNothing, ThreadContract.test_the_same_key_opens_the_same_thread),

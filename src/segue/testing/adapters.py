@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from segue.core.contracts.adapters import Accept, Connection, Intake, Letter, Longest
+from segue.core.contracts.adapters import Accept, Connection, Intake, Letter
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
 from segue.errors import SendLater, SendNever, SendUnsure, StoreError
@@ -32,7 +32,7 @@ class FakeAdapter:
     def __init__(self, platform: Platform) -> None:
         self.platform = platform.name
         self.account = platform.account
-        self.longest: Longest = platform.longest
+        self.fits = platform.fits
         self.there = platform
 
     async def run(self, intake: Intake) -> None:

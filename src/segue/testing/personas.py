@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
-from segue.core.contracts.adapters import Connection, Longest, Measure
+from segue.core.contracts.adapters import Connection
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Sending
 from segue.testing.adapters import Called, Editing, Finding, Looking, Polling, Threading, Typing
@@ -16,7 +16,7 @@ from segue.testing.chats import Chat, Someone, To
 from segue.testing.faults import ApiError, Call
 from segue.testing.ids import Noun, Patterns
 from segue.testing.ledger import Message
-from segue.testing.platform import Platform, Threads
+from segue.testing.platform import Platform, Threads, utf8, utf16
 from segue.testing.wire import Update
 
 
@@ -56,7 +56,7 @@ class Signal(Platform):
         Noun.MESSAGE: ("{seconds}{n:03}",),
         Noun.EVENT: ("{message}.{n}",),
     }
-    longest = Longest(2000)
+    longest = 2000
 
     def adapter(self) -> SignalAdapter:
         """A new adapter for the account."""
@@ -86,7 +86,7 @@ class Slack(Platform):
         Noun.EVENT: ("Ev0{n:07}",),
     }
     threads = Threads.ANCHORED
-    longest = Longest(40_000)
+    longest = 40_000
 
     def adapter(self) -> SlackAdapter:
         """A new adapter for the account."""
@@ -106,7 +106,7 @@ class Slack(Platform):
 
     def fitting(self, text: str) -> str:
         """Too long a text is cut without a word."""
-        return super().fitting(text[: self.longest.count])
+        return super().fitting(text[: self.longest])
 
 
 class DiscordAdapter(Looking, Polling, Threading, Editing, Typing):
@@ -131,7 +131,7 @@ class Discord(Platform):
     space = "881207955029110855"
     ids: ClassVar[Patterns] = {**dict.fromkeys(Noun, ("12{n:017}",)), Noun.EVENT: ("{message}.{n}",)}
     threads = Threads.SEPARATE
-    longest = Longest(2000)
+    longest = 2000
     keys_last = 300.0
 
     def adapter(self) -> DiscordAdapter:
@@ -186,7 +186,8 @@ class Telegram(Platform):
         Noun.EVENT: ("7{n:08}",),
     }
     threads = Threads.SEPARATE
-    longest = Longest(4096, Measure.UTF16)
+    longest = 4096
+    count = utf16
 
     def adapter(self) -> TelegramAdapter:
         """A new adapter for the account."""
@@ -231,7 +232,8 @@ class Matrix(Platform):
         Noun.EVENT: ("{message}",),
     }
     threads = Threads.ANCHORED
-    longest = Longest(60_000, Measure.BYTES)
+    longest = 60_000
+    count = utf8
     keys_last = float("inf")
 
     def adapter(self) -> MatrixAdapter:
@@ -269,7 +271,8 @@ class Feishu(Platform):
         Noun.EVENT: ("ev_{n:08x}",),
     }
     threads = Threads.ANCHORED
-    longest = Longest(150_000, Measure.BYTES)
+    longest = 150_000
+    count = utf8
     keys_last = 3600.0
 
     def adapter(self) -> FeishuAdapter:

@@ -7,12 +7,11 @@ be.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from typing import ClassVar
 
-from segue.core.contracts.adapters import Longest, Measure
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.testing import wire
@@ -44,7 +43,9 @@ class Platform:
     space = ""
     ids: ClassVar[Patterns] = PLAIN
     threads = Threads.NONE
-    longest = Longest(4096)
+    longest = 4096
+    """What a text may count, as the platform counts it."""
+    count: ClassVar[Callable[[str], int]] = len
     keys_last = 0.0
     """Seconds for which the same key gives the same message."""
 
@@ -150,12 +151,16 @@ class Platform:
         """The updates that the account gets of one."""
         return [update]
 
+    def fits(self, text: str) -> bool:
+        """Whether it takes a text as one message."""
+        return type(self).count(text) <= self.longest
+
     def fitting(self, text: str) -> str:
         """What a text becomes when it is sent; an empty one and too long a one are refused."""
         if not text.strip():
             raise ApiError(400, "the text is empty")
-        if measured(text, self.longest.measure) > self.longest.count:
-            raise ApiError(400, f"the text is longer than {self.longest.count} {self.longest.measure}")
+        if not self.fits(text):
+            raise ApiError(400, f"the text is longer than {self.longest}")
         return text
 
     def address(self, chat: str, thread: str = "") -> Address:
@@ -254,12 +259,11 @@ class Platform:
             self.feed.put(body, wire.proof(self.secret, body))
 
 
-def measured(text: str, measure: Measure) -> int:
-    """How long a platform finds a text."""
-    match measure:
-        case Measure.CHARACTERS:
-            return len(text)
-        case Measure.UTF16:
-            return len(text.encode("utf-16-le")) // 2
-        case Measure.BYTES:
-            return len(text.encode())
+def utf16(text: str) -> int:
+    """The UTF-16 units of a text."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def utf8(text: str) -> int:
+    """The bytes of a text."""
+    return len(text.encode())

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.contracts.adapters import Longest
 from segue.core.lanes import Address, Identity, Kind, Place, clean_place
 from segue.core.prompt.envelopes import Voices
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms
@@ -16,7 +15,7 @@ from segue.core.resets import Due
 CLUB = Place(Address("http", "alpha", "", "club", "t1"), Kind.GROUP, "The Club", "Plans for the trip")
 DM = Place(Address("telegram", "bot", "", "123456789"), Kind.DM)
 HOME = Place(Address("signal", "main", "", "+4915112345678"), Kind.GROUP, "Home +49 151 12345678")
-ABLE = (Abilities("http", "alpha", Longest(4096), threads=True, edits=True),)
+ABLE = (Abilities("http", "alpha", threads=True, edits=True),)
 FACTS = PromptFacts(
     (CLUB,),
     Voices.SEVERAL,
@@ -36,7 +35,7 @@ OUTSIDE = [
     "- Person: somebody without a name, id ",
     "-  can: open threads, show an answer while it is written",
     "-  can't: show that you write, mention people by their ids",
-    "- Longest message on : 4096 characters; a longer answer is sent as several. Write Markdown.",
+    "- A long answer is sent as several messages. Write Markdown.",
     "- Configured platforms: ",
     "- Home of : a group on , chat ",
     "- Home of : a group , on , chat ",
@@ -54,7 +53,7 @@ def test_it_says_where_with_whom_and_what_can_be_done() -> None:
         "- People: several people; each message names its author. It is JSON with author and text.",
         '- "http.alpha" can: open threads, show an answer while it is written',
         '- "http.alpha" can\'t: show that you write, mention people by their ids',
-        '- Longest message on "http.alpha": 4096 characters; a longer answer is sent as several. Write Markdown.',
+        "- A long answer is sent as several messages. Write Markdown.",
         '- Configured platforms: "http.alpha", "signal.main"',
         '- Home of "signal.main": a group "Home +49 151 12345678", on "signal.main", chat "+4915112345678"',
         f"- Scheduled work can be delivered to: {to} with a chat's id",
@@ -82,7 +81,7 @@ def test_a_session_that_nobody_talks_to_is_told_so() -> None:
 
 def test_how_people_are_mentioned_is_told() -> None:
     told = section(
-        PromptFacts((CLUB,), Voices.SEVERAL, abilities=(Abilities("http", "alpha", Longest(9), mention="<@ID>"),)),
+        PromptFacts((CLUB,), Voices.SEVERAL, abilities=(Abilities("http", "alpha", mention="<@ID>"),)),
         NoVeil(),
     )
     assert 'write "<@ID>"' in told

@@ -2,16 +2,32 @@
 
 import re
 import unicodedata
+from enum import Enum, auto
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.contracts.adapters import Longest, Measure
+from segue.core.text import splitting
 from segue.core.text.graphemes import graphemes
-from segue.core.text.splitting import split
-from segue.errors import Invalid
+from segue.core.values import Value
+
+
+class Measure(Enum):
+    CHARACTERS = auto()
+    UTF16 = auto()
+    BYTES = auto()
+
+
+class Longest(Value, frozen=True):
+    count: int
+    measure: Measure = Measure.CHARACTERS
+
+
+def split(text: str, longest: Longest) -> list[str]:
+    return list(splitting.split(text, lambda piece: size(piece, longest.measure) <= longest.count))
+
 
 SMALLEST = {Measure.CHARACTERS: 1, Measure.UTF16: 2, Measure.BYTES: 4}
 PIECES = (
@@ -294,12 +310,23 @@ def test_what_counts(text: str, longest: Longest, pieces: list[str]) -> None:
     assert split(text, longest) == pieces
 
 
-@pytest.mark.parametrize(
-    "longest", [Longest(0), Longest(-1), Longest(1, Measure.UTF16), Longest(3, Measure.BYTES)], ids=str
-)
-def test_a_limit_that_no_message_can_keep_is_an_error(longest: Longest) -> None:
-    with pytest.raises(Invalid, match="longest"):
-        split("😀", longest)
+@pytest.mark.parametrize("longest", [Longest(0), Longest(1, Measure.UTF16), Longest(3, Measure.BYTES)], ids=str)
+def test_what_no_message_takes_is_left_to_the_platform_to_refuse(longest: Longest) -> None:
+    assert split("😀\n\n😀", longest) == ["😀", "😀"]
+
+
+def test_a_first_message_is_cut_without_looking_at_all_of_a_long_text() -> None:
+    asked: list[str] = []
+
+    def fits(text: str) -> bool:
+        asked.append(text)
+        return len(text) <= 100
+
+    text = "Some words.\n\n" * 10_000
+    assert len(next(splitting.split(text, fits))) <= 100
+    assert asked.pop(0) == text
+    assert max(map(len, asked)) < 400
+    assert len(asked) < 12
 
 
 def test_a_long_answer_in_messages_of_a_common_size() -> None:

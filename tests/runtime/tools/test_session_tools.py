@@ -145,7 +145,7 @@ async def test_an_answer_that_comes_after_the_wait_is_delivered_and_not_the_resu
 
 
 async def test_an_answer_whose_waiter_was_stopped_is_delivered_once_in_messages_that_fit(stage: Chatting) -> None:
-    pause, most = Pause(), stage.adapter.longest.count
+    pause, most = Pause(), 4096
     long = "x" * most + " at last"
     agent = by_script(doing(go=[spawn(), send("slowly", wait=300), "never"], slowly=[pause, long]))
     async with stage.running(agent):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from segue.core.contracts.adapters import Longest
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Lane
 from segue.core.messages import Delivery, Text, ToolCall, plain_text
@@ -110,11 +109,12 @@ async def test_one_who_talks_without_end_keeps_nobody_waiting(tmp_path: Path, mo
 class Board(Wall):
     """A platform on which messages can be changed, and short ones only."""
 
-    longest = Longest(40)
-
     def __init__(self) -> None:
         super().__init__(lambda *_: None)
         self.edits: asyncio.Queue[str] = asyncio.Queue()
+
+    def fits(self, text: str) -> bool:
+        return len(text) <= 40
 
     async def edit(self, delivery: Delivery) -> None:
         self.edits.put_nowait(delivery.text)

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 from segue.adapters.http.callback import Call, Callback, CalledFile, id_in
 from segue.adapters.http.webhook import FILE, Webhook
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Longest
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import LONGEST_TEXT, Delivery, File, Sending
+from segue.core.messages import Delivery, File, Sending
 from segue.core.values import Secret
 
 
@@ -24,7 +24,6 @@ class Http:
     whispers: Literal[True] = True
     largest_file = sys.maxsize
     """The platform fetches a file, and so says itself when it has enough."""
-    longest = Longest(LONGEST_TEXT)
 
     def __init__(self, account: str, secret: Secret, callback: str, files: Files, clock: Clock = time.time) -> None:
         self.account = account
@@ -40,6 +39,11 @@ class Http:
     def webhook(self, accept: Accept) -> Webhook:
         """An ASGI application that answers 2xx only after `accept` returned."""
         return Webhook(self.account, self._secret, accept, self._files, self._clock, trusted=self._url)
+
+    def fits(self, text: str) -> bool:
+        """Say yes: the platform gets a text whole."""
+        del text
+        return True
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message and return the platform's id of it."""

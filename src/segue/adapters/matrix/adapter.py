@@ -4,13 +4,13 @@ import hashlib
 import time
 from uuid import uuid4
 
-from segue.adapters.matrix.content import attached, edited, mention, message
+from segue.adapters.matrix.content import attached, edited, fits, mention, message
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.rates import Pace
-from segue.core.contracts.adapters import Connection, Files, Intake, Longest, Measure
+from segue.core.contracts.adapters import Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Delivery, Sending
@@ -29,8 +29,6 @@ class Matrix:
     connection = Connection.ONE
     largest_file = 50 * 1024 * 1024
     """What homeservers take unless their owners say otherwise."""
-    # A quarter of what an event may hold: it carries the text as HTML too, and JSON escapes some of it.
-    longest = Longest(16 * 1024, Measure.BYTES)
 
     def __init__(
         self,
@@ -73,6 +71,10 @@ class Matrix:
         owner = (await self._server.whoami()).get("user_id")
         if owner != self._server.user:
             raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right.")
+
+    def fits(self, text: str) -> bool:
+        """Whether a text goes out as one event."""
+        return fits(text)
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; the homeserver knows a transaction that it has seen."""

@@ -9,6 +9,7 @@ from segue.adapters.matrix.events import AUTOMATED
 from segue.adapters.matrix.homeserver import Json
 from segue.adapters.matrix.html import html
 from segue.core.messages import File
+from segue.core.text.markdown import READABLE
 
 _LARGEST = 56 * 1024
 """Bytes of a content: an event holds 64 KiB, and the homeserver adds its own."""
@@ -21,6 +22,13 @@ _LINKED = re.compile(re.escape(f"]({_LINK}") + r"((?:@|%40)[^\s()]+)\)")
 def mention(user: str) -> str:
     """What mentions somebody: a link to them, which clients show as their name."""
     return f"[{user}]({_LINK}{quote(user, safe='@:')})"
+
+
+def fits(text: str) -> bool:
+    """Whether a text goes out as one event, with all its marks."""
+    # So short a text goes out in any case, at worst without them.
+    short = 4 * len(text.encode()) <= _LARGEST
+    return short or (len(text) <= READABLE and _size(_rich(text)) <= _LARGEST)
 
 
 def message(text: str, thread: str = "", answers: str = "") -> Json:
@@ -64,7 +72,18 @@ def _marked(text: str, mentioned: Sequence[str]) -> Json:
 
 
 def _shown(text: str) -> Json:
-    plain = _marked(text, tuple(dict.fromkeys(map(unquote, _LINKED.findall(text)))))
+    rich = _rich(text)
+    return rich if _size(rich) <= _LARGEST else _plain(text)
+
+
+def _plain(text: str) -> Json:
+    return _marked(text, tuple(dict.fromkeys(map(unquote, _LINKED.findall(text)))))
+
+
+def _rich(text: str) -> Json:
     shown = html(text)
-    rich = plain | {"format": "org.matrix.custom.html", "formatted_body": shown}
-    return rich if shown and len(json.dumps(rich, ensure_ascii=False).encode()) <= _LARGEST else plain
+    return _plain(text) | ({"format": "org.matrix.custom.html", "formatted_body": shown} if shown else {})
+
+
+def _size(content: Json) -> int:
+    return len(json.dumps(content, ensure_ascii=False).encode())

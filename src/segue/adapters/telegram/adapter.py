@@ -20,11 +20,11 @@ from segue.adapters.shared.letters import or_letter
 from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, reached
 from segue.adapters.telegram.chats import Chats, Pace, thread
 from segue.adapters.telegram.incoming import Heard, Me, read
-from segue.adapters.telegram.outgoing import LONGEST, Outgoing
+from segue.adapters.telegram.outgoing import Outgoing, fits
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import secret_of, webhook
 from segue.core.commands import Spec
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter, Longest, Measure
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery, File, Sending
@@ -48,7 +48,6 @@ class Telegram:
     connection = Connection.ONE
     largest_file = 50 * 1000 * 1000
     """What a bot may send."""
-    longest = Longest(LONGEST, Measure.UTF16)
 
     def __init__(
         self,
@@ -193,6 +192,10 @@ class Telegram:
             raise NotFetched("Telegram doesn't give it.") from error
         async with fetching(found.file_path or "", Limits(trusted=self._base)) as chunks:
             return await self._files.keep(name, file.mime_type, chunks)
+
+    def fits(self, text: str) -> bool:
+        """Whether a text goes out as one message."""
+        return fits(text)
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""

@@ -23,6 +23,7 @@ from segue.adapters.telegram.chats import Chats, number, thread
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
+from segue.core.text.markdown import READABLE
 from segue.errors import Invalid, SendNever
 
 T = TypeVar("T")
@@ -118,14 +119,14 @@ class Outgoing:
     async def _write(self, delivery: Delivery, say: Callable[[int, str, str | None], Awaitable[T]]) -> T:
         """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
         address = delivery.address
-        text = delivery.text
-        html = render(text)
+        html = render(delivery.text)
         seen = visible(html)
         try:
             if seen.strip() and utf16(seen) <= LONGEST:
                 return await self._chats.call(address, lambda chat: say(chat, html, ParseMode.HTML))
         except Unreadable:
             log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
+        text = delivery.text if utf16(delivery.text) <= LONGEST else seen
         return await self._chats.call(address, lambda chat: say(chat, text, None))
 
     async def _read(self, file: File) -> bytes:
@@ -133,6 +134,16 @@ class Outgoing:
             return await self._files.read(file)
         except Invalid as error:
             raise SendNever(str(error)) from error
+
+
+def fits(text: str) -> bool:
+    """Whether a text goes out as one message: what is seen of it counts, and of a text that shows nothing all of it."""
+    if 2 * utf16(text) <= LONGEST:
+        return True  # at worst without its marks
+    if len(text) > READABLE:
+        return False
+    seen = visible(render(text))
+    return utf16(seen if seen.strip() else text) <= LONGEST
 
 
 def _caption(text: str) -> tuple[str, str | None]:

@@ -46,21 +46,6 @@ class Connection(StrEnum):
     """One, by lease; another takes over when its holder dies."""
 
 
-class Measure(StrEnum):
-    """What a platform counts when it limits a text."""
-
-    CHARACTERS = "characters"
-    UTF16 = "utf16"
-    BYTES = "bytes"
-
-
-class Longest(Value, frozen=True):
-    """The longest text that a platform takes in one message."""
-
-    count: int
-    measure: Measure = Measure.CHARACTERS
-
-
 class Adapter(Protocol):
     """Speaks to one account of one platform."""
 
@@ -68,7 +53,6 @@ class Adapter(Protocol):
     account: str
     sending: Sending
     connection: Connection
-    longest: Longest
 
     async def run(self, intake: "Intake") -> None:
         """Live: check the token, fill the menu, take messages in or see to it that the platform calls, until cancelled.
@@ -76,6 +60,10 @@ class Adapter(Protocol):
         What breaks is raised, as `Disconnected` if its words are fit for people: it is told, and `run` is called again
         after a while. An adapter that only waits to be called may return.
         """
+        ...
+
+    def fits(self, text: str) -> bool:
+        """Whether a text goes out as one message, in the form that the platform gets; longer ones are cut."""
         ...
 
     async def send(self, delivery: Delivery) -> str:

@@ -7,7 +7,6 @@ line, so a name or a topic can't speak in the gateway's voice.
 import json
 from collections.abc import Iterable
 
-from segue.core.contracts.adapters import Longest, Measure
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.prompt.envelopes import Voices
 from segue.core.prompt.pseudonyms import Veil
@@ -20,7 +19,6 @@ RESET = {
 }
 """Why an agent that starts over does so."""
 
-_MEASURES = {Measure.CHARACTERS: "characters", Measure.UTF16: "UTF-16 code units", Measure.BYTES: "bytes"}
 _HEAD = """\
 # Where you are
 
@@ -34,7 +32,6 @@ class Abilities(Value, frozen=True):
 
     platform: str
     account: str
-    longest: Longest
     threads: bool = False
     edits: bool = False
     typing: bool = False
@@ -114,8 +111,8 @@ def _abilities(facts: PromptFacts, veil: Veil) -> Iterable[str]:
                 yield f"{there} {word}: {', '.join(listed)}"
         if able.mention:
             yield f"To mention the person whose id is ID on {there}, write {quoted(able.mention)}"
-        longest = f"{able.longest.count} {_MEASURES[able.longest.measure]}"
-        yield f"Longest message on {there}: {longest}; a longer answer is sent as several. Write Markdown."
+    if facts.abilities:
+        yield "A long answer is sent as several messages. Write Markdown."
 
 
 def _destinations(facts: PromptFacts, veil: Veil) -> Iterable[str]:

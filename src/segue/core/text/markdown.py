@@ -12,7 +12,7 @@ from markdown_it.tree import SyntaxTreeNode
 from segue.core.values import Value
 
 _DEEPEST = 50
-_LONGEST = 20_000
+READABLE = 20_000
 """Characters that are read as Markdown: brackets that nobody closes take the square of that."""
 _MOST_CELLS = 10_000
 _TABLELESS = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable("strikethrough")
@@ -34,7 +34,7 @@ def parse(text: str) -> SyntaxTreeNode:
 
     What looks like HTML is text, so whoever renders it escapes it; a link whose scheme could run something is text too.
     """
-    if len(text) > _LONGEST:
+    if len(text) > READABLE:
         return SyntaxTreeNode(_PLAIN.parse(text))
     lines = text.split("\n")
     # A row gets all the cells of its heading, however few it has itself.

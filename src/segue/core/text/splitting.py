@@ -8,12 +8,9 @@ code that has to be cut is closed and opened again. Only white space is lost, an
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
 
-from segue.core.contracts.adapters import Longest, Measure
 from segue.core.text.graphemes import graphemes
 from segue.core.text.markdown import Block, blocks, spans
-from segue.errors import Invalid
 
 Stretch = tuple[int, int]
 Level = Callable[[str, int, int], Iterable[Stretch]]
@@ -31,75 +28,79 @@ _SENTENCE = re.compile(
 _WORD = re.compile(rf"{_SPACE}+")
 _CODE_WORD = re.compile(r"(?<=\S)[ \t]+")
 
-_SIZES: dict[Measure, Callable[[str], int]] = {
-    Measure.CHARACTERS: lambda _: 1,
-    Measure.UTF16: lambda c: 2 if c > "\uffff" else 1,
-    Measure.BYTES: lambda c: 1 if c < "\x80" else 2 if c < "\u0800" else 3 if c <= "\uffff" else 4,
-}
-_LARGEST = {measure: size("\U0010ffff") for measure, size in _SIZES.items()}
+Fits = Callable[[str], bool]
+"""Whether a platform takes a text as one message."""
 
 
-def split(text: str, longest: Longest) -> list[str]:
-    """A text as messages, in order; none if nothing of it can be seen."""
-    if longest.count < _LARGEST[longest.measure]:
-        problem = f"{longest.count} {longest.measure} can't hold every character"
-        raise Invalid("longest", problem, f"Give at least {_LARGEST[longest.measure]}.")
+def split(text: str, fits: Fits) -> Iterator[str]:
+    """A text as messages, in order and made one by one; none if nothing of it can be seen."""
     if not text.strip():
-        return []
-    if longest.measure is Measure.CHARACTERS and len(text) <= longest.count:
-        return [text]
-    return _Pieces(text, longest).all()
+        return
+    if fits(text):
+        yield text
+        return
+    yield from _Pieces(text, fits).all()
 
 
 class _Pieces:
     """A text on its way into pieces, each of which is a stretch of it."""
 
-    def __init__(self, text: str, longest: Longest) -> None:
+    def __init__(self, text: str, fits: Fits) -> None:
         self._text = text
-        self._limit = longest.count
-        self._size = _SIZES[longest.measure]
-        self._upto = list(accumulate(map(self._size, text), initial=0))
-        self._measured: dict[str, int] = {}
+        self._fits = fits
         self._blocks: list[Block] = []
-        self._pieces: list[Stretch] = []
+        self._growing: Stretch | None = None
+        """The last piece, which may take more."""
 
-    def all(self) -> list[str]:
+    def all(self) -> Iterator[str]:
         text = self._text
-        if self._upto[-1] <= self._limit:
-            return [text]
         self._blocks = [block for block in blocks(text) if self._worth_keeping(block)]
         at = 0
         for block in self._blocks:
-            self._place_each(_paragraphs(text, at, block.start), _PROSE)
-            self._place(block.start, block.end, (_code_of(block), *_CODE))
+            yield from self._place(_paragraphs(text, at, block.start), _PROSE)
+            yield from self._place([(block.start, block.end)], (_code_of(block), *_CODE))
             at = block.end
-        self._place_each(_paragraphs(text, at, len(text)), _PROSE)
-        return [text[start:end].join(self._around(start, end)) for start, end in self._pieces]
+        yield from self._place(_paragraphs(text, at, len(text)), _PROSE)
+        yield from self._grown()
 
-    def _place_each(self, stretches: Iterable[Stretch], smaller: tuple[Level, ...]) -> None:
-        for start, end in stretches:
-            self._place(start, end, smaller)
+    def _place(self, stretches: Iterable[Stretch], smaller: tuple[Level, ...]) -> Iterator[str]:
+        """Put stretches into the growing piece, else into new ones; what no piece holds is cut."""
+        left = [stretch for stretch in stretches if self._text[slice(*stretch)].strip()]
+        while left:
+            begin = self._growing[0] if self._growing else left[0][0]
+            if count := self._taken(begin, left):
+                self._growing = begin, left[count - 1][1]
+                del left[:count]
+            elif self._growing and (not smaller or self._fits(self._piece(left[0]))):
+                yield from self._grown()
+            elif smaller:
+                yield from self._place(smaller[0](self._text, *left.pop(0)), smaller[1:])
+            else:
+                # The platform takes not even this character: it will say why.
+                self._growing = left.pop(0)
 
-    def _place(self, start: int, end: int, smaller: tuple[Level, ...]) -> None:
-        """Put a stretch into the last piece, else into a new one, else cut it."""
-        if not self._text[start:end].strip():
-            return
-        begin = self._pieces[-1][0] if self._pieces else start
-        if self._pieces and self._fits(begin, end):
-            self._pieces[-1] = (begin, end)
-        elif self._fits(start, end):
-            self._pieces.append((start, end))
-        else:
-            self._place_each(smaller[0](self._text, start, end), smaller[1:])
+    def _grown(self) -> Iterator[str]:
+        if self._growing:
+            yield self._piece(self._growing)
+        self._growing = None
 
-    def _fits(self, start: int, end: int) -> bool:
-        around = sum(map(self._measure, self._around(start, end)))
-        return self._upto[end] - self._upto[start] + around <= self._limit
+    def _taken(self, begin: int, stretches: list[Stretch]) -> int:
+        """How many of these a piece takes that begins there: steps that double, then halve, ask few times."""
+        taken, step = 0, 1
+        while self._takes(begin, stretches, taken + step):
+            taken, step = taken + step, 2 * step
+        while step := step // 2:
+            if self._takes(begin, stretches, taken + step):
+                taken += step
+        return taken
 
-    def _around(self, start: int, end: int) -> tuple[str, str]:
-        """What opens and closes the blocks in which a piece begins and ends."""
-        first, last = self._block_at(start), self._block_at(end)
-        return (first.opening if first else "", last.closing if last else "")
+    def _takes(self, begin: int, stretches: list[Stretch], count: int) -> bool:
+        return count <= len(stretches) and self._fits(self._piece((begin, stretches[count - 1][1])))
+
+    def _piece(self, stretch: Stretch) -> str:
+        """A stretch with what opens and closes the blocks in which it begins and ends."""
+        first, last = map(self._block_at, stretch)
+        return f"{first.opening if first else ''}{self._text[slice(*stretch)]}{last.closing if last else ''}"
 
     def _block_at(self, at: int) -> Block | None:
         index = bisect_left(self._blocks, at, key=lambda block: block.start) - 1
@@ -107,15 +108,10 @@ class _Pieces:
 
     def _worth_keeping(self, block: Block) -> bool:
         """Whether a block's fences leave room for code, and there is some to be cut; else they are only text."""
-        if self._measure(block.opening) + self._measure(block.closing) > self._limit // 2:
+        fences = len(block.opening) + len(block.closing)
+        if not self._fits(f"{block.opening}{'x' * fences}{block.closing}"):
             return False
-        whole = self._upto[block.end] - self._upto[block.start] <= self._limit
-        return whole or bool(self._text[block.body : block.tail].strip())
-
-    def _measure(self, fence: str) -> int:
-        if fence not in self._measured:
-            self._measured[fence] = sum(map(self._size, fence))
-        return self._measured[fence]
+        return bool(self._text[block.body : block.tail].strip()) or self._fits(self._text[block.start : block.end])
 
 
 def _between(text: str, start: int, end: int, seams: Iterable[Stretch]) -> Iterator[Stretch]:

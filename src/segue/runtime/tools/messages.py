@@ -125,5 +125,5 @@ class Messages:
             return []
         address = Address.parse(left.route)
         adapter = self._adapters.get((address.platform, address.account))
-        pieces = split(left.answer.text, adapter.longest) if adapter else [left.answer.text]
+        pieces = split(left.answer.text, adapter.fits) if adapter else [left.answer.text]
         return [Reply(address, piece, left.answer.entry) for piece in pieces]

@@ -105,7 +105,7 @@ class Answering:
                 live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
         adapter = self._ground.adapters.get(live.account)
-        make = partial(answered, live, stream.streamed, adapter.longest if adapter else None)
+        make = partial(answered, live, stream.streamed, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > _LONG else make())
 

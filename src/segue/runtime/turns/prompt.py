@@ -185,7 +185,6 @@ def _abilities(adapter: Adapter) -> Abilities:
     return Abilities(
         adapter.platform,
         adapter.account,
-        adapter.longest,
         threads=isinstance(adapter, OpensThreads),
         edits=isinstance(adapter, EditsMessages),
         typing=isinstance(adapter, ShowsTyping),

@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from functools import partial
 
 from segue.core.beginnings import Beginning, draft_of
-from segue.core.contracts.adapters import Longest
 from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall
 from segue.core.settings import AccountSettings, GatewaySettings
-from segue.core.text.splitting import split
+from segue.core.text.splitting import Fits, split
 from segue.core.transcripts import AGENT, GATEWAY, Draft, Path
 from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
 from segue.core.values import Moment
@@ -197,7 +196,7 @@ class Growth:
 STOPPED = "(Stopped.)"
 
 
-def answered(live: Running, streamed: Streamed, longest: Longest | None) -> Finish:
+def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
     """All that a turn leaves behind."""
     run, said = live.run, live.said
     turns = (*run.turns, *live.taken_in)
@@ -209,7 +208,7 @@ def answered(live: Running, streamed: Streamed, longest: Longest | None) -> Fini
     if live.stopping:
         text, outcome = f"{text}\n\n{STOPPED}".strip(), Outcome.STOPPED
         drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
-    replies = replies_to(run, tuple(live.taken_in), text, shown, longest, said.files)
+    replies = replies_to(run, tuple(live.taken_in), text, shown, fits, said.files)
     seqs = tuple(turn.seq for turn in turns)
     return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
 
@@ -225,7 +224,7 @@ def replies_to(
     taken_in: tuple[Turn, ...],
     text: str,
     shown: int,
-    longest: Longest | None,
+    fits: Fits | None,
     files: Sequence[File] = (),
 ) -> tuple[Reply, ...]:
     """The messages that carry a text, and then each file, to where it was asked."""
@@ -234,6 +233,6 @@ def replies_to(
         return ()
     address = Address.parse(route)
     answers = tuple(turn.message for turn in (*run.turns, *taken_in) if turn.message)
-    pieces = split(text, longest) if longest else [text] if text else []
+    pieces = split(text, fits) if fits else [text] if text else []
     said = [Reply(address, piece, shown, answers) for piece in pieces]
     return (*said, *(Reply(address, "", shown, answers, file) for file in files))

@@ -18,8 +18,6 @@ log = logging.getLogger(__name__)
 
 _PACE = 1.0
 """Seconds between two edits."""
-_AHEAD = 4
-"""Messages' worth of a reply that is looked at to cut its first one."""
 _TYPING = 4.0
 """Seconds between two signs that somebody writes."""
 _CALL = 10.0
@@ -75,8 +73,7 @@ class Stream:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            begins = self._text[: _AHEAD * adapter.longest.count]
-            text = split(begins, adapter.longest)[0] if begins.strip() else ""
+            text = next(split(self._text, adapter.fits), "")
             if text != shown and self._replica.left > self._replica.lease / 2:
                 try:
                     async with self._calling:

@@ -1,10 +1,11 @@
 """What every adapter owes the gateway when messages go out."""
 
+from bisect import bisect_left
 from typing import assert_never
 
 import pytest
 
-from segue.core.contracts.adapters import Adapter, EditsMessages, Longest, Measure, ReadsBack
+from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack
 from segue.core.lanes import Address
 from segue.core.messages import Sending
 from segue.core.text.splitting import split
@@ -29,21 +30,38 @@ class SendingContract(Contract):
     async def test_the_longest_text_is_taken_whole(self, harness: Harness) -> None:
         adapter = harness.adapter()
         at = await harness.chat(harness.kinds[0])
-        text = _filled(_at_most(adapter.longest, 1_000_000))
-        await adapter.send(a_delivery(at, text))
-        [seen] = await harness.read(at)
-        assert len(seen.text) == len(text), "the platform takes less than `longest` says"
-        assert seen.text == text
+        for character in "ü🚀":
+            text = character * _most(adapter, character)
+            await adapter.send(a_delivery(at, text))
+            seen = (await harness.read(at))[-1]
+            assert len(seen.text) == len(text), "the platform takes less than `fits` says"
+            assert seen.text == text
 
     async def test_a_long_text_is_read_piece_by_piece(self, harness: Harness) -> None:
         adapter = harness.adapter()
         at = await harness.chat(harness.kinds[0])
-        longest = _at_most(adapter.longest, 40_000)
-        pieces = split(" ".join(f"{n} übergroß 🚀" for n in range(longest.count // 5)), longest)
+        longest = min(_most(adapter, "ü"), 40_000)
+        words = " ".join(f"{n} übergroß 🚀" for n in range(longest // 5))
+        pieces = list(split(words, lambda text: len(text) <= longest and adapter.fits(text)))
         for piece in pieces:
             await adapter.send(a_delivery(at, piece))
         assert len(pieces) > 1
         assert [message.text for message in await harness.read(at)] == pieces
+
+    async def test_what_fits_is_taken_with_its_marks(self, harness: Harness) -> None:
+        adapter = harness.adapter()
+        at = await harness.chat(harness.kinds[0])
+        table = "\n".join(["| a | b |", "| --- | --- |", f"| {'long ' * 30} | c |", *["| d | e |"] * 40])
+        listed = "\n".join(f"- **item** {n} of [a list](https://example.org/{'far/' * 30})" for n in range(20))
+        code = "\n".join(["```python", *["print('<&>')"] * 60, "```"])
+        text = "\n\n".join([table, listed, code] * 4)
+        pieces = list(split(text, adapter.fits))
+        for piece in pieces:
+            try:
+                await adapter.send(a_delivery(at, piece))
+            except SendNever as error:
+                pytest.fail(f"the platform takes less than `fits` says: {error}")
+        assert len(await harness.read(at)) == len(pieces)
 
     async def test_where_nobody_listens_nothing_is_tried_again(self, harness: Harness) -> None:
         with pytest.raises(SendNever):
@@ -107,17 +125,6 @@ async def _blind(harness: Harness, adapter: Adapter, at: Address) -> None:
     assert texts in (["at least once"], ["at least once"] * 2)
 
 
-def _at_most(longest: Longest, count: int) -> Longest:
-    """A limit that can be tried out: what takes more than anybody reads needn't be filled."""
-    return Longest(min(longest.count, count), longest.measure)
-
-
-def _filled(longest: Longest) -> str:
-    """A text that is as long as it may be, of characters that count for more than one where that matters."""
-    match longest.measure:
-        case Measure.CHARACTERS:
-            return "ü" * longest.count
-        case Measure.UTF16:
-            return "🚀" * (longest.count // 2) + "x" * (longest.count % 2)
-        case Measure.BYTES:
-            return "ü" * (longest.count // 2) + "x" * (longest.count % 2)
+def _most(adapter: Adapter, character: str) -> int:
+    """How often a character fits into one message; what takes more than anybody reads needn't be filled."""
+    return bisect_left(range(1_000_000), 1, key=lambda count: int(not adapter.fits(character * (count + 1))))
