@@ -474,3 +474,18 @@ create table settings (
   name text primary key,
   value text not null
 ) strict;
+
+create table audit (
+  id integer primary key,
+  at real not null,
+  last real not null,
+  count integer not null default 1,
+  event text not null,
+  person text not null,
+  by_person text not null,
+  account text not null,
+  identity text not null,
+  detail text not null
+) strict;
+create index audit_of_person on audit (person, id);
+create index audit_of_refused on audit (id) where event in ('refused', 'limited');

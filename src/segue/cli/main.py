@@ -20,6 +20,7 @@ _COMMANDS = {
     "handoff": "Move a session to another place.",
     "schedules": "List and cancel your scheduled work.",
     "lanes": "List where people talk, and the session that each place speaks to.",
+    "audit": "List who was let in, linked, signed in, refused or revoked.",
     "trace": "Follow a message: received, queued, answered, sent.",
     "doctor": "Say what is wrong here, and the fix.",
     "add": "Add a platform: ask, check, write segue.toml, say hello.",
@@ -28,8 +29,8 @@ _COMMANDS = {
     "init": "Find what agents you have and write a short segue.toml.",
     "import": "Bring in what another program remembers.",
 }
-"""By the name of the module beside this one that has it, in the order in which help lists them."""
-_MODULES = {"import": "imports", "install": "service.install"}
+"""What each command does, in the order in which help lists them."""
+_MODULES = {"import": "imports", "install": "service.install", "audit": "people.audit"}
 """Modules of another name than their command's."""
 
 

@@ -101,6 +101,11 @@ class Identity(Value, frozen=True, order=True):
         """The three parts as one string; `Identity.parse` is its inverse."""
         return _join(self.platform, self.account, self.user)
 
+    @property
+    def name(self) -> str:
+        """The three parts as people write them: `PLATFORM.ACCOUNT/USER`."""
+        return f"{self.platform}.{self.account}/{self.user}"
+
     @classmethod
     def parse(cls, key: str) -> "Identity":
         """The identity that wrote this key."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from segue.agents.builtin.agent import Builtin
 from segue.agents.given import Given, as_agent
+from segue.changes import audit
 from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
 from segue.changes.exchange import letters, questions
@@ -149,6 +150,7 @@ class Gateway:
             Topic.SAID: lambda session: self.watches.tell(SessionId(session), Changed()),
             Topic.HANDOFF: self._handoff_moved,
             Topic.LOOK: self._look,
+            Topic.NOTED: self.metrics.noted,
         }
 
     def _toolbox(self, ground: Ground, planner: Planner, prompt: Prompt) -> Toolbox:
@@ -280,11 +282,12 @@ class Gateway:
                 await asyncio.sleep(_INDEX_PACE)
 
     async def _forget(self) -> None:
-        """Forget keys that no platform redelivers any more, and codes that work no more."""
+        """Forget what decides nothing any more: keys that no platform redelivers, codes, questions, old refusals."""
         while True:
             await self._patient.write(letters.forget, self._clock())
             await self._patient.write(codes.forget, self._clock())
             await self._patient.write(questions.expire, self._clock())
+            await self._patient.write(audit.forget, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
     def _heard(self, text: str) -> None:

@@ -233,7 +233,7 @@ async def test_what_was_revoked_makes_a_stranger_of_them_again(door: Door, world
     await door.hears("host", f"/link {await door.code('eve')}")
     assert await door.standing("eve") is Standing.OWNER
     eve = await world.person("eve")
-    await world.store.driver.write(grants.revoke, "telegram/bot", eve.id, grants.Scope.DM, world.clock())
+    await world.store.driver.write(grants.revoke, "telegram/bot", eve.id, grants.Scope.DM, eve.id, world.clock())
     assert isinstance((await door.say("eve"))[0], Refuse)
 
 

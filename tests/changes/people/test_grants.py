@@ -93,8 +93,8 @@ async def test_what_was_revoked_holds_no_more_and_can_be_given_again(world: Worl
     ann = await world.person("ann")
     await gate.grant(ann)
     await gate.grant(ann, Scope.GROUP)
-    assert await gate.run(grants.revoke, BOT, ann.id, Scope.DM, world.clock.passes(1))
-    assert not await gate.run(grants.revoke, BOT, ann.id, Scope.DM, world.clock())
+    assert await gate.run(grants.revoke, BOT, ann.id, Scope.DM, ann.id, world.clock.passes(1))
+    assert not await gate.run(grants.revoke, BOT, ann.id, Scope.DM, ann.id, world.clock())
     assert not await gate.granted(ann)
     assert await gate.granted(ann, Scope.GROUP)
     assert await gate.grant(ann)
@@ -122,7 +122,7 @@ async def test_what_is_revoked_is_revoked_for_all_that_somebody_was(world: World
     await gate.grant(old)
     await gate.grant(new)
     await world.store.link(old, new)
-    assert await gate.run(grants.revoke, BOT, new.id, Scope.DM, world.clock())
+    assert await gate.run(grants.revoke, BOT, new.id, Scope.DM, new.id, world.clock())
     assert not await gate.granted(old)
     assert await gate.run(grants.grants, BOT) == []
 

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -12,7 +13,7 @@ from segue.errors import StoreFull
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
 from segue.runtime.telemetry.metrics import Metrics
-from segue.store import Store
+from segue.store import Store, open_store
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 
@@ -103,3 +104,11 @@ async def test_a_message_that_could_not_be_made_durable_is_counted_as_the_stores
     with pytest.raises(StoreFull):
         await gateway.accept(Arrival(Place(address, Kind.DM), "m1", speaker, (Text("hello"),), 0.0))
     assert figure(gateway.metrics, "segue_store_errors_total", outcome="StoreFull") == 1
+
+
+async def test_facts_of_the_audit_are_counted_once_committed(tmp_path: Path) -> None:
+    address, eve = Address("http", "alpha", chat="c1"), Speaker(Identity("http", "alpha", "eve"))
+    async with await open_store(tmp_path / "segue.db") as store, Gateway(store) as gateway:
+        for id in ("m1", "m2"):
+            await gateway.accept(Arrival(Place(address, Kind.DM), id, eve, (Text("hello"),), 0.0))
+        assert figure(gateway.metrics, "segue_audit_total", event="refused") == 2

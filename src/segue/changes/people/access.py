@@ -7,6 +7,8 @@ only the host can use. A person is joined with the host only by a code that the 
 import os
 from collections.abc import Callable
 
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
 from segue.changes.people import codes, grants
 from segue.changes.people.persons import Met
 from segue.core.commands import Command, Unknown, may_ask
@@ -68,6 +70,8 @@ class Access:
         try:
             authorize(standing, may_ask(command))
         except Refused as refused:
+            asked = f"/{command.name}" if isinstance(command, Command) else ""
+            yield from _note(arrival, met, asked, at)
             return Refuse(str(refused))
         return Pass(standing)
 
@@ -89,11 +93,20 @@ class Access:
     def _strange(self, arrival: Arrival, met: Met, command: object, at: Moment) -> Transaction[Verdict]:
         """What becomes of a stranger: in private they may type a code, or are given one for the host to type."""
         if arrival.place.kind is not Kind.DM or not arrival.parts:
+            yield from _note(arrival, met, "stranger", at)
             return Refuse()
         if isinstance(command, Command) and command.name == "link" and command.rest:
             return Pass(Standing.STRANGER)
+        yield from _note(arrival, met, "stranger", at)
         address = arrival.place.address
         account = account_key(address.platform, address.account)
         code, secret = make_code(self._randomness(RANDOMNESS)), self._randomness(32).hex()
         offered = self._host and (yield from codes.offer_pairing(met.person.id, account, address.key, code, secret, at))
         return Refuse(PAIRING.format(code=code) if offered else None)
+
+
+def _note(arrival: Arrival, met: Met, detail: str, at: Moment) -> Transaction[None]:
+    """Write down that somebody was refused."""
+    address, identity = arrival.place.address, arrival.speaker.identity
+    account = account_key(address.platform, address.account)
+    yield from audit.note(Fact(Event.REFUSED, met.person.id, "", account, identity.key, detail), at)

@@ -6,6 +6,8 @@ Law: a grant is a fact with since, until, why and by whom. Who was merged into s
 from collections.abc import Sequence
 from enum import StrEnum
 
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
 from segue.changes.people import actors, persons
 from segue.changes.people.persons import Known
 from segue.changes.rows import each, first, one
@@ -57,13 +59,19 @@ def footing(person: PersonId, host: str, account: str, scope: Scope, lane: Lane)
 def grant(account: str, person: PersonId, scope: Scope, why: str, by: PersonId, at: Moment) -> Transaction[bool]:
     """Let a person speak in such places, and whoever they are merged into; returns whether that is new."""
     yield from actors.hold(person)
-    return bool((yield q.add_grant(account=account, person=person, place=scope, why=why, by=by, at=at)))
+    if not (yield q.add_grant(account=account, person=person, place=scope, why=why, by=by, at=at)):
+        return False
+    yield from audit.note(Fact(Event.LET_IN, person, by, account, detail=f"{scope}, {why}"), at)
+    return True
 
 
-def revoke(account: str, person: PersonId, scope: Scope, at: Moment) -> Transaction[bool]:
+def revoke(account: str, person: PersonId, scope: Scope, by: PersonId, at: Moment) -> Transaction[bool]:
     """Let a person speak there no more; returns whether they might."""
     person = yield from actors.hold(person)
-    return bool((yield q.end_grants(account=account, person=person, place=scope, at=at)))
+    if not (yield q.end_grants(account=account, person=person, place=scope, at=at)):
+        return False
+    yield from audit.note(Fact(Event.REVOKED, person, by, account, detail=scope), at)
+    return True
 
 
 def grants(account: str) -> Transaction[list[Grant]]:
@@ -83,6 +91,7 @@ def unite(hosts: Sequence[Identity], merges: Sequence[str], at: Moment) -> Trans
     oldest, *others = sorted(known.values(), key=lambda person: (person.since, person.id))
     for other, merge in zip(others, merges[: len(others)], strict=True):
         yield from persons.join(oldest.id, other.id, "host", oldest.id, merge, at)
+        yield from audit.note(Fact(Event.HOST, oldest.id, detail="settings"), at)
     yield from attach(hosts, oldest.id, at)
 
 
@@ -91,7 +100,8 @@ def attach(hosts: Sequence[Identity], host: PersonId, at: Moment) -> Transaction
     if (yield from actors.hold(host)) != host:
         raise Moved
     for identity in sorted(hosts):
-        yield q.add_identity(key=identity.key, person=host, at=at)
+        if (yield q.add_identity(key=identity.key, person=host, at=at)):
+            yield from audit.note(Fact(Event.HOST, host, identity=identity.key, detail="settings"), at)
         found = yield from first(Known, q.identity(key=identity.key))
         if found is None or found.person.id != host:
             raise Moved

@@ -1,5 +1,7 @@
 """Persons: who an identity is, and what becomes of everything when two persons turn out to be one."""
 
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
@@ -103,6 +105,7 @@ def join(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: M
     yield q.move_identities(kept=kept, gone=gone)
     yield q.move_sessions(kept=kept, gone=gone)
     yield from _retitle(gone, at)
+    yield from audit.note(Fact(Event.LINKED, kept, by, detail=f"{why}, with {gone}"), at)
     return Merge(id, kept, gone, at)
 
 
@@ -129,6 +132,7 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     if (yield q.merged_into(person=kept)) or not (yield q.end_merge(merge=merge, at=at)):
         raise Moved
     yield q.add_move(move=id, kind="part", lane=None, session=None, by=by, at=at)
+    yield from audit.note(Fact(Event.UNLINKED, kept, by, detail=f"from {gone}"), at)
     made = yield from moves.made_by(merge)
     for step in made:
         yield q.lock_lane(lane=step.lane.key)

@@ -20,6 +20,8 @@ class Topic(StrEnum):
     """A handoff of a session was asked for, or came a step further, or to its end."""
     LOOK = "look"
     """Something changed for the turn that runs in a session."""
+    NOTED = "noted"
+    """A fact was written to the audit."""
 
 
 class Hearers(Enum):
@@ -34,7 +36,7 @@ class Wake(Value, frozen=True):
 
     topic: Topic
     about: str = ""
-    """The key of an account, or the id of a session."""
+    """The key of an account, the id of a session, or the event of a fact."""
     hearers: Hearers = Hearers.ALL
 
     @property

@@ -36,6 +36,7 @@ class Metrics:
             (*account, "type"),
             registry=registry,
         )
+        self._facts = Counter("segue_audit", "Facts written to the audit.", ("event",), registry=registry)
         self._store_errors = Counter(
             "segue_store_errors", "What the database couldn't do.", ("outcome",), registry=registry
         )
@@ -72,6 +73,10 @@ class Metrics:
     def buried(self, platform: str, account: str, kind: str) -> None:
         """A message became a dead letter, by an error of this type."""
         self._dead.labels(platform, account, kind).inc()
+
+    def noted(self, event: str) -> None:
+        """A fact was written to the audit."""
+        self._facts.labels(event).inc()
 
     def store_failed(self, error: Exception) -> None:
         """The database couldn't do something."""

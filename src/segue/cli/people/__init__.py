@@ -1,0 +1,1 @@
+"""Commands about people: who may talk, and what happened."""
