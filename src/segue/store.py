@@ -21,7 +21,7 @@ from segue.core.messages import Parts, Receipt, Speaker, Text
 from segue.core.moves import Limits, Move
 from segue.core.titles import Title
 from segue.core.transcripts import Author, Draft, Entry, Role, Session, Tip, visible
-from segue.core.values import Moment, PersonId, SessionId, make_id
+from segue.core.values import Moment, PersonId, SessionId, make_ids
 from segue.database.sqlite import Sqlite
 from segue.errors import Invalid, NotInstalled, Refusal, Refused
 
@@ -31,16 +31,7 @@ _INDEXED = 64
 
 def fresh_ids(clock: Clock) -> Ids:
     """Ids that sort by the clock and can't be guessed."""
-    pool: list[bytes] = []
-
-    def fresh() -> str:
-        if not pool:
-            # Asking the system for randomness costs more than an id: take some at once.
-            many = os.urandom(10 * 256)
-            pool.extend(many[i : i + 10] for i in range(0, len(many), 10))
-        return make_id(clock(), pool.pop())
-
-    return fresh
+    return make_ids(clock, os.urandom)
 
 
 def _counted(count: int) -> int:

@@ -24,24 +24,25 @@ class Attaching(WhatsAppAdapter):
     largest_file = 10_000
 
 
-async def delivery(store: Store, form: Form) -> Delivery:
+async def delivery(store: Store, form: Form) -> tuple[Delivery, File]:
     """A delivery with a session in which something was said."""
     ann = await store.person(Identity("whatsapp", "main", "u"), "Ann")
     lane = await store.lane(Place(HERE, Kind.DM), ann)
     session = store.new_session_id()
     await store.move(Renew(lane, session), ann)
     await store.say(session, ann, "about cats")
-    return Delivery("1", HERE, "", 0, "Here it is.", "k", file=export_of(session, form, "Cats"))
+    file = export_of(session, form, "Cats")
+    return Delivery("1", HERE, "", 0, "Here it is.", "k", file=file), file
 
 
 @pytest.mark.parametrize("form", Form)
 async def test_what_is_sent_is_the_session_as_it_stands(tmp_path: Path, form: Form) -> None:
     shelf = Shelf()
     async with await open_store(tmp_path / "segue.db") as store:
-        asked = await delivery(store, form)
+        asked, named = await delivery(store, form)
         exporting = Exporting(Patient(store.driver), shelf)
-        ready = await exporting.ready(asked, Attaching(WhatsApp()))
-        again = await exporting.ready(asked, Attaching(WhatsApp()))
+        ready = await exporting.ready(asked, named, Attaching(WhatsApp()))
+        again = await exporting.ready(asked, named, Attaching(WhatsApp()))
     file = ready.file
     assert file is not None
     assert ready.text == "Here it is."
@@ -61,14 +62,14 @@ async def test_what_cant_be_sent_there_is_found_in_the_data_folder(
     there: Adapter = adapter(WhatsApp())
     async with await open_store(tmp_path / "segue.db") as store:
         exporting = Exporting(Patient(store.driver), Shelf())
-        ready = await exporting.ready(Delivery("1", HERE, "", 0, "Here it is.", "k", file=large), there)
+        ready = await exporting.ready(Delivery("1", HERE, "", 0, "Here it is.", "k", file=large), large, there)
     assert ready.file is None
     assert ready.text == "Here it is.\nlarge.bin can't be sent here: it is files/ab/cd in the data folder."
 
 
 async def test_a_gateway_that_keeps_no_files_says_so(tmp_path: Path) -> None:
     async with await open_store(tmp_path / "segue.db") as store:
-        asked = await delivery(store, Form.MARKDOWN)
-        ready = await Exporting(Patient(store.driver), None).ready(asked, Attaching(WhatsApp()))
+        asked, named = await delivery(store, Form.MARKDOWN)
+        ready = await Exporting(Patient(store.driver), None).ready(asked, named, Attaching(WhatsApp()))
     assert ready.file is None
     assert ready.text.endswith("Files aren't kept here. `segue sessions export` writes one.")

@@ -8,9 +8,8 @@ from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from segue.changes.commands.request import Answer, Request
-from segue.changes.exchange import deliveries, edits, quotes, turns
+from segue.changes.exchange import deliveries, edits, letters, quotes, turns
 from segue.changes.exchange.edits import Edited
-from segue.changes.exchange.letters import see
 from segue.changes.exchange.welcome import welcome
 from segue.changes.people import actors, persons
 from segue.changes.people.access import Pass, Refuse, Verdict
@@ -22,7 +21,7 @@ from segue.changes.sessions.rows import Bound
 from segue.core.commands import Command, Unknown, parse
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.lanes import Kind, Lane, Person, Place, Sharing, clean_place, lane_of
+from segue.core.lanes import Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.prompt.section import RESET, first_words
@@ -125,6 +124,7 @@ class FrontDoor:
     def __init__(self, settings: GatewaySettings, judge: Judge | None = None, run: RunCommand | None = None) -> None:
         self._settings = settings
         self._routing = settings.routing
+        self._resets = settings.routing.resets.resets
         self._judge = judge
         self._run = run
 
@@ -134,7 +134,8 @@ class FrontDoor:
         if not (yield from see(arrival, fresh.at)):
             return Duplicate()
         # Who?
-        yield from addresses.expect(arrival.place, arrival.chat_aliases)
+        if arrival.chat_aliases:
+            yield from addresses.expect(arrival.place, arrival.chat_aliases)
         met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at)
         # Where?
         spot = yield from self._locate(arrival, met.person, fresh)
@@ -178,7 +179,8 @@ class FrontDoor:
             return (yield from self._command(came, command, verdict))
         if not (yield from self._meant(came)):
             return Handled.NOT_MEANT
-        return (yield from self._quoted(came))
+        by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
+        return (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
 
     def _command(self, came: Entering, command: Command, verdict: Pass) -> Transaction[Errand | Handled]:
         arrival, fresh, _, met, spot = came
@@ -210,8 +212,6 @@ class FrontDoor:
         """Words for the session that wrote the message they answer, if the host lets quotes decide."""
         arrival, lane = came.arrival, came.spot.lane
         here = Errand(arrival.parts)
-        if self._settings.quotes is Quotes.OFF or not arrival.quotes or arrival.edits:
-            return here
         session = yield from quotes.session(lane, arrival.quotes, came.met.person.id)
         current = yield from sessions.bound(lane)
         if session is None or (current is not None and current.id == session):
@@ -245,9 +245,10 @@ class FrontDoor:
             lane, place, speaking = yield from self._look(place, who)
         if arrival.topic is Telling.ONCE:
             place = yield from addresses.as_known(place)
-        if not _described(place, speaking):
+        described = (speaking.kind, speaking.name, speaking.topic) if speaking else None
+        if described != (place.kind, place.name, place.topic):
             place = clean_place(place)
-            if not _described(place, speaking):
+            if described != (place.kind, place.name, place.topic):
                 yield from moves.see(place, lane.person, fresh.at)
         return Spot(lane, place, speaking)
 
@@ -277,7 +278,10 @@ class FrontDoor:
             move = yield from self._first(came)
             yield from moves.make(move, actor, limits, fresh.move, fresh.at)
             return fresh.session, None
-        policy, session = self._routing.resets.of(lane, place.kind), speaking.session
+        session = speaking.session
+        if not self._resets:
+            return session, None
+        policy = self._routing.resets.of(lane, place.kind)
         # The last turn of a session that is over keeps nobody from starting over.
         over = due(policy, speaking.used, fresh.at) if speaking.head == speaking.tail or speaking.over else None
         if over is None or (yield from resets.at_work(session, fresh.at)):
@@ -339,7 +343,9 @@ class FrontDoor:
         # A command is nothing that an agent hears.
         heard = met.heard or errand.kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=fresh.at))
         met = Met(person, met.new, heard)
-        tip = (yield from _tell(session, met, turn.identity, reset, fresh.at)) or slot.tip
+        tip = slot.tip
+        if reset or not heard:
+            tip = yield from _tell(session, met, turn.identity, reset, fresh.at)
         if me is not None and slot.holder == me and slot.head + 1 == slot.seq:
             return Queued(session, slot.seq, lane, met, reset, Run(Claim(session, me, slot.epoch), (turn,), tip))
         if me is None:
@@ -349,18 +355,28 @@ class FrontDoor:
         return Queued(session, slot.seq, lane, met, reset)
 
 
-def _described(place: Place, speaking: Bound | None) -> bool:
-    """Whether a place is remembered as it is described now."""
-    return speaking is not None and (speaking.kind, speaking.name, speaking.topic) == (
-        place.kind,
-        place.name,
-        place.topic,
-    )
-
-
 def _who(arrival: Arrival, person: Person) -> str:
     """Whom a lane may be keyed by: nobody, if the platform doesn't say who it was."""
     return person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
+
+
+def see(arrival: Arrival, at: Moment) -> Transaction[bool]:
+    """Remember an arrival by its keys; returns whether it is new."""
+    account, new = account_key(arrival.place.address.platform, arrival.place.address.account), True
+    for key in sorted(arrival.keys):
+        new = bool((yield q.see(account=account, key=key, at=at))) and new
+    return new
+
+
+def give_up(arrival: Arrival, why: str, told: str, key: str, at: Moment) -> Transaction[bool]:
+    """Make a dead letter of an arrival, and tell its person; returns whether it is new, and it isn't any more."""
+    if not (yield from see(arrival, at)):
+        return False
+    address = arrival.place.address
+    yield from letters.bury(account_key(address.platform, address.account), ascii(arrival), why, at)
+    if arrival.parts:
+        yield from deliveries.notify(address, told, key, (arrival.message,), at)
+    return True
 
 
 def _unmoved(came: Entering) -> Transaction[None]:
@@ -417,6 +433,4 @@ def _tell(session: SessionId, met: Met, identity: str, reset: Due | None, at: Mo
     if not met.heard:
         # Whose name it tells: an id in it is hidden like that in their own messages.
         asides.append(Draft(GATEWAY, (Aside(first_words(met.person.name)),), Source(identity)))
-    if not asides:
-        return None
     return (yield from transcripts.append(session, asides, at))

@@ -61,9 +61,10 @@ class Address(Value, frozen=True, order=True):
         return _join(self.platform, self.account, self.space, self.chat, self.thread)
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def parse(key: str) -> "Address":
         """The address that wrote this key."""
-        return _address(key)
+        return Address(*_split(key, 5, "address"))
 
     @property
     def outside(self) -> "Address":
@@ -81,12 +82,16 @@ class Lane(Value, frozen=True, order=True):
     @property
     def key(self) -> str:
         """The six parts as one string; `Lane.parse` is its inverse."""
-        return f"{self.address.key}/{_escape(self.person)}"
+        its = self.address
+        return _join(its.platform, its.account, its.space, its.chat, its.thread, self.person)
 
+    # A gateway reads the keys of the same few places over and over.
     @staticmethod
+    @lru_cache(maxsize=4096)
     def parse(key: str) -> "Lane":
         """The lane that wrote this key."""
-        return _lane(key)
+        *address, person = _split(key, 6, "lane")
+        return Lane(Address(*address), person)
 
 
 class Identity(Value, frozen=True, order=True):
@@ -168,19 +173,16 @@ def account_key(platform: str, account: str) -> str:
     return _join(platform, account)
 
 
-def clean_name(name: str) -> str:
-    """A display name that can't forge anything: NFKC, one line, no control or format characters, at most 64."""
-    return _shown(name, _NAME_LENGTH)
-
-
 def clean_place(place: Place) -> Place:
     """A place whose name and topic are shown like names; a topic may be longer."""
-    return Place(place.address, place.kind, clean_name(place.name), _shown(place.topic, _TOPIC_LENGTH), place.opened)
+    topic = clean_name(place.topic, _TOPIC_LENGTH)
+    return Place(place.address, place.kind, clean_name(place.name), topic, place.opened)
 
 
-def _shown(text: str, most: int) -> str:
+def clean_name(name: str, most: int = _NAME_LENGTH) -> str:
+    """A display name that can't forge anything: NFKC, one line, no control or format characters, at most 64."""
     # What is cut off may be only hidden: so much of that is no name.
-    text = text[: 16 * most]
+    text = name[: 16 * most]
     if text.isascii() and text.isprintable():
         return " ".join(text.split())[:most].rstrip()
     flat = "".join(" " if c.isspace() else c for c in text)
@@ -209,15 +211,3 @@ def _split(key: str, count: int, what: str) -> list[str]:
     if len(parts) != count or _join(*parts) != key:
         raise Invalid(what, f"{key!r} is not the key of any {what}", "Copy it whole, as Segue wrote it.")
     return parts
-
-
-# A gateway reads the keys of the same few places over and over.
-@lru_cache(maxsize=4096)
-def _address(key: str) -> Address:
-    return Address(*_split(key, 5, "address"))
-
-
-@lru_cache(maxsize=4096)
-def _lane(key: str) -> Lane:
-    *address, person = _split(key, 6, "lane")
-    return Lane(Address(*address), person)

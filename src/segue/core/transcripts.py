@@ -198,6 +198,10 @@ class Path(Entries):
             self._seen = Entries([self[at], *self[since:at], *self[at + 1 :]])
 
 
+NOTHING = Path()
+"""What was said before anything was."""
+
+
 def _sums_up(entry: Entry) -> Summary | None:
     """The summary of an entry; only the gateway sums up, nobody else's words may hide what was said before them."""
     if entry.author.role is not Role.GATEWAY:

@@ -4,7 +4,7 @@ Values are frozen and compare by content. Time, ids and randomness come in as ar
 them.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Annotated, Any, NewType
 
 import msgspec
@@ -19,8 +19,7 @@ LAST_MOMENT: Moment = 253_370_764_800
 """The beginning of the year 9999, after which the calendars of some zones end."""
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
-_TIME_SHIFTS = tuple(range(40, -1, -10))
-_RANDOM_SHIFTS = tuple(range(70, -1, -10))
+_SHIFTS = tuple(range(120, -1, -10))
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -42,15 +41,22 @@ def make_id(at: Moment, randomness: bytes) -> str:
     """A 26-character id that sorts by time: 48 bits of milliseconds, then ten random bytes."""
     if len(randomness) != 10:
         raise ValueError("an id needs ten random bytes")
-    number = int.from_bytes(randomness)
-    return _time(int(at * 1000)) + "".join([_PAIRS[number >> shift & 1023] for shift in _RANDOM_SHIFTS])
+    number = (int(at * 1000) & ((1 << 48) - 1)) << 80 | int.from_bytes(randomness)
+    return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
 
 
-@lru_cache(maxsize=16)
-def _time(milliseconds: int) -> str:
-    """The first ten characters, the same for all ids of a moment."""
-    number = milliseconds & ((1 << 48) - 1)
-    return "".join([_PAIRS[number >> shift & 1023] for shift in _TIME_SHIFTS])
+def make_ids(clock: Callable[[], Moment], randomness: Callable[[int], bytes]) -> Callable[[], str]:
+    """A source of ids that sort by the clock and can't be guessed."""
+    pool: list[bytes] = []
+
+    def fresh() -> str:
+        if not pool:
+            # Asking the system for randomness costs more than an id: take some at once.
+            many = randomness(10 * 256)
+            pool.extend(many[i : i + 10] for i in range(0, len(many), 10))
+        return make_id(clock(), pool.pop())
+
+    return fresh
 
 
 class Secret:

@@ -103,11 +103,9 @@ class Exporting:
         self._store = store
         self._files = files
 
-    async def ready(self, delivery: Delivery, adapter: Adapter) -> Delivery:
-        """The delivery as its adapter can send it."""
-        if delivery.file is None:
-            return delivery
-        file = await self._made(delivery.file)
+    async def ready(self, delivery: Delivery, named: File, adapter: Adapter) -> Delivery:
+        """The delivery of a file as its adapter can send it."""
+        file = await self._made(named)
         if file is not None and isinstance(adapter, SendsFiles) and file.size <= adapter.largest_file:
             return replace(delivery, file=file)
         line = "Files aren't kept here. `segue sessions export` writes one."

@@ -47,7 +47,7 @@ from segue.runtime.resets import Sweep
 from segue.runtime.retrying import Patient
 from segue.runtime.schedules import Schedules
 from segue.runtime.telemetry.metrics import Metrics
-from segue.runtime.telemetry.spans import NoTracing, Tracing
+from segue.runtime.telemetry.spans import Tracing
 from segue.runtime.telemetry.watchdog import Watchdog
 from segue.runtime.tools import Toolbox
 from segue.runtime.tools.children import Children
@@ -105,7 +105,7 @@ class Gateway:
             clock,
             self._ids,
             self.metrics,
-            tracing or NoTracing(),
+            tracing,
             self.watches,
             probe,
         )

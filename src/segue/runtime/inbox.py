@@ -3,7 +3,7 @@
 import logging
 from typing import assert_never
 
-from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, Queued
+from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, Queued, give_up
 from segue.changes.exchange import letters
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Driver
@@ -43,7 +43,7 @@ class Inbox:
             raise
         self._probe(Point.ACCEPT_COMMITTED)
         where = arrival if isinstance(arrival, Letter) else arrival.place.address
-        self._metrics.accepted(where.platform, where.account, outcome)
+        self._metrics.arrivals.labels(where.platform, where.account, outcome).inc()
         return outcome
 
     async def _take(self, arrival: Arrival) -> Accepted:
@@ -83,7 +83,7 @@ class Inbox:
         why = _kept(f"{kind}: {error}" if isinstance(error, SegueError) else kind)
         log.error("a message from %s.%s can't be taken in: %s", address.platform, address.account, why, exc_info=error)
         try:
-            new = await self._driver.write(letters.give_up, arrival, why, TOLD, f"notice/{trace}", self._clock())
+            new = await self._driver.write(give_up, arrival, why, TOLD, f"notice/{trace}", self._clock())
         except (Invalid, UnicodeError):
             # Its own ids are what no database keeps: nobody can be told by them.
             return await self._bury(Letter(address.platform, address.account, ascii(arrival), why, kind))

@@ -11,6 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import ParamSpec, assert_never
 
 from segue.changes.exchange import deliveries, handoffs
@@ -96,11 +97,12 @@ class Outbox:
     async def _attempt(self, held: Outgoing) -> None:
         started = time.monotonic()
         platform, account = self._adapter.platform, self._adapter.account
-        with self._tracing.delivery(platform, account, held.delivery.session):
+        with self._tracing.delivery(platform, account, held.delivery.session) if self._tracing else nullcontext():
             outcome = await self._outcome(held)
         if outcome != SENT:
             self.wake.set()
-        self._metrics.sent(platform, account, outcome, time.monotonic() - started)
+        self._metrics.deliveries.labels(platform, account, outcome).inc()
+        self._metrics.delivery_seconds.labels(platform, account).observe(time.monotonic() - started)
 
     async def _outcome(self, held: Outgoing) -> str:
         """Send it and record what became of it, which is also the name it is counted under."""
@@ -199,7 +201,9 @@ class Outbox:
         adapter = self._adapter
         if held.delivery.only and not isinstance(adapter, Whispers):
             raise SendNever(f"{adapter.platform}.{adapter.account} can't send what only one person is to see.")
-        delivery = await self._exporting.ready(held.delivery, adapter)
+        delivery = held.delivery
+        if delivery.file is not None:
+            delivery = await self._exporting.ready(delivery, delivery.file, adapter)
         if delivery.message and isinstance(adapter, EditsMessages):
             await adapter.edit(delivery)
             return delivery.message

@@ -25,6 +25,6 @@ class Ground:
     clock: Clock
     ids: Ids
     metrics: Metrics
-    tracing: Tracing
+    tracing: Tracing | None
     watches: Watches
     probe: Probe

@@ -10,6 +10,7 @@ from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices
 from segue.core.turns import Run
 from segue.errors import Fenced
+from segue.runtime.turns.prompt import still_holds
 from tests.changes.world import World, answer, public
 
 
@@ -20,7 +21,7 @@ def compose(around: Surroundings) -> tuple[Voices, str]:
 async def told(world: World, run: Run, summary: str = "", redaction: str = "none") -> Context:
     driver, asked = world.store.driver, run.turns[-1]
     context = await driver.read(contexts.current, run.held.session)
-    if context is not None and contexts.holds(context, asked, summary, redaction):
+    if context is not None and still_holds(context, asked, summary, redaction):
         return context
     return await driver.write(contexts.renew, run.held, asked, summary, redaction, compose, world.clock())
 

@@ -7,13 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 from segue.changes.sessions import moves, sessions, transcripts, trees
-from segue.core.beginnings import begin, far_enough
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.exports.tree import draw
 from segue.core.messages import Order, Rewind, Text, Undo
 from segue.core.moves import Fork, Limits
 from segue.core.transcripts import AGENT, Author, Draft, Role, Tip
-from segue.core.turns import Claim, Run, Turn, TurnKind
+from segue.core.turns import Claim, Run, Turn, TurnKind, begin, far_enough
 from segue.core.values import SessionId
 from tests.changes.world import World
 

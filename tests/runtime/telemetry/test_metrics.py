@@ -33,13 +33,15 @@ def figure(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def busy() -> Metrics:
     metrics = Metrics()
-    metrics.accepted("http", "alpha", Accepted.NEW)
-    metrics.accepted("http", "alpha", Accepted.NEW)
-    metrics.accepted("http", "alpha", Accepted.DUPLICATE)
-    metrics.started(0.003)
-    metrics.ended("done", 1.5)
-    metrics.ended("failed", 2.5)
-    metrics.sent("http", "alpha", "sent", 0.02)
+    metrics.arrivals.labels("http", "alpha", Accepted.NEW).inc()
+    metrics.arrivals.labels("http", "alpha", Accepted.NEW).inc()
+    metrics.arrivals.labels("http", "alpha", Accepted.DUPLICATE).inc()
+    metrics.started.observe(0.003)
+    for outcome, seconds in (("done", 1.5), ("failed", 2.5)):
+        metrics.turns.labels(outcome).inc()
+        metrics.turn_seconds.observe(seconds)
+    metrics.deliveries.labels("http", "alpha", "sent").inc()
+    metrics.delivery_seconds.labels("http", "alpha").observe(0.02)
     metrics.buried("http", "alpha", "KeyError")
     metrics.store_failed(StoreFull("full"))
     return metrics

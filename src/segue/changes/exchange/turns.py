@@ -188,8 +188,10 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     """Finish a turn: entries, deliveries, usage and the session's position move together."""
     if done.back is not None:
         yield from moves.undo(done.back.move, done.back.by, Limits(), done.back.id, at)
-    yield from _lock(held.session, done)
-    session, name = held.session, done.turns[0]
+    session, name, owed = held.session, done.turns[0], done.owed
+    others = {asked.session for asked in done.onward} | ({owed.parent} if owed else set())
+    for other in sorted({session, *others}) if others else ():
+        yield q.lock_session(session=other)
     stands = yield from check(held, name)
     before = stands.tip if done.onto is None else done.onto.tip
     tip = yield from transcripts.add(session, before, stands.length, done.drafts, at, name)
@@ -203,10 +205,12 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     if done.streamed is Streamed.YES or not replies:
         yield q.end_streams(at=at, **keys_between(session, name))
     yield from _spend(session, name, done.usage, at)
-    yield from _go_on(session, name, done, turns, at)
+    for asked in done.onward:
+        yield from ask(asked, at)
+    if owed is not None and not turns:
+        yield from _conclude(session, name, owed, at)
     yield Wake(Topic.SAID, session)
-    owes = done.owed.parent if done.owed else None
-    return Finished(before, tip, Run(held, turns, tip, owes=owes) if turns else None)
+    return Finished(before, tip, Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None)
 
 
 def _end(session: SessionId, done: Finish, at: Moment) -> Transaction[None]:
@@ -260,21 +264,6 @@ def _spend(session: SessionId, turn: int, usage: Sequence[Usage], at: Moment) ->
     for used in usage:
         size = used.input + used.output - used.reasoning
         yield q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
-
-
-def _lock(session: SessionId, done: Finish) -> Transaction[None]:
-    """Lock the sessions that a turn's end changes, if it changes others than its own."""
-    others = {asked.session for asked in done.onward} | ({done.owed.parent} if done.owed else set())
-    for other in sorted({session, *others}) if others else ():
-        yield q.lock_session(session=other)
-
-
-def _go_on(session: SessionId, name: int, done: Finish, left: tuple[Turn, ...], at: Moment) -> Transaction[None]:
-    """Ask of other sessions what a turn asks of them."""
-    for asked in done.onward:
-        yield from ask(asked, at)
-    if done.owed is not None and not left:
-        yield from _conclude(session, name, done.owed, at)
 
 
 def _kept_back(session: SessionId, turn: int) -> Transaction[bool]:

@@ -14,7 +14,7 @@ from segue.changes.people.persons import Met
 from segue.core.commands import Command, Unknown, may_ask
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, account_key
-from segue.core.messages import Arrival, Speaker
+from segue.core.messages import Arrival
 from segue.core.people import RANDOMNESS, Facts, Standing, authorize, make_code, standing_of
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Moment, Value
@@ -54,7 +54,9 @@ class Access:
         self, arrival: Arrival, command: Command | Unknown | None, met: Met, lane: Lane, at: Moment
     ) -> Transaction[Verdict]:
         """Whether this arrival may come in, and as whose."""
-        if self._speaks_for_host(arrival.speaker):
+        by = arrival.speaker.identity
+        users = (by.user, *arrival.speaker.aliases)
+        if any(Identity(by.platform, by.account, user) in self._hosts for user in users):
             if met.new:
                 yield from grants.attach(self._settings.hosts, met.person.id, at)
             return Pass(Standing.HOST)
@@ -74,11 +76,6 @@ class Access:
             yield from _note(arrival, met, asked, at)
             return Refuse(str(refused))
         return Pass(standing)
-
-    def _speaks_for_host(self, speaker: Speaker) -> bool:
-        platform, account = speaker.identity.platform, speaker.identity.account
-        users = (speaker.identity.user, *speaker.aliases)
-        return any(Identity(platform, account, user) in self._hosts for user in users)
 
     def _known(self, arrival: Arrival, lane: Lane) -> bool:
         """Whether the settings let this person, or everybody in this chat, talk to the agent."""

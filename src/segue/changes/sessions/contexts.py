@@ -69,15 +69,6 @@ def current(session: SessionId) -> Transaction[Context | None]:
     return (yield from first(Context, q.context(session=session)))
 
 
-def holds(context: Context | None, turn: Turn, summary: str, redaction: str) -> bool:
-    """Whether what the agent was told is still to be told, by all that can be seen without looking further."""
-    if context is None or (context.summary, context.redaction) != (summary, redaction):
-        return False
-    if turn.lane is not None:
-        return turn.lane in context.lanes
-    return not turn.route or any(Lane.parse(lane).address.key == turn.route for lane in context.lanes)
-
-
 def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compose, at: Moment) -> Transaction[Context]:
     """What the agent is told from now on; what it was told before if that still holds."""
     yield from turns.check(held)

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from segue.changes.exchange import turns
 from segue.changes.rows import each, first
 from segue.changes.sessions import moves, titles
-from segue.core.beginnings import order_of
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Kind, Lane
 from segue.core.messages import Part, Parts, Undo
@@ -26,7 +25,7 @@ from segue.core.transcripts import (
     before_answer,
     exchanges,
 )
-from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, TurnKind
+from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, TurnKind, order_of
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 

@@ -17,17 +17,17 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         account, outcome = ("platform", "account"), ("platform", "account", "outcome")
-        self._arrivals = Counter("segue_arrivals", "Messages that came in.", outcome, registry=registry)
-        self._started = Histogram(
+        self.arrivals = Counter("segue_arrivals", "Messages that came in.", outcome, registry=registry)
+        self.started = Histogram(
             "segue_accepted_to_started_seconds",
             "From a message accepted to its turn given to the agent.",
             buckets=_SOON,
             registry=registry,
         )
-        self._turns = Counter("segue_turns", "Turns that ended.", ("outcome",), registry=registry)
-        self._turn_seconds = Histogram("segue_turn_seconds", "How long turns took.", buckets=_LONG, registry=registry)
-        self._deliveries = Counter("segue_deliveries", "Attempts to send a message.", outcome, registry=registry)
-        self._delivery_seconds = Histogram(
+        self.turns = Counter("segue_turns", "Turns that ended.", ("outcome",), registry=registry)
+        self.turn_seconds = Histogram("segue_turn_seconds", "How long turns took.", buckets=_LONG, registry=registry)
+        self.deliveries = Counter("segue_deliveries", "Attempts to send a message.", outcome, registry=registry)
+        self.delivery_seconds = Histogram(
             "segue_delivery_seconds", "How long attempts to send took.", account, buckets=_SOON, registry=registry
         )
         self._dead = Counter(
@@ -51,24 +51,6 @@ class Metrics:
         self._lease = Gauge(
             "segue_lease_left_seconds", "How long this replica is surely alive to the others.", registry=registry
         )
-
-    def accepted(self, platform: str, account: str, outcome: str) -> None:
-        """A message came in and is durable, or couldn't be made so."""
-        self._arrivals.labels(platform, account, outcome).inc()
-
-    def started(self, seconds: float) -> None:
-        """A turn was given to the agent, so long after its message was accepted."""
-        self._started.observe(seconds)
-
-    def ended(self, outcome: str, seconds: float) -> None:
-        """A turn ended."""
-        self._turns.labels(outcome).inc()
-        self._turn_seconds.observe(seconds)
-
-    def sent(self, platform: str, account: str, outcome: str, seconds: float) -> None:
-        """An attempt to send ended."""
-        self._deliveries.labels(platform, account, outcome).inc()
-        self._delivery_seconds.labels(platform, account).observe(seconds)
 
     def buried(self, platform: str, account: str, kind: str) -> None:
         """A message became a dead letter, by an error of this type."""

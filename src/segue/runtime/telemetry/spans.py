@@ -1,6 +1,7 @@
 """Spans: how long a turn and a call took, for whoever collects traces; without a collector they cost nothing."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Protocol
 
@@ -9,54 +10,22 @@ from segue.core.values import SessionId
 from segue.errors import NotInstalled
 
 
-class Span(Protocol):
-    """Something that takes time."""
-
-    def spent(self, usage: Usage) -> None:
-        """It cost this much."""
-        ...
-
-
 class Tracing(Protocol):
     """Makes spans; an error that leaves one marks it as failed."""
 
-    def turn(self, session: SessionId, turn: int, trace: str) -> AbstractContextManager[Span]:
-        """An agent answers."""
+    def turn(self, session: SessionId, turn: int, trace: str, spent: Sequence[Usage]) -> AbstractContextManager[object]:
+        """An agent answers; `spent` is read at the end."""
         ...
 
-    def delivery(self, platform: str, account: str, session: str) -> AbstractContextManager[Span]:
+    def delivery(self, platform: str, account: str, session: str) -> AbstractContextManager[object]:
         """A message is sent."""
         ...
 
 
-class NoSpan:
-    """Nobody watches."""
-
-    def spent(self, usage: Usage) -> None:
-        """Keep nothing."""
-
-
-class NoTracing:
-    """Makes spans that nobody sees."""
-
-    def turn(self, session: SessionId, turn: int, trace: str) -> AbstractContextManager[Span]:
-        """An agent answers."""
-        del session, turn, trace
-        return nullcontext(_NO_SPAN)
-
-    def delivery(self, platform: str, account: str, session: str) -> AbstractContextManager[Span]:
-        """A message is sent."""
-        del platform, account, session
-        return nullcontext(_NO_SPAN)
-
-
-_NO_SPAN = NoSpan()
-
-
-def open_tracing(kind: str) -> Tracing:
+def open_tracing(kind: str) -> Tracing | None:
     """The tracing that the host chose: "none" or "otel", which its usual OTEL_ variables set up."""
     if kind == "none":
-        return NoTracing()
+        return None
     try:
         # The one import that hides: OpenTelemetry is an extra.
         otel = import_module("segue.runtime.telemetry.otel")

@@ -65,23 +65,13 @@ class BoundTools:
         settings: GatewaySettings,
         waiting: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
-        run, first = live.run, live.run.turns[0]
         self._offers = toolbox.offers
-        self._asker = Asker(
-            run.held,
-            run.name,
-            PersonId(first.person),
-            first.name,
-            live.home(settings),
-            first.cause or f"{run.held.session}/{run.name}",
-            first.trace,
-        )
         self._live = live
-        self._silence = settings.turn_silence
+        self._settings = settings
         self._waiting = waiting
         self._made: Counter[str] = Counter()
         self._results: dict[str, asyncio.Future[ToolResult]] = {}
-        self._journal = {part.id: part for part in run.journal if isinstance(part, ToolResult)}
+        self._journal = {part.id: part for part in live.run.journal if isinstance(part, ToolResult)}
         self.offered = tuple(offer.tool for offer in self._offers.values())
 
     async def call(self, call: ToolCall) -> ToolResult:
@@ -111,15 +101,26 @@ class BoundTools:
             return ToolResult(call.id, f"There is no tool {call.name}. {fix}", failed=True)
         try:
             arguments = take(call.arguments, offer.arguments)
-            with self._live.calling(self._silence):
-                content = await offer.run(
-                    Calling(self._asker, self._key(call.name, arguments), self._waiting), arguments
-                )
+            with self._live.calling(self._settings.turn_silence):
+                key = self._key(call.name, arguments)
+                content = await offer.run(Calling(self._asker(), key, self._waiting), arguments)
         except Refused as refused:
             return ToolResult(call.id, _WORDS.get(refused.why, str(refused)), failed=True)
         except Invalid as invalid:
             return ToolResult(call.id, str(invalid), failed=True)
         return ToolResult(call.id, content)
+
+    def _asker(self) -> Asker:
+        run, first = self._live.run, self._live.run.turns[0]
+        return Asker(
+            run.held,
+            run.name,
+            PersonId(first.person),
+            first.name,
+            self._live.home(self._settings),
+            first.cause or f"{run.held.session}/{run.name}",
+            first.trace,
+        )
 
     def _key(self, name: str, arguments: Value) -> str:
         """The same in every attempt at the turn.
@@ -132,4 +133,4 @@ class BoundTools:
         written = msgspec.json.encode(arguments, order="deterministic")
         same = f"{name}/{sha256(written).hexdigest()[:32]}"
         self._made[same] += 1
-        return f"{self._asker.session}/{self._asker.turn}/{same}/{self._made[same]}"
+        return f"{self._live.run.held.session}/{self._live.run.name}/{same}/{self._made[same]}"

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 
 from msgspec.structs import replace
@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from segue.changes.exchange import handoffs, turns
 from segue.changes.sessions import transcripts
 from segue.changes.sessions.resets import reset_taken_back
-from segue.core.beginnings import Beginning, begin, draft_of, far_enough
-from segue.core.contracts.agents import Agent, Event, Progress, Steers, SummedUp, Usage, Work
+from segue.core.contracts.agents import Agent, Compresses, Event, Progress, Steers, SummedUp, Usage, Work
 from segue.core.contracts.probes import Point
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
-from segue.core.settings import AccountSettings, Busy, Streams
+from segue.core.settings import Busy
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
-from segue.core.turns import Finish, Onto, Outcome, Owed, Run, TurnKind
+from segue.core.turns import Beginning, Finish, Onto, Outcome, Owed, Run, TurnKind, begin, draft_of, far_enough
 from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
@@ -26,7 +25,6 @@ from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import (
     STOPPED,
-    Growth,
     Hung,
     Running,
     answered,
@@ -36,7 +34,6 @@ from segue.runtime.turns.running import (
 )
 from segue.runtime.turns.streaming import Stream
 from segue.runtime.turns.summaries import Summaries
-from segue.runtime.windows.watchers import Growing
 
 log = logging.getLogger(__name__)
 
@@ -82,18 +79,17 @@ class Answering:
             return await self._do(live, path)
         if begun.focus is not None:
             return await self._sum_up(live, begun.focus)
-        if begun.onto is None and await self._summaries.due(run.held.session, path):
+        agent, tracing = self._agent, self._ground.tracing
+        if begun.onto is None and isinstance(agent, Compresses) and await self._summaries.due(agent, run, path):
             await self._make_room(live)
         tools = BoundTools(self._toolbox, live, self._settings, self._waiting)
         live.work = replace(await self._prompt.work(live.run, live.begun.path, live.begun.asked), tools=tools)
-        stream = self._stream(live)
+        stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
-        self._metrics.started(self._clock() - run.turns[-1].accepted)
+        self._metrics.started.observe(self._clock() - run.turns[-1].accepted)
         try:
-            with self._ground.tracing.turn(run.held.session, run.name, run.turns[0].trace) as span:
+            with tracing.turn(run.held.session, run.name, run.turns[0].trace, live.spent) if tracing else nullcontext():
                 await until_stopped(live, partial(self._listen, live, live.work, stream))
-                for usage in live.spent:
-                    span.spent(usage)
         except TooLong:
             if begun.onto is None and self._summaries.helps(run.held.session, run.name, live.begun.path):
                 await self._make_room(live)
@@ -114,15 +110,6 @@ class Answering:
         if enough := far_enough(run.turns[0]):
             return Path(await self._store.read(transcripts.path, run.tip, enough))
         return await self._prompt.transcripts.path(run.held.session, run.tip)
-
-    def _stream(self, live: Running) -> Stream:
-        """What is shown of a turn while it runs."""
-        run = live.run
-        streams = self._settings.accounts.get(live.account, AccountSettings()).streams
-        if run.turns[0].awaited is not None or run.turns[0].kind is TurnKind.OPENING:
-            # It may yet be kept for whoever waits, or its handoff may fail: nothing is shown before that is settled.
-            streams = Streams.WHOLE
-        return Stream(self._ground, self._ground.adapters.get(live.account), streams, run)
 
     async def _do(self, live: Running, path: Path) -> Run | None:
         """What the gateway does by itself: write an edit down, or move the tip and say so."""
@@ -171,12 +158,6 @@ class Answering:
         """Take in what the agent says; a hung one is given up."""
         settings = self._settings
         events = self._agent.answer(work)
-
-        def show(text: str) -> None:
-            stream.show(text)
-            self._ground.watches.tell(live.run.held.session, Growing(live.run.name, text))
-
-        growth = Growth(live.said, show)
         loop, breath = asyncio.get_running_loop(), 0.0
         whole = asyncio.timeout(settings.turn_total)
         try:
@@ -187,7 +168,7 @@ class Answering:
                     live.silence = None
                     if event is None:
                         return
-                    await self._take_in(live, growth, event)
+                    await self._take_in(live, stream, event)
                     if loop.time() > breath:
                         # An agent that never waits would keep everybody else from going on.
                         await asyncio.sleep(0)
@@ -197,22 +178,21 @@ class Answering:
                 raise hung from error
             raise
         finally:
-            growth.end()
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    async def _take_in(self, live: Running, growth: Growth, event: Event) -> None:
+    async def _take_in(self, live: Running, stream: Stream, event: Event) -> None:
         if isinstance(event, Usage):
             live.spent.append(event)
             return
         if isinstance(event, Progress):
-            growth.grew(event.doing)
+            stream.grew(event.doing)
             return
         live.said.add(event)
         if isinstance(event, ToolResult):
             await self._journal(live, event)
         elif isinstance(event, Text):
-            growth.grew()
+            stream.grew()
             if live.run.turns[0].kind is TurnKind.OPENING:
                 await self._opening(live)
 
@@ -275,7 +255,8 @@ class Answering:
             finished = await self._store.write(turns.finish, run.held, done, at)
         self._probe(Point.TURN_FINISHED)
         self._prompt.transcripts.go_on(live.begun.path, run, done, finished, at)
-        self._metrics.ended(done.outcome, self._clock() - run.turns[0].accepted)
+        self._metrics.turns.labels(done.outcome).inc()
+        self._metrics.turn_seconds.observe(self._clock() - run.turns[0].accepted)
         return finished.next
 
     def _owed(self, live: Running, done: Finish) -> Owed | None:

@@ -16,7 +16,7 @@ from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
 from segue.core.prompt.section import Abilities, PromptFacts, section
 from segue.core.settings import GatewaySettings, Redaction
 from segue.core.transcripts import Draft, Entry, Path, Role
-from segue.core.turns import Run
+from segue.core.turns import Run, Turn
 from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.runtime.retrying import Patient
@@ -45,12 +45,12 @@ class Prompt:
         self._clock = clock
         self._files = files
         self.transcripts = TranscriptCache(store)
-        self._veil: Veil | None = None
+        self._veil: Veil | None = NoVeil() if settings.redaction is Redaction.NONE else None
         self._told: OrderedDict[SessionId, tuple[int, Context]] = OrderedDict()
 
     async def work(self, run: Run, path: Path, asked: tuple[Draft, ...]) -> Work:
         """The turn as its agent gets it."""
-        veil = await self.veil()
+        veil = self._veil or await self.veil()
         seen = path.visible
         context = await self._context(run, path, asked, veil)
         if not isinstance(veil, NoVeil):
@@ -86,7 +86,9 @@ class Prompt:
     async def veil(self) -> Veil:
         """What lies between the gateway and its agents."""
         if self._veil is None:
-            self._veil = await self._make_veil()
+            secret = await self._store.write(kept.once, _KEY, secrets.token_hex(32))
+            mention = {account for account, adapter in self._adapters.items() if isinstance(adapter, MentionsById)}
+            self._veil = Pseudonyms(secret, mention)
         return self._veil
 
     async def _nameable(self, session: SessionId) -> list[Identity | Address]:
@@ -95,27 +97,21 @@ class Prompt:
         accounts = [Address(platform, account) for platform, account in self._adapters]
         return [*await self._store.read(contexts.nameable, session), *homes, *accounts]
 
-    async def _make_veil(self) -> Veil:
-        if self._settings.redaction is Redaction.NONE:
-            return NoVeil()
-        secret = await self._store.write(kept.once, _KEY, secrets.token_hex(32))
-        return Pseudonyms(secret, {a for a, adapter in self._adapters.items() if isinstance(adapter, MentionsById)})
-
     async def _context(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
         """What the session's agent is told of it; known from when this replica last held it, if no other has since."""
-        session, turn, summary = run.held.session, run.turns[-1], _summary(path)
+        session, turn = run.held.session, run.turns[-1]
+        summary = f"{path.summary.tip.session}/{path.summary.tip.n}" if path.summary is not None else ""
         epoch, context = self._told.pop(session, (0, None))
         if context is None or run.held.epoch - epoch not in {0, 1}:
             context = await self._store.read(contexts.current, session)
-        if context is None or not contexts.holds(context, turn, summary, self._settings.redaction):
-            context = await self._renew(run, path, asked, veil)
+        if context is None or not still_holds(context, turn, summary, self._settings.redaction):
+            context = await self._renew(run, path, summary, asked, veil)
         self._told[session] = run.held.epoch, context
         if len(self._told) > _KEPT:
             self._told.popitem(last=False)
         return context
 
-    async def _renew(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
-        turn, summary = run.turns[-1], _summary(path)
+    async def _renew(self, run: Run, path: Path, summary: str, asked: Sequence[Draft], veil: Veil) -> Context:
 
         def compose(around: Surroundings) -> tuple[Voices, str]:
             voices = _voices(around, (*path.visible, *asked))
@@ -123,7 +119,9 @@ class Prompt:
             return voices, section(facts, veil)
 
         redaction = self._settings.redaction.value
-        return await self._store.write(contexts.renew, run.held, turn, summary, redaction, compose, self._clock())
+        return await self._store.write(
+            contexts.renew, run.held, run.turns[-1], summary, redaction, compose, self._clock()
+        )
 
     def _facts(self, run: Run, around: Surroundings, voices: Voices) -> PromptFacts:
         turn, accounts = run.turns[-1], self._settings.accounts
@@ -144,6 +142,15 @@ class Prompt:
         """Whether a session is the host's and nobody else reads it: only then are platforms and homes told of."""
         host = not set(self._settings.hosts).isdisjoint(around.owner)
         return host and all(place.audience is Audience.ONE for place in around.places)
+
+
+def still_holds(context: Context, turn: Turn, summary: str, redaction: str) -> bool:
+    """Whether what the agent was told is still to be told, by all that can be seen without looking further."""
+    if (context.summary, context.redaction) != (summary, redaction):
+        return False
+    if turn.lane is not None:
+        return turn.lane in context.lanes
+    return not turn.route or any(Lane.parse(lane).address.key == turn.route for lane in context.lanes)
 
 
 class KeptOpen:
@@ -190,8 +197,3 @@ def _abilities(adapter: Adapter) -> Abilities:
         typing=isinstance(adapter, ShowsTyping),
         mention=adapter.mention("ID") if isinstance(adapter, MentionsById) else "",
     )
-
-
-def _summary(path: Path) -> str:
-    """The summary that stands for what was said before, by its entry."""
-    return f"{path.summary.tip.session}/{path.summary.tip.n}" if path.summary is not None else ""

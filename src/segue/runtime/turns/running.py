@@ -5,20 +5,15 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from segue.core.beginnings import Beginning, draft_of
 from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.text.splitting import Fits, split
-from segue.core.transcripts import AGENT, GATEWAY, Draft, Path
-from segue.core.turns import Finish, Outcome, Reply, Run, Streamed, Turn
+from segue.core.transcripts import AGENT, GATEWAY, NOTHING, Draft
+from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Streamed, Turn, draft_of
 from segue.core.values import Moment
 from segue.runtime.cancelling import surely
-
-_PACE = 0.05
-"""Seconds between two looks at a text that grows, for each so many characters of it."""
-_SHORT = 20_000
 
 
 class Hung(Exception):
@@ -34,7 +29,7 @@ class Running:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.begun = Beginning(Path(), tuple(draft_of(turn) for turn in run.turns))
+        self.begun = Beginning(NOTHING, tuple(draft_of(turn) for turn in run.turns))
         self.answering: asyncio.Task[None] | None = None
         self.stopping = any(turn.stopped_by for turn in run.turns)
         self.dropped = False
@@ -52,9 +47,9 @@ class Running:
         self.taken_in: list[Turn] = []
         """What its person said meanwhile and the agent took in."""
         self.said = Said(run.journal)
-        address = Address.parse(run.turns[-1].route) if run.turns and run.turns[-1].route else Address("", "")
-        self.account = address.platform, address.account
-        """The account that its answer goes out by."""
+        self.address = Address.parse(run.turns[-1].route) if run.turns and run.turns[-1].route else None
+        """Where its answer goes."""
+        self.account = (self.address.platform, self.address.account) if self.address else ("", "")
 
     def home(self, settings: GatewaySettings) -> str:
         """The key of the home that the settings name for the account that it came from."""
@@ -146,11 +141,6 @@ class Said:
         """The words a person reads."""
         return "\n\n".join(p.text.strip() for p in self.parts if isinstance(p, Text | Notice) and p.text.strip())
 
-    @property
-    def files(self) -> list[File]:
-        """The files that it gives a person, each once."""
-        return list(dict.fromkeys(p for p in self.parts if isinstance(p, File)))
-
     def call(self, id: str) -> ToolCall | None:
         """The call that a result answers."""
         return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
@@ -161,36 +151,6 @@ class Said:
         found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
         self._thought = max(self._thought, at)
         return found
-
-
-class Growth:
-    """Tells how a text grows: at once, but a long one less often, so that what is told in a second stays bounded."""
-
-    def __init__(self, said: Said, tell: Callable[[str], None]) -> None:
-        self._said = said
-        self._tell = tell
-        self._pause: asyncio.TimerHandle | None = None
-        self._grown = False
-        self._doing = ""
-
-    def grew(self, doing: str = "") -> None:
-        """There is more of it, or the agent does something before it goes on."""
-        self._grown, self._doing = True, doing
-        if self._pause is None:
-            self._look()
-
-    def end(self) -> None:
-        """Tell no more."""
-        if self._pause is not None:
-            self._pause.cancel()
-
-    def _look(self) -> None:
-        self._pause = None
-        if self._grown:
-            self._grown, text = False, self._said.text
-            self._tell(f"{text}\n\n({self._doing} …)".strip() if self._doing else text)
-            pause = _PACE * max(1.0, len(text) / _SHORT)
-            self._pause = asyncio.get_running_loop().call_later(pause, self._look)
 
 
 STOPPED = "(Stopped.)"
@@ -208,7 +168,8 @@ def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
     if live.stopping:
         text, outcome = f"{text}\n\n{STOPPED}".strip(), Outcome.STOPPED
         drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
-    replies = replies_to(run, tuple(live.taken_in), text, shown, fits, said.files)
+    files = list(dict.fromkeys(part for part in said.parts if isinstance(part, File)))
+    replies = replies_to(run, tuple(live.taken_in), text, shown, fits, files)
     seqs = tuple(turn.seq for turn in turns)
     return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
 

@@ -3,19 +3,26 @@
 import asyncio
 import logging
 
+from msgspec.structs import replace
+
 from segue.changes.exchange import deliveries
 from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsTyping
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
-from segue.core.settings import Streams
+from segue.core.settings import AccountSettings, Streams
 from segue.core.text.splitting import split
-from segue.core.turns import Run, Streamed
+from segue.core.turns import Streamed, TurnKind
 from segue.errors import Fenced, SendError
 from segue.runtime.parts import Ground
+from segue.runtime.turns.running import Running
+from segue.runtime.windows.watchers import Growing
 
 log = logging.getLogger(__name__)
 
+_LOOK = 0.05
+"""Seconds between two looks at a text that grows, for each so many characters of it."""
+_SHORT = 20_000
 _PACE = 1.0
 """Seconds between two edits."""
 _TYPING = 4.0
@@ -26,34 +33,56 @@ _CALL = 10.0
 class Stream:
     """What a person sees of a turn before it is done; trouble here never harms the turn."""
 
-    def __init__(self, ground: Ground, adapter: Adapter | None, streams: Streams, run: Run) -> None:
+    def __init__(self, ground: Ground, live: Running) -> None:
+        run = live.run
         self._store = ground.store
         self._replica = ground.replica
+        self._watches = ground.watches
         self._clock = ground.clock
         self._probe = ground.probe
         self._run = run
+        self._said = live.said
         self._text = ""
+        self._doing = ""
+        self._grown = False
+        self._pause: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
         self._calling = asyncio.Lock()
         self._delivery: Delivery | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self.streamed = run.streamed
-        route = run.turns[-1].route
-        if adapter is None or not route:
+        adapter = ground.adapters.get(live.account)
+        if adapter is None or live.address is None:
             return
-        address = Address.parse(route)
         if isinstance(adapter, ShowsTyping):
-            self._tasks.append(asyncio.create_task(self._show_typing(adapter, address)))
-        if streams is Streams.LIVE and isinstance(adapter, EditsMessages):
-            self._tasks.append(asyncio.create_task(self._show_text(adapter, adapter, address)))
+            self._tasks.append(asyncio.create_task(self._show_typing(adapter, live.address)))
+        # It may yet be kept for whoever waits, or its handoff may fail: nothing is shown before that is settled.
+        unsettled = run.turns[0].awaited is not None or run.turns[0].kind is TurnKind.OPENING
+        streams = ground.settings.accounts.get(live.account, AccountSettings()).streams
+        if streams is Streams.LIVE and isinstance(adapter, EditsMessages) and not unsettled:
+            self._tasks.append(asyncio.create_task(self._show_text(adapter, adapter, live.address)))
 
-    def show(self, text: str) -> None:
-        """The reply so far."""
-        self._text = text
-        self._changed.set()
+    def grew(self, doing: str = "") -> None:
+        """There is more of it, or the agent does something before it goes on."""
+        self._grown, self._doing = True, doing
+        if self._pause is None:
+            self._look()
+
+    def _look(self) -> None:
+        """Tell how a text grows: at once, but a long one less often, so that what is told in a second stays bounded."""
+        self._pause = None
+        if self._grown:
+            self._grown, text = False, self._said.text
+            self._text = f"{text}\n\n({self._doing} …)".strip() if self._doing else text
+            self._changed.set()
+            self._watches.tell(self._run.held.session, Growing(self._run.name, self._text))
+            pause = _LOOK * max(1.0, len(text) / _SHORT)
+            self._pause = asyncio.get_running_loop().call_later(pause, self._look)
 
     async def end(self) -> None:
         """Stop; a call that is under way is over when this returns, so that the final text comes after it."""
+        if self._pause is not None:
+            self._pause.cancel()
         async with self._calling:
             for task in self._tasks:
                 task.cancel()
@@ -98,16 +127,13 @@ class Stream:
             self._probe(Point.STREAM_OPENED)
         async with asyncio.timeout(min(_CALL, self._replica.left)):
             if not self._delivery.message:
-                message = await self._place(adapter, self._delivery)
+                # If the id of this one is lost in a crash, what remains on the platform is a placeholder.
+                ahead, message = self._delivery.placeholder, None
+                if self._run.streamed is Streamed.YES and isinstance(adapter, ReadsBack):
+                    message = await adapter.find(ahead)
+                message = message or await adapter.send(ahead)
                 self._probe(Point.STREAM_SENT)
                 await self._store.write(deliveries.placed, self._delivery, held.me, message)
                 self._probe(Point.STREAM_PLACED)
-                self._delivery = self._delivery.with_message(message)
-            await edits.edit(self._delivery.with_text(text))
-
-    async def _place(self, adapter: Adapter, delivery: Delivery) -> str:
-        """A message to grow: if its id is lost in a crash, what remains on the platform is a placeholder."""
-        earlier = self._run.streamed is Streamed.YES
-        if earlier and isinstance(adapter, ReadsBack) and (found := await adapter.find(delivery.placeholder)):
-            return found
-        return await adapter.send(delivery.placeholder)
+                self._delivery = replace(self._delivery, message=message)
+            await edits.edit(replace(self._delivery, text=text))

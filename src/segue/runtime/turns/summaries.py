@@ -10,6 +10,7 @@ from segue.core.contracts.agents import Agent, Compresses, SummedUp, Usage, Work
 from segue.core.messages import Notice, Text
 from segue.core.prompt.compaction import compaction_due, request_to_sum_up
 from segue.core.transcripts import GATEWAY, Draft, Path
+from segue.core.turns import Run
 from segue.core.values import SessionId
 from segue.errors import SegueError
 from segue.runtime.retrying import Patient
@@ -27,10 +28,10 @@ class Summaries:
         self._agent = agent
         self._silence = silence
 
-    async def due(self, session: SessionId, path: Path) -> bool:
+    async def due(self, agent: Compresses, run: Run, path: Path) -> bool:
         """Whether what was said is to be summed up before the next turn, by the size that was last reported."""
-        agent = self._agent
-        if not isinstance(agent, Compresses) or agent.window <= 0 or not path:
+        session = run.held.session
+        if agent.window <= 0 or not path:
             return False
         size = await self._store.read(usage.last_size, session)
         # What was asked before the last summary says nothing about what is sent after it.

@@ -111,16 +111,14 @@ class TranscriptCache:
         self._grow(kept, new)
 
     def _grow(self, kept: _Kept, new: Sequence[Entry]) -> None:
-        size = sum(_size(entry) for entry in new)
+        """Count the bytes that new entries take in memory, about, and make room for them."""
+        size = _BARE * len(new)
+        for part in (part for entry in new for part in entry.parts):
+            if isinstance(part, Text | Notice | Aside | Summary):
+                size += getsizeof(part.text)
+            else:
+                size += len(encode_parts((part,)))
         kept.size += size
         self._size += size
         while self._size > self._most and len(self._kept) > 1:
             self._size -= self._kept.popitem(last=False)[1].size
-
-
-def _size(entry: Entry) -> int:
-    """The bytes that an entry takes in memory, about."""
-    return _BARE + sum(
-        getsizeof(part.text) if isinstance(part, Text | Notice | Aside | Summary) else len(encode_parts((part,)))
-        for part in entry.parts
-    )

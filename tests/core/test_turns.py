@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.beginnings import begin, far_enough
 from segue.core.messages import Order, Retry, Rewind, Undo
 from segue.core.transcripts import Entry, Path, Tip
-from segue.core.turns import Claim, Run, Turn, TurnKind
+from segue.core.turns import Claim, Run, Turn, TurnKind, begin, far_enough
 from segue.core.values import SessionId
 from tests.core.test_transcripts import said
 
