@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
 PATIENCE = 90.0
 """Seconds until a test is told that something never came; no test that passes waits for them."""
 
@@ -16,8 +17,9 @@ PATIENCE = 90.0
 class Served:
     """A gateway that runs, is killed, and runs again."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, agent: tuple[str, ...]) -> None:
         self.home = home
+        self._agent = agent
         self.url = ""
         self.link = ""
         self._process: asyncio.subprocess.Process | None = None
@@ -27,10 +29,10 @@ class Served:
         port = self.url.rpartition(":")[2] or "0"
         with (self.home / "err").open("ab") as errors:
             process = self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "segue", "serve", "--port", port),
+                *(sys.executable, "-m", "segue", "serve", *self._agent, "--port", port),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                env=os.environ | {"SEGUE_HOME": str(self.home)},
+                env=os.environ | {"SEGUE_HOME": str(self.home), "PYTHONPATH": str(ROOT)},
                 cwd=self.home,
             )
         assert process.stdout is not None
@@ -57,10 +59,10 @@ class Served:
 
 
 @asynccontextmanager
-async def served(home: Path) -> AsyncIterator[Served]:
-    """A gateway with the built-in agent, until the block ends."""
+async def served(home: Path, *agent: str) -> AsyncIterator[Served]:
+    """A gateway with the agent MODULE:NAME, else the built-in one, until the block ends."""
     (home / "segue.toml").touch()
-    made = Served(home)
+    made = Served(home, agent)
     try:
         await made.start()
         yield made

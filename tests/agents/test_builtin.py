@@ -6,8 +6,7 @@ import re
 import pytest
 
 from segue.agents.builtin import agent as builtin
-from segue.agents.builtin.agent import Builtin
-from segue.agents.builtin.replies import PAUSE, Failed
+from segue.agents.builtin.agent import PAUSE, Builtin
 from segue.core.contracts.agents import Event, Usage, Work
 from segue.core.messages import Summary, Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entry, Role, Tip
@@ -69,20 +68,10 @@ CONVERSATION = (person("The sky is green."), REPLY, person("No, it is blue."), R
         ("what did I say first?", "You first said “The sky is green.”"),
         ("What did I say last?", "You last said “No, it is blue.”"),
         ("How many messages do you remember?", "I remember 4 messages: 2 of yours and 2 of mine."),
-        (
-            "sum up",
-            (
-                "So far there are 4 messages: 2 of yours and 2 of mine. It began with “The sky is green.”, and the "
-                "last thing asked was “No, it is blue.”"
-            ),
-        ),
-        ("who is here?", "I have heard Ann here."),
         ("where are we?", "This is what I was told:\n\nYou talk to Ann."),
         ("what do you remember?", "Nothing in particular yet. Say “remember” and something after it."),
-        ("what did Ben say first?", "I remember nothing that Ben said before this."),
         ("say  two  spaces", " two  spaces"),
         ("count to 3", "1, 2, 3."),
-        ("write 3 words", "word1 word2 word3"),
         ("add 20 and 22", "20 and 22 make 42."),
     ],
 )
@@ -106,16 +95,14 @@ async def test_it_remembers_what_it_is_told_to() -> None:
 async def test_where_several_people_talk_it_knows_who_spoke() -> None:
     talk = (person("I like tea.", "Ann"), REPLY, person("remember coffee", "Ben"), REPLY)
     assert await ask("what did I say first?", *talk, by="Ann") == "Ann, you first said “I like tea.”"
-    assert await ask("what did ben say last?", *talk, by="Ann") == "Ben last said “remember coffee”."
     assert await ask("how many", *talk) == "I remember 4 messages: 1 from Ann, 1 from Ben and 2 of mine."
     assert await ask("what do you remember?", *talk) == "You asked me to remember:\n\n- coffee (Ben)"
-    assert await ask("who's here?", *talk, by="Cleo") == "I have heard Ann, Ben, Cleo here."
     assert await ask("Hm.", *talk, by="Cleo") == "Cleo, you said “Hm.” That is your first message here."
 
 
 async def test_two_people_of_one_name_are_two() -> None:
     other = Draft(Author(Role.PERSON, "another person", "Ann"), (Text("I am the other Ann."),))
-    assert "nothing that Ann, you said" in await ask("what did I say first?", other)
+    assert "nothing that you said" in await ask("what did I say first?", other)
 
 
 async def test_what_a_summary_stands_for_is_not_counted() -> None:
@@ -150,12 +137,6 @@ async def test_what_one_person_had_waiting_is_answered_one_by_one() -> None:
     assert answer.endswith("\n\nYou said “Or milk?” Before that you said “Tea?”\n\nYou last said “Or milk?”")
 
 
-async def test_it_writes_as_many_words_as_are_wanted() -> None:
-    answer = await ask("write 250 words")
-    assert answer.split() == [f"word{n}" for n in range(1, 251)]
-    assert len(answer.splitlines()) == 3
-
-
 async def test_long_words_are_shortened() -> None:
     assert await ask("what did I say last?", person("tea " * 100), REPLY) == f"You last said “{'tea ' * 19}tea…”"
 
@@ -187,19 +168,6 @@ async def test_a_tool_is_called_once_even_if_the_turn_is_tried_again() -> None:
     assert text_of(again) == "2 and 3 make 6."
 
 
-async def test_it_fails_when_asked_to() -> None:
-    with pytest.raises(Failed):
-        await events_of(Builtin(), work("fail"))
-
-
-async def test_it_hangs_until_it_is_stopped() -> None:
-    hanging = asyncio.create_task(events_of(Builtin(), work("hang")))
-    await asyncio.sleep(0)
-    hanging.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await hanging
-
-
 async def test_what_is_said_while_it_counts_is_answered_at_the_end() -> None:
     counting = asyncio.Event()
     go_on = asyncio.Event()
@@ -229,11 +197,7 @@ async def test_it_always_answers_the_same() -> None:
 
 def test_every_request_of_its_docstring_is_tested_here() -> None:
     documented = re.findall(r"^    (\w+)", builtin.__doc__ or "", re.MULTILINE)
-    assert set(documented) == {"hello", "what", "how", "remember", "who", "where", "sum", "say", "add", "count"} | {
-        "write",
-        "hang",
-        "fail",
-    }
+    assert set(documented) == {"hello", "what", "how", "remember", "where", "say", "add", "count"}
 
 
 async def test_what_it_was_told_to_remember_outlasts_a_summary() -> None:

@@ -34,7 +34,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(tmp_path: Path) -> AsyncIterator[Served]:
     """A `segue serve` of the test's own."""
-    async with served(tmp_path) as made:
+    async with served(tmp_path, "tests.troubled:agent") as made:
         yield made
 
 

@@ -160,7 +160,7 @@ async def test_a_second_signal_stops_it_at_once(tmp_path: Path) -> None:
     async with platform() as there:
         write(tmp_path, there, "[replica]\ngrace = 600")
         async with serve(tmp_path) as here:
-            await here.say("m1", "hang")
+            await here.say("m1", "count to 1000 slowly")
             here.signal(signal.SIGTERM)
             assert here.process.stderr is not None
             while b"a second signal" not in await here.process.stderr.readline():

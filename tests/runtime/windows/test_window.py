@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from segue.agents.builtin.agent import Builtin
 from segue.changes.exchange.traces import TurnState
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
@@ -264,12 +263,12 @@ async def test_resuming_turns_every_window_on_the_lane(tmp_path: Path) -> None:
 
 
 async def test_a_window_that_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
-    async with house(tmp_path, Builtin()) as here, here.terminal() as terminal:
+    async with house(tmp_path, ScriptedAgent("tea", ["word " * 100] * 20)) as here, here.terminal() as terminal:
         await terminal.says("say tea")
         await terminal.shows("say tea", "tea")
         async with here.page() as page:
             await page.opened()
-            await terminal.says("write 2000 words")
+            await terminal.says("write")
             await terminal.until(said)
             await page.until(said)
         assert page.transcript == terminal.transcript

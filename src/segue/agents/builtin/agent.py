@@ -1,34 +1,47 @@
 """The built-in agent: no model, no network; it answers from what was said in the session, the same way every time.
 
-What it understands, whoever says it and in capitals or not:
+What a newcomer may try, in capitals or not:
 
     hello                                  and: help
-    what did I say first? (or: last?)      and: what did NAME say first?
+    what did I say first?                  or: last?
     how many messages do you remember?
     remember SOMETHING                     and later: what do you remember?
-    who is here?                           the people who spoke, by name
-    where are we?                          what the gateway told it about this place
-    sum up
+    where are we?                          the prompt section about this place
     say SOMETHING                          exactly that
     add 2 and 3                            uses a tool, once even if the turn is tried again
     count to 20 slowly                     streams for five seconds; without "slowly" at once
-    write 2000 words                       more than most platforms take in one message
-    hang                                   says nothing until it is stopped
-    fail                                   raises an error, so that the turn fails
 
-Whatever else is said it repeats, with what was said before. What is said while it answers, and given to it by the
-gateway, it answers at the end.
+Any other message it repeats, with the one before. A message that reaches it while it answers is answered at the end.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-from segue.agents.builtin.memory import Memory, sum_up
-from segue.agents.builtin.replies import PAUSE, Hang, Wait, reply
+from segue.agents.builtin.memory import Memory, ending, sum_up
 from segue.core.contracts.agents import Event, SummedUp, Usage, Work
-from segue.core.messages import Text, plain_text
-from segue.core.transcripts import Draft, Entry
+from segue.core.messages import Text, ToolCall, ToolResult, plain_text
+from segue.core.transcripts import Draft, Entry, Role
 from segue.core.values import Value
+
+PAUSE = 0.25
+"""Seconds between two numbers when it counts slowly."""
+_MOST = 1000
+_WHO = "I'm Segue's built-in agent: no model, no network, only a memory of this conversation."
+_HELP = """Try one of these:
+
+- what did I say first?
+- how many messages do you remember?
+- remember the tea is in the blue tin
+- what do you remember?
+- where are we?
+- add 2 and 3
+- count to 20 slowly
+
+What begins with a slash is for Segue itself: /help lists it."""
+
+Pieces = Iterator[Event | None]
+"""The pieces of a reply; None is a pause."""
 
 
 class Builtin:
@@ -50,29 +63,27 @@ class Builtin:
                 draft = todo.pop(0)
                 if done:
                     yield Text("\n\n")
-                for step in reply(draft, Memory(work, done, draft.author)):
-                    if isinstance(step, Wait):
+                for piece in _reply(draft, Memory(work, done, draft.author)):
+                    if piece is None:
                         await self._sleep(PAUSE)
-                    elif isinstance(step, Hang):
-                        await asyncio.Event().wait()
-                    else:
-                        words += len(step.text.split()) if isinstance(step, Text) else 0
-                        yield step
-                        await asyncio.sleep(0)
+                        continue
+                    words += len(piece.text.split()) if isinstance(piece, Text) else 0
+                    yield piece
+                    await asyncio.sleep(0)
                 done.append(draft)
         finally:
             del self._todo[work.session, work.turn]
-        read = sum(_words(entry) for entry in work.transcript) + sum(_words(draft) for draft in done)
+        read = sum(_length(entry) for entry in work.transcript) + sum(_length(draft) for draft in done)
         yield Usage("builtin", input=read, output=words, cost=0.0)
 
     async def summary(self, work: Work, focus: str) -> SummedUp:  # noqa: ARG002 -- it keeps the same whatever matters
-        """What is worth keeping of what was said."""
+        """The messages that are worth keeping."""
         text = sum_up(work) or "Nobody said anything."
-        read = sum(_words(entry) for entry in work.transcript)
+        read = sum(_length(entry) for entry in work.transcript)
         return SummedUp(text, (Usage("builtin", input=read, output=len(text.split()), cost=0.0),))
 
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
-        """Take in what was said meanwhile, to be answered next; False once everything is answered."""
+        """Take in messages that came meanwhile, to be answered next; False once everything is answered."""
         todo = self._todo.get((work.session, work.turn))
         if todo is None:
             return False
@@ -80,7 +91,7 @@ class Builtin:
         return True
 
 
-def _words(item: Entry | Draft) -> int:
+def _length(item: Entry | Draft) -> int:
     return len(plain_text(item.parts).split())
 
 
@@ -90,3 +101,112 @@ class BuiltinKeys(Value, frozen=True):
     def agent(self) -> Builtin:
         """The agent that answers."""
         return Builtin()
+
+
+def _reply(draft: Draft, memory: Memory) -> Pieces:
+    said = plain_text(draft.parts).strip()
+    for pattern, answer in _REQUESTS:
+        if found := pattern.fullmatch(said.rstrip(" .!?")):
+            return answer(found, memory)
+    return _words(_arrived(memory) if draft.author.role is Role.GATEWAY else _repeated(said, memory))
+
+
+def _words(text: str) -> Pieces:
+    """A text word by word, with the white space before each."""
+    return (Text(piece) for piece in re.findall(r"\s*\S+|\s+$", text))
+
+
+def _repeated(said: str, memory: Memory) -> str:
+    if not memory.met:
+        return f"You said {ending(said)}\n\n{_WHO} Say “help” to see what you can try."
+    own = memory.own
+    before = f"Before that you said {ending(own[-1])}" if own else "That is your first message here."
+    return f"{memory.you} said {ending(said)} {before}"
+
+
+def _arrived(memory: Memory) -> str:
+    """The reply where the gateway asked for one and nobody spoke, as after a handoff."""
+    last = f" The last of it was {ending(memory.people[-1][1])}" if memory.people else ""
+    return f"Here I am. I remember {memory.count()}.{last}"
+
+
+def _hello(_: re.Match[str], memory: Memory) -> Pieces:
+    name = f", {memory.asker.name}" if memory.asker.name else ""
+    return _words(f"Hello{name}! {_WHO} Say “help” to see what you can try.")
+
+
+def _help(_: re.Match[str], _memory: Memory) -> Pieces:
+    return _words(f"{_WHO}\n\n{_HELP}")
+
+
+def _recall(found: re.Match[str], memory: Memory) -> Pieces:
+    if not memory.own:
+        return _words("I remember nothing that you said before this.")
+    first = found["which"].lower() == "first"
+    return _words(f"{memory.you} {'first' if first else 'last'} said {ending(memory.own[0 if first else -1])}")
+
+
+def _count_memory(_: re.Match[str], memory: Memory) -> Pieces:
+    return _words(f"I remember {memory.count()}.")
+
+
+def _remember(found: re.Match[str], memory: Memory) -> Pieces:
+    return _words(f"I'll remember that{f', {memory.asker.name}' if memory.shared else ''}: {found['what']}")
+
+
+def _remembered(_: re.Match[str], memory: Memory) -> Pieces:
+    kept = [
+        f"- {found['what']}" + (f" ({author.name})" if memory.shared and author.name else "")
+        for author, text in memory.people
+        if (found := _REMEMBER.fullmatch(text.strip().rstrip(" .!?")))
+    ]
+    if not kept:
+        return _words("Nothing in particular yet. Say “remember” and something after it.")
+    return _words("You asked me to remember:\n\n" + "\n".join(kept))
+
+
+def _where(_: re.Match[str], memory: Memory) -> Pieces:
+    told = memory.work.context.strip()
+    return _words(f"This is what I was told:\n\n{told}" if told else "Nobody told me where we are.")
+
+
+def _say(found: re.Match[str], _memory: Memory) -> Pieces:
+    return _words(found["what"])
+
+
+def _add(found: re.Match[str], memory: Memory) -> Pieces:
+    one, two = int(found["one"]), int(found["two"])
+    id = f"add-{memory.work.turn}-{one}-{two}"
+    known = [part for part in memory.work.journal if isinstance(part, ToolResult) and part.id == id]
+    if not known:
+        yield ToolCall(id, "add", {"one": one, "two": two})
+        known = [ToolResult(id, one + two)]
+        yield known[0]
+    yield from _words(f"{one} and {two} make {known[0].content}.")
+
+
+def _count(found: re.Match[str], _memory: Memory) -> Pieces:
+    for n in range(1, min(int(found["upto"]), _MOST) + 1):
+        if found["slowly"] and n > 1:
+            yield None
+        yield Text(str(n) if n == 1 else f", {n}")
+    yield Text(".")
+
+
+def _request(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+
+
+_REMEMBER = _request(r"remember (?:that )?(?P<what>.+)")
+_REQUESTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Memory], Pieces]], ...] = (
+    (_request(r"(?:hi|hello|hey|good (?:morning|day|evening))(?:[ ,]+\w+)?"), _hello),
+    (_request(r"help|what can you do|what can i (?:try|do|say)"), _help),
+    (_request(r"what did i say (?P<which>first|last|before)"), _recall),
+    (_request(r"how many(?: messages)?(?: do you remember| are there)?|how much do you remember"), _count_memory),
+    (_request(r"what do you remember|what should you remember"), _remembered),
+    (_REMEMBER, _remember),
+    (_request(r"where (?:are we|am i|are you)"), _where),
+    (_request(r"say (?P<what>.+)"), _say),
+    (_request(r"add (?P<one>\d{1,9}) (?:and|to) (?P<two>\d{1,9})"), _add),
+    (_request(r"count to (?P<upto>\d{1,5})(?P<slowly>,? slowly)?"), _count),
+)

@@ -1,4 +1,4 @@
-"""What the built-in agent knows: the words of a transcript, and whose they were."""
+"""Memory of the built-in agent: the words of a transcript, and whose they were."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _KEPT = re.compile(r'(?P<name>.*) said: (?P<text>"(?:[^"\\]|\\.)*")')
 
 
 class Memory:
-    """All that was said before a message, and who asks."""
+    """The messages before one that is to be answered, and its author."""
 
     def __init__(self, work: Work, before: Sequence[Draft], asker: Author) -> None:
         self.work = work
@@ -22,47 +22,22 @@ class Memory:
         items: tuple[Entry | Draft, ...] = (*work.transcript, *before)
         said = [(item.author, item.parts) for item in items]
         self.summed_up = any(isinstance(part, Summary) for _, parts in said for part in parts)
-        self.people = [
-            told
-            for author, parts in said
-            for told in (
-                [(author, plain_text(parts))] if author.role is Role.PERSON else _recalled(parts, author, asker)
-            )
-        ]
-        """What people said, the oldest first; of what was summed up, as much as the summary kept."""
+        self.people = [message for author, parts in said for message in _of_people(author, parts, asker)]
+        """Messages of people with their authors, the oldest first; of what was summed up, those that it kept."""
+        self.own = [text for author, text in self.people if author.person == asker.person]
+        """Messages of the person who asks."""
         self.mine = sum(author.role is Role.AGENT for author, _ in said)
-        """How often the agent has spoken."""
+        """Number of the agent's own messages."""
         self.met = bool(self.mine or before)
         """Whether the agent has introduced itself."""
-
-    @property
-    def own(self) -> list[str]:
-        """What the person who asks said."""
-        return [text for author, text in self.people if author.person == self.asker.person]
-
-    def of(self, name: str) -> list[str]:
-        """What the people of a name said."""
-        return [text for author, text in self.people if author.name.casefold() == name.casefold()]
-
-    @property
-    def names(self) -> list[str]:
-        """Who spoke here, in the order in which they did."""
-        asking = [self.asker] if self.asker.role is Role.PERSON else []
-        return list(dict.fromkeys(a.name or "somebody" for a in (*(author for author, _ in self.people), *asking)))
-
-    @property
-    def shared(self) -> bool:
+        asking = {asker.person} if asker.role is Role.PERSON else set()
+        self.shared = len(asking | {author.person for author, _ in self.people}) > 1
         """Whether several people talk here."""
-        asking = [self.asker.person] if self.asker.role is Role.PERSON else []
-        return len({*asking, *(author.person for author, _ in self.people)}) > 1
-
-    @property
-    def called(self) -> str:
-        """The name with which to begin an answer where several people talk."""
-        return f"{self.asker.name}, " if self.shared and self.asker.name else ""
+        self.you = f"{asker.name}, you" if self.shared and asker.name else "You"
+        """The beginning of a sentence about the person who asks; by name where several people talk."""
 
     def count(self) -> str:
-        """How many messages there are, and whose."""
+        """The number of messages, and whose they are."""
         total = len(self.people) + self.mine
         if not total:
             return "a summary of what was said" if self.summed_up else "nothing from before this message"
@@ -76,7 +51,7 @@ class Memory:
 
 
 def sum_up(work: Work) -> str:
-    """What people asked to be remembered, and what they said first and last: a line each, read again later."""
+    """The first and the last message, and those to be remembered: a line each, read again later."""
     memory = Memory(work, (), Author(Role.GATEWAY))
     kept = [
         (author, text)
@@ -86,8 +61,10 @@ def sum_up(work: Work) -> str:
     return "\n".join(f"{author.name} said: {json.dumps(text, ensure_ascii=False)}" for author, text in kept)
 
 
-def _recalled(parts: Parts, author: Author, asker: Author) -> list[tuple[Author, str]]:
-    """The messages that a summary kept; it knows people by their names alone."""
+def _of_people(author: Author, parts: Parts, asker: Author) -> list[tuple[Author, str]]:
+    """A person's message, or those that a summary kept; it knows people by their names alone."""
+    if author.role is Role.PERSON:
+        return [(author, plain_text(parts))]
     if author.role is not Role.GATEWAY:
         return []
     lines = [line for part in parts if isinstance(part, Summary) for line in part.text.splitlines()]
@@ -99,13 +76,8 @@ def _recalled(parts: Parts, author: Author, asker: Author) -> list[tuple[Author,
     ]
 
 
-def quoted(text: str) -> str:
-    """A text in quotes, on one line and not too long."""
-    line = " ".join(text.split())
-    return f"“{line}”" if len(line) <= _SHOWN else f"“{line[: _SHOWN - 1].rstrip()}…”"
-
-
 def ending(text: str) -> str:
-    """A text in quotes at the end of a sentence, which has one full stop."""
-    end = quoted(text)
-    return end if end[-2] in ".!?…" else f"{end}."
+    """A text in quotes at the end of a sentence: on one line, not too long, with one full stop."""
+    line = " ".join(text.split())
+    line = line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1].rstrip()}…"
+    return f"“{line}”" if line[-1:] in set(".!?…") else f"“{line}”."
