@@ -27,7 +27,7 @@ from segue.errors import Disconnected, Invalid, SendLater, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
-from segue.testing.contracts.deliveries import a_delivery
+from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Given
 from segue.testing.inbox import Inbox
 from tests.adapters.matrix import MatrixHarness, until

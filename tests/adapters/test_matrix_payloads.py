@@ -24,7 +24,7 @@ from segue.core.values import Secret
 from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.server.listeners import Listener, serving
-from segue.testing.contracts.deliveries import a_delivery
+from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Bookmark, Given
 from segue.testing.inbox import Inbox
 

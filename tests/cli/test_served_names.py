@@ -15,8 +15,8 @@ from segue.database.sqlite import Sqlite
 from segue.runtime.gateway import Gateway
 from segue.store import Store
 from segue.testing.agents import ScriptedAgent
+from segue.testing.inbox import Shelf
 from segue.testing.personas import Telegram
-from segue.testing.shelf import Shelf
 
 
 @asynccontextmanager

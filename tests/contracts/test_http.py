@@ -28,9 +28,9 @@ from segue.testing.contracts import (
     TypingContract,
     WebhookContract,
 )
-from segue.testing.feed import Feed
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes
+from segue.testing.wire import Feed
 from tests.adapters.platform import signed
 
 SECRET = "s3cret-of-alpha"

@@ -5,7 +5,7 @@ from pathlib import Path
 from segue.core.lanes import Identity
 from segue.database.sqlite import Sqlite
 from segue.store import Store
-from segue.testing.clock import HandClock
+from segue.testing.waits import HandClock
 
 
 def test_it_stands_still_until_it_is_moved() -> None:

@@ -13,11 +13,10 @@ from segue.errors import SendLater, SendNever, SendUnsure
 from segue.testing import waits, wire
 from segue.testing.adapters import FakeAdapter
 from segue.testing.chats import Chat, Someone, To
-from segue.testing.clock import HandClock
 from segue.testing.faults import ApiError, Call, Fault, RateLimit
-from segue.testing.feed import Parcel
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Signal, Slack, Telegram, WhatsApp
-from segue.testing.waits import NeverCame
+from segue.testing.waits import HandClock, NeverCame
+from segue.testing.wire import Parcel
 
 T = TypeVar("T")
 

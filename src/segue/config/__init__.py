@@ -2,8 +2,7 @@
 
 from segue.config.accounts import Account
 from segue.config.file import data_folder, find
-from segue.config.loading import Config, default, load
-from segue.config.mistakes import mistakes
+from segue.config.loading import Config, default, load, mistakes
 from segue.config.trust import Untrusted, trust
 
 __all__ = ["Account", "Config", "Untrusted", "data_folder", "default", "find", "load", "mistakes", "trust"]

@@ -6,15 +6,13 @@ The contracts are in `segue.testing.contracts`; they alone need pytest, with pyt
 from segue.testing.agents import Doom, EchoAgent, Pause, ScriptedAgent, Slowly, SteeredAgent, Uses
 from segue.testing.asgi import post
 from segue.testing.chats import Chat, Someone, To
-from segue.testing.clock import HandClock
 from segue.testing.fake_harness import FakeHarness
 from segue.testing.faults import Call, Fault, RateLimit
 from segue.testing.harness import Bookmark, Edits, Forges, Given, Harness, Quotes, Seen, living
-from segue.testing.inbox import Inbox
+from segue.testing.inbox import Inbox, Shelf
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Signal, Slack, Telegram, WhatsApp
 from segue.testing.platform import Platform
-from segue.testing.shelf import Shelf
-from segue.testing.waits import NeverCame
+from segue.testing.waits import HandClock, NeverCame
 
 __all__ = [
     "PERSONAS",

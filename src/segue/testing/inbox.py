@@ -1,8 +1,11 @@
-"""An inbox that keeps what it is given, in memory, as the gateway's does in its database."""
+"""An inbox and a shelf of files in memory, which do what the gateway's do on disk."""
+
+import hashlib
+from collections.abc import AsyncIterator
 
 from segue.core.contracts.adapters import Accepted, Letter
-from segue.core.messages import Arrival, plain_text
-from segue.errors import StoreError
+from segue.core.messages import Arrival, File, plain_text
+from segue.errors import Invalid, StoreError
 from segue.testing.waits import Changes
 
 
@@ -54,3 +57,24 @@ class Inbox:
             lambda: next((a for a in reversed(self.arrivals) if plain_text(a.heard.parts) == text), None),
             lambda: f"{text!r} never arrived; there are {self.texts!r}",
         )
+
+
+class Shelf:
+    """Keeps files for as long as a test runs."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+        """What is in each, by where it is."""
+
+    async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
+        """Keep what comes."""
+        content = b"".join([chunk async for chunk in chunks])
+        where = f"files/{hashlib.sha256(content).hexdigest()}"
+        self.kept[where] = content
+        return File(name, media, where, len(content))
+
+    async def read(self, file: File) -> bytes:
+        """What is in a file that was kept."""
+        if file.where not in self.kept:
+            raise Invalid("file", f"{file.name} isn't one that is kept here", "Keep it first.")
+        return self.kept[file.where]

@@ -18,11 +18,10 @@ from segue.testing import wire
 from segue.testing.asgi import Application, post
 from segue.testing.chats import Chat, Someone, To
 from segue.testing.faults import ApiError, Call, Fault, Faults, RateLimit
-from segue.testing.feed import Feed
 from segue.testing.ids import PLAIN, NewIds, Noun, Patterns
 from segue.testing.ledger import Ledger, Message
 from segue.testing.waits import Changes
-from segue.testing.wire import Update, Writer
+from segue.testing.wire import Feed, Update, Writer
 
 PROOF = "x-fake-proof"
 """The header with which the platform proves that a webhook call is its own."""

@@ -1,8 +1,10 @@
-"""Waiting until something is so: woken by each change, never by a timer."""
+"""Waits that end by a change and never by a timer, and a clock that only the test moves."""
 
 import asyncio
 from collections.abc import Callable
 from typing import TypeVar
+
+from segue.core.values import Moment
 
 T = TypeVar("T")
 
@@ -42,3 +44,19 @@ class Changes:
                 return found
         except TimeoutError:
             raise NeverCame(missing()) from None
+
+
+class HandClock:
+    """A clock that stands still until it is moved; it serves wherever Segue takes a clock."""
+
+    def __init__(self, now: Moment = 1_750_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> Moment:
+        """The time that it shows."""
+        return self.now
+
+    def passes(self, seconds: float) -> Moment:
+        """Let time pass; back in time too, if negative, as clocks that are set do."""
+        self.now += seconds
+        return self.now

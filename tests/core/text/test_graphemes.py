@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.text.graphemes import graphemes
+from segue.core.text.splitting import graphemes
 
 ANY = st.text(st.characters() | st.sampled_from("\u0301\u200d\ufe0f👩🏽🇩🇪कᄀ\u1161각\r\n"))
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.core.text import splitting
-from segue.core.text.graphemes import graphemes
+from segue.core.text.splitting import graphemes
 from segue.core.values import Value
 
 

@@ -1,4 +1,4 @@
-"""The command that moves a conversation elsewhere: /handoff."""
+"""The commands about where a conversation goes: /handoff and /home."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.destinations import parse
 from segue.core.handoffs import HandoffRecord, Patience
-from segue.core.lanes import Lane, Place
+from segue.core.lanes import Audience, Lane, Place
 from segue.core.moves import Consent, Limits, Resume
 from segue.core.people import Standing
 from segue.core.transcripts import Session
@@ -141,3 +141,24 @@ class HandoffCommand:
         other = yield from reader(place, request.met.person.id)
         choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place, reader=other)
         return (yield from self._begin(request, session, choice))
+
+
+class HomeCommand:
+    """Names the place in which it is typed the home of its account."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def home(self, request: Request) -> Transaction[Answer]:
+        at, person = request.arrival.place, request.met.person
+        place = Place(request.lane.address, at.kind, at.name, at.topic)
+        yield from addresses.set_home(place, person.id, self._ids(), request.at)
+        platform = place.address.platform
+        if place.audience is Audience.ONE:
+            return Answer(f"This is the home on {platform} now. Only you can read what comes here.")
+        others = len((yield from addresses.people(place.address)).keys() - {person.id})
+        known = counted(others, "other person has", "other people have")
+        return Answer(
+            f"This is the home on {platform} now. Everyone in {place.name or 'this chat'} can read what comes here; "
+            f"{known} spoken here so far."
+        )

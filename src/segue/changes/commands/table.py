@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.handoff import HandoffCommand
-from segue.changes.commands.home import HomeCommand
+from segue.changes.commands.handoff import HandoffCommand, HomeCommand
 from segue.changes.commands.request import Answer, Request
 from segue.changes.commands.schedules import ScheduleCommands
 from segue.changes.commands.sessions import SessionCommands

@@ -9,7 +9,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 
-from segue.core.text.graphemes import graphemes
+from apsw.unicode import grapheme_iter_with_offsets
+
 from segue.core.text.markdown import Block, blocks, spans
 
 Stretch = tuple[int, int]
@@ -162,6 +163,11 @@ def _outside(pattern: re.Pattern[str], text: str, start: int, end: int) -> Itera
             first, last = next(upcoming)
         if found.start() <= first or last <= found.start():
             yield found.span()
+
+
+def graphemes(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The graphemes of a stretch, each what a reader takes for one character (UAX #29)."""
+    return ((start + begin, start + stop) for begin, stop, _ in grapheme_iter_with_offsets(text[start:end]))
 
 
 def _points(_: str, start: int, end: int) -> Iterator[Stretch]:

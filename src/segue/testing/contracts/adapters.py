@@ -7,7 +7,7 @@ from segue.core.contracts.adapters import Adapter, EditsMessages, OpensThreads, 
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing, lane_of
 from segue.errors import SendNever
 from segue.testing.contracts.arrivals import ArrivalContract
-from segue.testing.contracts.deliveries import a_delivery, fresh_key
+from segue.testing.contracts.base import a_delivery, fresh_key
 from segue.testing.contracts.sending import SendingContract
 from segue.testing.harness import Edits, Forges, Harness, Quotes
 from segue.testing.inbox import Inbox

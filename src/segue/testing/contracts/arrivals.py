@@ -5,8 +5,7 @@ import asyncio
 from segue.core.contracts.adapters import Accepted, Adapter, Letter, TakesWebhooks
 from segue.core.lanes import Address, Identity, Kind, Lane
 from segue.core.messages import Arrival, plain_text
-from segue.testing.contracts.base import Contract
-from segue.testing.contracts.deliveries import a_delivery
+from segue.testing.contracts.base import Contract, a_delivery
 from segue.testing.harness import Given, Harness, living
 from segue.testing.inbox import Inbox
 

@@ -10,8 +10,7 @@ from segue.core.lanes import Address
 from segue.core.messages import Sending
 from segue.core.text.splitting import split
 from segue.errors import SendNever
-from segue.testing.contracts.base import Contract
-from segue.testing.contracts.deliveries import a_delivery, after_a_crash
+from segue.testing.contracts.base import Contract, a_delivery, after_a_crash
 from segue.testing.harness import Harness
 
 
