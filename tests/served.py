@@ -17,7 +17,7 @@ PATIENCE = 90.0
 class Served:
     """A gateway that runs, is killed, and runs again."""
 
-    def __init__(self, home: Path, agent: tuple[str, ...]) -> None:
+    def __init__(self, home: Path, agent: tuple[str, ...] = ()) -> None:
         self.home = home
         self._agent = agent
         self.url = ""
