@@ -1,4 +1,4 @@
-"""What is installed: adapters and agents, found by the entry points of packages, Segue's own like anybody else's.
+"""Installed adapters and agents, found by the entry points of packages, Segue's own like anybody else's.
 
 An entry point names a `msgspec.Struct`: its fields are the keys of a table in segue.toml, and a value of it makes the
 adapter or the agent. So a package says in one place what its host may write and what becomes of it.
@@ -47,12 +47,12 @@ def agents() -> list[str]:
 
 
 def adapter_keys(platform: str) -> type[MakesAdapter]:
-    """What an account of a platform is made from."""
+    """The keys of a platform's account."""
     return cast("type[MakesAdapter]", _load(ADAPTERS, platform, "adapter"))
 
 
 def agent_keys(kind: str) -> type[MakesAgent]:
-    """What an agent of a kind is made from."""
+    """The keys of an agent of a kind."""
     return cast("type[MakesAgent]", _load(AGENTS, kind, "agent"))
 
 

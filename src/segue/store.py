@@ -35,7 +35,7 @@ def fresh_ids(clock: Clock) -> Ids:
 
 
 def _counted(count: int) -> int:
-    """How many of something, checked."""
+    """A count, checked."""
     if count < 1:
         raise Invalid("count", f"{count} is no number of things", "Give a whole number above 0.")
     return count
@@ -70,7 +70,7 @@ class Store:
     # Persons and places
 
     async def person(self, identity: Identity, name: str = "", aliases: Sequence[str] = ()) -> Person:
-        """Who this identity is; a new person the first time, a merge when two of the ids were two persons."""
+        """The person of an identity; a new one the first time, a merge when two of the ids were two persons."""
         speaker = Speaker(identity, name, tuple(aliases))
         fresh = tuple(self._ids() for _ in aliases)
         met = await self.driver.write(persons.meet, speaker, PersonId(self._ids()), fresh, self._clock())
@@ -213,13 +213,13 @@ class Store:
         return await self.driver.write(transcripts.append, id, drafts, self._clock())
 
     async def path(self, of: SessionId | Tip) -> list[Entry]:
-        """All that was said up to a session's tip, or up to an entry, oldest first."""
+        """The transcript up to a session's tip, or up to an entry, oldest entry first."""
         if isinstance(of, Tip):
             return await self.driver.read(transcripts.path, of)
         return await self.driver.read(transcripts.current_path, of)
 
     async def visible(self, id: SessionId) -> list[Entry]:
-        """What a model is sent of a session: its newest summary and what that doesn't stand for."""
+        """The entries of a session for a model: its newest summary and those that it doesn't stand for."""
         return visible(await self.driver.read(transcripts.recent_path, id))
 
     async def undo(self, id: SessionId, by: Person, count: int = 1) -> Tip | None:
@@ -239,11 +239,11 @@ class Store:
         return await self.driver.write(transcripts.compress, id, summary, upto, by.id, self._clock())
 
     async def usage(self, id: SessionId) -> list[usage.Spent]:
-        """What a session has cost, by model."""
+        """The cost of a session, by model."""
         return await self.driver.read(usage.spent, id)
 
     async def tip_changes(self, id: SessionId, count: int = 100) -> list[TipChange]:
-        """How a session's tip has moved other than by new entries, newest first."""
+        """The moves of a session's tip other than by new entries, newest first."""
         return await self.driver.read(transcripts.tip_changes, id, _counted(count))
 
     async def receipt(self, address: Address, message: str) -> Receipt | None:

@@ -1,1 +1,1 @@
-"""What answers a turn."""
+"""Agents: they answer turns."""

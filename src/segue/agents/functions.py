@@ -33,7 +33,7 @@ class FunctionAgent:
             raise Invalid("agent", f"{_name(function)} isn't async", "Write it with `async def`.")
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
-        """What the function returns, or its pieces as they come."""
+        """The function's result, or its pieces as they come."""
         given = {name: gives(work) for name, gives in self._gives.items()}
         said = self._function(**given)
         if not self._streams:
@@ -70,7 +70,7 @@ _GIVES: Mapping[object, Callable[[Work], object]] = {
 
 
 def _parameters(function: Callable[..., Any]) -> dict[str, Callable[[Work], object]]:
-    """What each parameter gets."""
+    """The source of each parameter's value."""
     try:
         signature = inspect.signature(function, eval_str=True)
     except (NameError, ValueError) as error:

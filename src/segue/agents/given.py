@@ -1,4 +1,4 @@
-"""Whatever somebody brings as their agent, made one that answers turns."""
+"""Agents from what a host brings: an agent, an async function, or an `Agent` of pydantic-ai."""
 
 import inspect
 import sys

@@ -30,7 +30,7 @@ _WRITTEN: dict[Any, Callable[[Any], Any]] = {
     tuple[str, ...]: msgspec.json.Decoder(tuple[str, ...]).decode,
     File: lambda text: _files.decode(text)[0],
 }
-"""How a column is read that doesn't hold its value as it is."""
+"""Readers of columns that don't hold their value as it is."""
 _SHARED = frozenset({Author, Source})
 """Values that stand in many rows: equal ones are one object."""
 

@@ -127,7 +127,7 @@ def _answers(questions: tuple[SetupQuestion, ...], given: Mapping[str, str], fil
 
 
 def _ask(question: SetupQuestion) -> str:
-    """What somebody at the terminal answers, or what comes through a pipe."""
+    """The answer of somebody at the terminal, or of a pipe."""
     here = sys.stdin.isatty()
     try:
         return str(
@@ -158,7 +158,7 @@ def _answer(question: SetupQuestion, given: Mapping[str, str], file: Path) -> tu
 
 
 def _with_room_for(file: Path, platform: str, name: str) -> tomlkit.TOMLDocument:
-    """What the file says; raises `Invalid` if the account is in it already."""
+    """The text of the file; raises `Invalid` if the account is in it already."""
     document = tomlkit.parse(file.read_text()) if file.exists() else tomlkit.document()
     if name in document.get(platform, {}):
         raise Invalid(f"{platform}.{name}", "it is there already", "Choose another name with --account.")

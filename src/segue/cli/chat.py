@@ -30,7 +30,7 @@ from segue.runtime.windows.frames import (
 )
 
 _GATEWAYS = 10
-"""How many may go while we wait: another `segue chat` takes its own with it."""
+"""Gateways that may go while we wait: another `segue chat` takes its own with it."""
 
 
 class ChatReply(Value, frozen=True):

@@ -28,7 +28,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class FindingState(StrEnum):
-    """What a finding means."""
+    """The weight of a finding."""
 
     FINE = "fine"
     NOTE = "note"
@@ -158,7 +158,7 @@ def _tally(tally: Tally) -> Iterable[Finding]:
 
 
 def _failed(pile: Pile) -> Pile:
-    """What failed, by the error's name: its words may quote what somebody said, or a key."""
+    """Failed turns, by the error's name: its words may quote a message, or a key."""
     named = _NAME.match(pile.why or "")
     return Pile(pile.count, pile.at, named[0] if named else None)
 

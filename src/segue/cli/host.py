@@ -1,4 +1,4 @@
-"""What a command opens: the config that holds here, and its store, as the host."""
+"""The host's config and store, as a command opens them."""
 
 import os
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from segue.store import Store, open_store
 
 
 def config_here() -> Config:
-    """What segue.toml says, or what holds where there is none."""
+    """The settings in segue.toml, or the defaults where there is none."""
     try:
         file = find(os.environ, Path.cwd())
     except Untrusted:

@@ -56,9 +56,9 @@ class FoundAgent(Value, frozen=True):
     what: str
     offers: str
     model: str = ""
-    """What to write for `model`, if Segue can talk to it."""
+    """The value of `model`, if Segue can talk to it."""
     key: str = ""
-    """Where its key is."""
+    """A reference to its key."""
     base_url: str = ""
     """Its address, if that isn't the usual one."""
 

@@ -29,7 +29,7 @@ _COMMANDS = {
     "init": "Find what agents you have and write a short segue.toml.",
     "import": "Bring in what another program remembers.",
 }
-"""What each command does, in the order in which help lists them."""
+"""A sentence on each command, in the order in which help lists them."""
 _MODULES = {"import": "imports", "install": "service.install", "audit": "people.audit"}
 """Modules of another name than their command's."""
 

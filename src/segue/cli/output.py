@@ -1,4 +1,4 @@
-"""How a command shows things: as JSON for a script, or as lines for a person."""
+"""Output of commands: JSON for a script, lines for a person."""
 
 from collections.abc import Sequence
 

@@ -21,7 +21,7 @@ from segue.runtime.telemetry import logs
 from segue.runtime.windows.frames import OpenRequest
 
 FIRST = "Hello!"
-"""What is said when nobody is there to say anything."""
+"""The first message where nobody is there to type one."""
 _FEWEST = 6
 """Entries that even the smallest terminal is shown."""
 
@@ -79,7 +79,7 @@ def _opening() -> OpenRequest:
 
 
 def _listener(config: Config) -> Listener:
-    """Where the page is served; at another port if that one is taken."""
+    """The page's listener; at another port if that one is taken."""
     try:
         return Listener(config.server.host, config.server.port)
     except Invalid:

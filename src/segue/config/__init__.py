@@ -1,4 +1,4 @@
-"""What the host wrote in segue.toml, as values; every mistake is one line that names the key and the fix."""
+"""The settings in segue.toml, as values; every mistake is one line that names the key and the fix."""
 
 from segue.config.accounts import Account
 from segue.config.file import data_folder, find

@@ -1,4 +1,4 @@
-"""Where segue.toml and the data folder are, and the text in the file."""
+"""The paths of segue.toml and the data folder, and the text in the file."""
 
 import re
 import tomllib
@@ -30,7 +30,7 @@ def find(environ: Mapping[str, str], here: Path) -> Path:
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """Where Segue keeps what it remembers."""
+    """The data folder."""
     home = environ.get("SEGUE_HOME")
     return Path(home).absolute() if home else platformdirs.user_data_path("segue")
 

@@ -48,7 +48,7 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 
 class Config(Live, frozen=True):
-    """All that the host wrote, and what holds where they wrote nothing."""
+    """The host's settings, with defaults for those that they left out."""
 
     file: Path
     data: Path
@@ -69,12 +69,12 @@ def load(file: Path, environ: Mapping[str, str]) -> Config:
 
 
 def default(environ: Mapping[str, str]) -> Config:
-    """What holds where the host wrote no file at all."""
+    """The settings where the host wrote no file at all."""
     return from_tables({}, data_folder(environ) / NAME, environ)
 
 
 def from_tables(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> Config:
-    """What the tables of a file say."""
+    """The settings in the tables of a file."""
     data = data_folder(environ)
     references = References(environ, file.parent)
     tables = Tables(references)
@@ -184,7 +184,7 @@ def _mistake(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) ->
 
 
 def _parts(said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What can be right or wrong by itself: a section, or an account with those owners who are known there."""
+    """The parts that can be wrong by themselves: a section, or an account with those owners who are known there."""
     owners = said.get("owners")
     owners = [str(owner) for owner in owners] if isinstance(owners, list) else []
     for key, table in said.items():

@@ -30,7 +30,7 @@ class EndingSection(Value, frozen=True):
 
 
 def read_ending(table: object, tables: Tables) -> str:
-    """What an agent is asked when a session is over; empty if nothing."""
+    """The agent's last task in a session that is over; empty if none."""
     own = {key: value for key, value in as_table(table, "resets").items() if key == _ENDING}
     return tables.read(own, EndingSection, "resets").ending
 
@@ -121,7 +121,7 @@ class ChildrenSection(Value, frozen=True):
     """[children]: how far agents may go in starting sessions of their own."""
 
     depth: Count = Limits().depth
-    """How deep children of children may go."""
+    """The deepest level of children of children."""
     live: Count = Limits().children
     """Children of one session that may be open at once."""
     budget: Count = Limits().budget
@@ -161,7 +161,7 @@ class ServerSection(Live, frozen=True):
     hosts: tuple[str, ...] = ()
     """Names that it answers to, beside the local ones."""
     tracing: Literal["none", "otel"] = "none"
-    """Where spans go: nowhere, or to the collector that the usual OTEL_ variables name."""
+    """The receiver of spans: none, or the collector that the usual OTEL_ variables name."""
     status_token: Secret | None = None
     """A bearer of this token is told the figures, and why the gateway isn't well."""
 

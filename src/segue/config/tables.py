@@ -66,7 +66,7 @@ class Tables:
             raise _mistaken(field, kind, value, path, index) from error
 
     def _fetch(self, kind: type, value: object) -> Secret | Path:
-        """What msgspec has no way to read: a secret by its reference, a file by its path from where segue.toml is."""
+        """A value that msgspec can't read: a secret by its reference, a file by its path from segue.toml's folder."""
         return self._references.path(value) if kind is Path else self._references.fetch(value)
 
 
@@ -91,7 +91,7 @@ def refuse_unknown(table: Iterable[str], known: Iterable[str], path: str) -> Non
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """What may be written instead of a word that isn't known."""
+    """The words to write instead of one that isn't known."""
     known = sorted(known)
     if close := get_close_matches(word, known, 1):
         return f"Did you mean {close[0]}?"
@@ -123,7 +123,7 @@ def _mistaken(field: FieldInfo, kind: Any, value: object, path: str, index: str)
 
 
 def _given(kind: Any) -> Any:
-    """What may be written: nobody can write None."""
+    """The type that can be written: nobody can write None."""
     if get_origin(kind) is UnionType:
         [kind] = [part for part in get_args(kind) if part is not NoneType]
     return kind

@@ -45,7 +45,7 @@ def refuse_untrusted(file: Path) -> None:
 
 
 def _trusted() -> dict[str, str]:
-    """What is in each file that was trusted, by its path."""
+    """The digest of each file that was trusted, by its path."""
     try:
         read = json.loads((platformdirs.user_data_path("segue") / _KEPT).read_text())
     except (OSError, ValueError):

@@ -27,13 +27,13 @@ _WORDS = {
 
 
 class Health(Value, frozen=True):
-    """How an account stands with its platform now."""
+    """The health of an account with its platform now."""
 
     reach: Reach
     why: str = ""
-    """What broke it, and what is done about it."""
+    """The cause, and what is done about it."""
 
     @property
     def words(self) -> str:
-        """How it stands and why, as a person reads it after the account's name."""
+        """The health and its cause, as a person reads it after the account's name."""
         return f"{_WORDS[self.reach]}: {self.why}" if self.why else _WORDS[self.reach]

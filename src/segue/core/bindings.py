@@ -19,7 +19,7 @@ class Binding(Value, frozen=True):
 
 
 class LaneStanding(Value, frozen=True):
-    """How a lane stands: what it speaks to, if anything, since when and why."""
+    """The standing of a lane: the session that it speaks to, if any, since when and why."""
 
     lane: Lane
     kind: Kind

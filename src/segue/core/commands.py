@@ -93,5 +93,5 @@ def parse(text: str, agent: str = "") -> Command | Unknown | None:
 
 
 def may_ask(command: Command | Unknown | None) -> frozenset[Standing]:
-    """Who may send such a line; a command that isn't ours is the agent's, so it is spoken."""
+    """The right that such a line needs; a command that isn't ours is the agent's, so it is spoken."""
     return BY_NAME[command.name].may if isinstance(command, Command) else PEOPLE

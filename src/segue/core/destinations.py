@@ -1,4 +1,4 @@
-"""Where a handoff may go, as people name it: PLATFORM, ACCOUNT, PLATFORM.ACCOUNT, each perhaps with :CHAT."""
+"""Destinations of handoffs, as people name them: PLATFORM, ACCOUNT, PLATFORM.ACCOUNT, each perhaps with :CHAT."""
 
 from collections.abc import Iterable
 

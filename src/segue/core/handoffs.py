@@ -14,7 +14,7 @@ from segue.errors import IllegalStep
 
 
 class State(StrEnum):
-    """Where a handoff stands."""
+    """The state of a handoff."""
 
     REQUESTED = "requested"
     CLAIMED = "claimed"
@@ -24,7 +24,7 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What can happen to a handoff."""
+    """An event of a handoff."""
 
     CLAIM = "claim"
     """A replica takes it, or takes it over from one that died."""
@@ -58,7 +58,7 @@ def after(state: State, step: Step) -> State:
 
 
 class HandoffProgress(StrEnum):
-    """How far a handoff is."""
+    """The step of a handoff."""
 
     REQUESTED = "requested"
     CLAIMED = "claimed"
@@ -78,10 +78,10 @@ class HandoffRecord(Value, frozen=True):
     session: SessionId
     origin: Lane
     destination: Address
-    """What was asked for: a home, or a chat."""
+    """The target that was asked for: a home, or a chat."""
     kind: Kind
     lane: Lane | None
-    """Where the session is bound there, once it is."""
+    """The lane that the session is bound to there, once it is."""
     move: str | None
     state: State
     by: PersonId
@@ -92,13 +92,13 @@ class HandoffRecord(Value, frozen=True):
     """The opening turn."""
     wrote: Moment | None
     before: Tip | None
-    """Where the session ended before the opening turn, once that is answered."""
+    """The session's tip before the opening turn, once that is answered."""
     settled: Moment | None
     error: str | None
 
     @property
     def progress(self) -> HandoffProgress:
-        """How far it is."""
+        """Its step."""
         if self.settled is not None:
             return HandoffProgress.ENDED
         if self.lane is None:
@@ -109,7 +109,7 @@ class HandoffRecord(Value, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where it goes, as people name it."""
+        """Its destination, as people name it."""
         return shown(self.destination.platform, self.destination.account)
 
 
@@ -123,7 +123,7 @@ class Driven(Value, frozen=True):
 
 
 class Patience(Value, frozen=True):
-    """How long a handoff may take."""
+    """The time that a handoff may take."""
 
     progress: float = 60.0
     """Seconds between two signs of progress."""
@@ -132,7 +132,7 @@ class Patience(Value, frozen=True):
 
 
 def opening(origin: str, place: str) -> str:
-    """What the agent is told when a handoff brought the session to a new place."""
+    """The prompt for the agent when a handoff brought the session to a new place."""
     return (
         f"This conversation has just moved from {origin} to {place}, at its person's wish; all that was said before"
         " goes on here. You speak first: greet them here in a sentence or two and say where you two stand."

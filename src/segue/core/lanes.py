@@ -1,4 +1,4 @@
-"""Where people talk: addresses, the persons who speak there, and the lanes that a gateway keeps apart.
+"""Places where people talk: addresses, the persons who speak there, and the lanes that a gateway keeps apart.
 
 Law: two lanes are equal exactly when all six of their parts are. A key is the parts, each with `%`, `/`, control
 characters and lone surrogates percent-encoded, joined by `/`; nothing is folded, trimmed or normalised, and `parse`
@@ -22,7 +22,7 @@ _UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class Kind(StrEnum):
-    """What sort of place an address is."""
+    """The sort of place at an address."""
 
     DM = "dm"
     GROUP = "group"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 
 class Audience(Enum):
-    """Who can read what is said in a lane."""
+    """The readers of a lane."""
 
     ONE = "one person, and the agent"
     MANY = "everyone who is in that chat or thread"
@@ -95,7 +95,7 @@ class Lane(Value, frozen=True, order=True):
 
 
 class Identity(Value, frozen=True, order=True):
-    """How one platform account knows somebody."""
+    """Somebody as one platform account knows them."""
 
     platform: str
     account: str
@@ -118,7 +118,7 @@ class Identity(Value, frozen=True, order=True):
 
 
 class Person(Value, frozen=True):
-    """Who spoke: a stable id. The name is display only."""
+    """Somebody who spoke, by a stable id. The name is display only."""
 
     id: PersonId
     name: str
@@ -144,7 +144,7 @@ class Place(Value, frozen=True):
 
     @property
     def audience(self) -> Audience:
-        """Who can read what is said here."""
+        """The readers of this place."""
         return Audience.ONE if self.kind is Kind.DM else Audience.MANY
 
 

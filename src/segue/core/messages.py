@@ -1,4 +1,4 @@
-"""What goes in and out: the parts of a message, arrivals as they came, deliveries until they are receipts."""
+"""Messages in and out: their parts, arrivals as they came, deliveries until they are receipts."""
 
 from enum import StrEnum
 
@@ -32,7 +32,7 @@ class File(Value, frozen=True, tag="file"):
 
 
 class Reasoning(Value, frozen=True, tag="reasoning"):
-    """What a model thought, in its provider's own form, kept verbatim."""
+    """A thought of a model in its provider's own form, kept verbatim."""
 
     provider: str
     raw: Plain
@@ -47,7 +47,7 @@ class ToolCall(Value, frozen=True, tag="call"):
 
 
 class ToolResult(Value, frozen=True, tag="result"):
-    """What the tool answered."""
+    """The tool's answer."""
 
     id: str
     """The id of the call."""
@@ -75,7 +75,7 @@ class Citing(StrEnum):
 
 
 class Citation(Value, frozen=True, tag="citation"):
-    """What somebody else said, which a message answers or passes on: never the speaker's own words."""
+    """Words of somebody else, which a message answers or passes on: never the speaker's own."""
 
     text: str
     author: str = ""
@@ -85,7 +85,7 @@ class Citation(Value, frozen=True, tag="citation"):
 
 
 class Summary(Value, frozen=True, tag="summary"):
-    """What was said up to and including an entry, in short; the entries themselves stay where they are."""
+    """A summary of the entries up to and including one; the entries themselves stay where they are."""
 
     text: str
     session: str
@@ -173,7 +173,7 @@ def _too_deep() -> Invalid:
 
 
 class Speaker(Value, frozen=True):
-    """Who sent an arrival, as the platform tells it."""
+    """The sender of an arrival, as the platform tells it."""
 
     identity: Identity
     name: str = ""
@@ -182,7 +182,7 @@ class Speaker(Value, frozen=True):
 
 
 class Telling(StrEnum):
-    """How much a message knows of its place's topic."""
+    """The knowledge of a message about its place's topic."""
 
     NOW = "now"
     """It tells the topic that holds."""
@@ -196,7 +196,7 @@ class Pressed(Value, frozen=True):
     message: str
     """The platform's id of the message that has the button."""
     choice: str
-    """What the button says: one of that delivery's choices."""
+    """The words on the button: one of that delivery's choices."""
 
 
 class Arrival(Value, frozen=True):
@@ -207,7 +207,7 @@ class Arrival(Value, frozen=True):
     """The platform's own id of the message."""
     speaker: Speaker
     parts: Parts
-    """What was said; nothing, if only the place and its ids are to be remembered."""
+    """The words and files; none, if only the place and its ids are to be remembered."""
     at: Moment
     seen_as: tuple[str, ...] = ()
     """Keys that tell a redelivery, beside the message id."""
@@ -223,7 +223,7 @@ class Arrival(Value, frozen=True):
     topic: Telling = Telling.NOW
     cites: tuple[Citation, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What the agent must know of the message though nobody said it, such as that a file was too large."""
+    """Remarks about the message for the agent that nobody said, such as that a file was too large."""
     deletes: str = ""
     """The message that its author took back on the platform."""
     pressed: Pressed | None = None
@@ -246,11 +246,11 @@ class Arrival(Value, frozen=True):
 
 
 PLACEHOLDER = "…"
-"""What stands on a platform until the text is there."""
+"""The text of a placeholder, until the real one is there."""
 
 
 class Sending(StrEnum):
-    """How a resend after a crash is kept from doubling, declared by each adapter."""
+    """The means by which a resend after a crash is kept from doubling, declared by each adapter."""
 
     KEYED = "A"
     """The same key gives the same message."""
@@ -293,7 +293,7 @@ class Delivery(Value, frozen=True):
 
     @property
     def placeholder(self) -> "Delivery":
-        """What is sent ahead to be edited; a key of its own, or a resend of the final text would find this."""
+        """The placeholder that is sent ahead; a key of its own, or a resend of the final text would find this."""
         return msgspec.structs.replace(self, text=PLACEHOLDER, key=f"{self.key}/placeholder", file=None, choices=())
 
     def with_message(self, message: str) -> "Delivery":

@@ -39,11 +39,11 @@ class Why(StrEnum):
 
 
 class Start(StrEnum):
-    """What a child session begins with."""
+    """The beginning of a child session."""
 
     FRESH = "fresh"
     FORK = "fork"
-    """All that its parent has said so far."""
+    """With its parent's transcript so far."""
 
 
 class Consent(Enum):
@@ -112,18 +112,18 @@ Move = Renew | Resume | Fork | Handoff | Spawn | Release
 
 
 class LaneView(Value, frozen=True):
-    """What a plan needs to know about a lane."""
+    """The facts about a lane that a plan needs."""
 
     bound: SessionId | None = None
     audience: Audience = Audience.ONE
     live: int = 0
-    """How many open sessions were begun here, of those in which anything was said."""
+    """The number of open sessions begun here, of those in which anything was said."""
     known: frozenset[SessionId] = frozenset()
-    """Which of the move's sessions this lane has spoken to before."""
+    """The sessions of the move that this lane has spoken to before."""
 
 
 class SessionView(Value, frozen=True):
-    """What a plan needs to know about a session."""
+    """The facts about a session that a plan needs."""
 
     id: SessionId
     owner: PersonId
@@ -147,7 +147,7 @@ class Limits(Value, frozen=True):
 
     live_per_lane: int = 1000
     depth: int = 3
-    """How deep children of children may go."""
+    """The deepest level of children of children."""
     children: int = 16
     """Live children of one session."""
     budget: int = 100
@@ -369,7 +369,7 @@ def _readers(session: SessionView, lane: Lane, consent: Consent, view: View) -> 
 
 
 class Made(Value, frozen=True):
-    """What a move did to one lane, by the record."""
+    """The effect of a move on one lane, by the record."""
 
     lane: Lane
     before: SessionId | None

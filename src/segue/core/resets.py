@@ -16,7 +16,7 @@ from segue.errors import Invalid
 
 
 class When(StrEnum):
-    """What makes a session end by itself."""
+    """The reason for which a session ends by itself."""
 
     NONE = "none"
     """Nothing: Segue never forgets silently."""
@@ -101,7 +101,7 @@ def boundary(policy: Policy, now: Moment) -> Moment:
 
 
 def notice(policy: Policy, over: Due) -> str:
-    """What the people in a lane are told when it starts over."""
+    """The notice for the people in a lane that starts over."""
     why = f"nobody had written here for {_length(policy.idle_minutes)}" if over is Due.IDLE else "a new day began"
     return f"This is a new session: {why}. The old one is kept: /undo goes back to it."
 

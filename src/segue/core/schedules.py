@@ -65,7 +65,7 @@ class Plan(Value, frozen=True):
 
 
 def plan(when: str, zone: str, now: Moment) -> Plan:
-    """What somebody wrote about a time; a zone's name at its end is the zone that it is meant in."""
+    """Somebody's words about a time; a zone's name at their end is the zone that they are meant in."""
     if len(when) > _LONGEST:
         raise Invalid("when", f"it has {len(when)} characters", f"Keep it to {_LONGEST}. {_EXAMPLES}")
     found = _read(when.split(), zone, now)
@@ -129,7 +129,7 @@ def shown(line: str, zone: str, due: Moment) -> str:
 
 
 def _clock(zone: str, at: Moment) -> str:
-    """What the clocks and the calendar in a zone show."""
+    """The clock and the calendar of a zone."""
     return datetime.fromtimestamp(min(at, LAST_MOMENT), _zone(zone)).strftime("%Y-%m-%d %H:%M")
 
 
@@ -145,7 +145,7 @@ def _last(line: str, zone: str, now: Moment) -> Moment | None:
 
 
 def asked(task: str, line: str, zone: str, due: Moment, now: Moment, count: int) -> str:
-    """What an agent is asked when scheduled work is due; the task is data, whoever wrote it."""
+    """The prompt for an agent when scheduled work is due; the task is data, whoever wrote it."""
     words = f"Scheduled work is due. Do it now and answer with its result: {quoted(task)}"
     again = "" if line == ONCE else f" It is due again and again ({line}, {zone})."
     return f"{words}{again}{late(zone, due, now, count)}"

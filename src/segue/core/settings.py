@@ -15,7 +15,7 @@ from segue.core.values import Value
 
 
 class DmThreads(StrEnum):
-    """How a thread in a private chat begins."""
+    """The beginning of a thread in a private chat."""
 
     FORK = "fork"
     """With all that the private chat's session has said so far; copies nothing."""
@@ -33,7 +33,7 @@ class Settings(Value, frozen=True):
 
 
 class Busy(StrEnum):
-    """What becomes of a message that comes while its session's turn runs."""
+    """The fate of a message that comes while its session's turn runs."""
 
     QUEUE = "queue"
     """It waits; what one person has waiting is one turn."""
@@ -44,7 +44,7 @@ class Busy(StrEnum):
 
 
 class Blind(StrEnum):
-    """What becomes of a message when nobody knows whether it was sent and the platform can't tell."""
+    """The fate of a message when nobody knows whether it was sent and the platform can't tell."""
 
     AT_LEAST_ONCE = "at_least_once"
     """It is sent again, marked as perhaps a duplicate."""
@@ -62,7 +62,7 @@ class Mentions(StrEnum):
 
 
 class Quotes(StrEnum):
-    """What a reply to one of the agent's messages does, where that came from another session than the current one."""
+    """The effect of a reply to one of the agent's messages from another session than the current one."""
 
     OFF = "off"
     """Nothing: it is a message like any other."""
@@ -82,7 +82,7 @@ class Streams(StrEnum):
 
 
 class Redaction(StrEnum):
-    """What an agent is told of ids and phone numbers."""
+    """The ids and phone numbers that an agent is told."""
 
     NONE = "none"
     """The real ones."""
@@ -101,12 +101,12 @@ class AccountSettings(Value, frozen=True):
     """Chat ids of the groups and channels in which the agent may be talked to."""
     mentions: Mentions = Mentions.OPTIONAL
     home: Place | None = None
-    """Where that goes which has nowhere else to go."""
+    """Fallback place for output that has no lane."""
     streams: Streams = Streams.LIVE
 
 
 class GatewaySettings(Value, frozen=True):
-    """All that a gateway needs to know from its host."""
+    """The host's settings for a gateway."""
 
     routing: Settings = Settings()
     hosts: tuple[Identity, ...] = ()
@@ -137,7 +137,7 @@ class GatewaySettings(Value, frozen=True):
     grace: float = 10.0
     """Seconds that running turns get to finish when the gateway stops."""
     ending: str = ""
-    """What an agent is asked when a session of its is over, unless it has words of its own; empty: nothing."""
+    """The agent's last task in a session that is over, unless it has one of its own; empty: none."""
     zone: str = "UTC"
     """The time zone in which people mean the times of scheduled work, unless they name another."""
     data: str = ""

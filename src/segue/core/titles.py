@@ -52,7 +52,7 @@ def new_title(text: str) -> str:
 
 
 def parse(text: str) -> tuple[str, int | None]:
-    """What somebody typed to find a session: a name, and its number if they gave one."""
+    """The words typed to find a session: a name, and its number if one was given."""
     name = clean(text)
     found = _NUMBERED.match(name)
     return (found["name"], int(found["number"])) if found else (name, None)

@@ -33,7 +33,7 @@ class Role(StrEnum):
 
 
 class Author(Value, frozen=True):
-    """Who an entry is by; for a person their id and the name shown at the time."""
+    """The author of an entry; for a person their id and the name shown at the time."""
 
     role: Role
     person: str = ""
@@ -87,7 +87,7 @@ class Entry(Value, frozen=True):
 
 
 class Ending(StrEnum):
-    """What becomes of a session that a parent started."""
+    """The fate of a session that a parent started."""
 
     LASTING = "session"
     """It goes on until somebody closes it."""
@@ -165,7 +165,7 @@ class Entries(Sequence[Entry]):
 
 
 class Path(Entries):
-    """What was said up to a tip, and what a model is sent of it; one entry more costs no look at those before it."""
+    """The transcript up to a tip, and its part for a model; one entry more costs no look at those before it."""
 
     __slots__ = ("_seen", "summary", "whole")
 
@@ -184,7 +184,7 @@ class Path(Entries):
 
     @property
     def visible(self) -> Entries:
-        """What a model is sent: the newest summary, then all that it doesn't stand for."""
+        """The entries for a model: the newest summary, then all that it doesn't stand for."""
         return self if self._seen is None else self._seen
 
     def _look(self) -> None:
@@ -199,7 +199,7 @@ class Path(Entries):
 
 
 NOTHING = Path()
-"""What was said before anything was."""
+"""The empty transcript."""
 
 
 def _sums_up(entry: Entry) -> Summary | None:
@@ -210,12 +210,12 @@ def _sums_up(entry: Entry) -> Summary | None:
 
 
 def visible(path: Sequence[Entry]) -> list[Entry]:
-    """What a model is sent of a path."""
+    """The entries of a path for a model."""
     return list(Path(path).visible)
 
 
 def exchanges(path: Sequence[Entry]) -> list[int]:
-    """Where each exchange begins: a person's entry that starts a turn, or follows what somebody else wrote."""
+    """The beginnings of exchanges: each a person's entry that starts a turn, or follows somebody else's."""
     starts = []
     for i, entry in enumerate(path):
         if entry.author.role is not Role.PERSON:
@@ -227,7 +227,7 @@ def exchanges(path: Sequence[Entry]) -> list[int]:
 
 
 def _turn(entry: Entry) -> tuple[SessionId, int]:
-    """Which turn wrote an entry; every session counts its own."""
+    """The turn that wrote an entry; every session counts its own."""
     return entry.tip.session, entry.turn
 
 

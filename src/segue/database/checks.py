@@ -21,7 +21,7 @@ LATE = 300.0
 
 
 class Pile(Value, frozen=True):
-    """How many things lie about, since when (or until when), and what is known about one of them."""
+    """A number of left-over things, since when (or until when), and a fact about one of them."""
 
     count: int
     at: Moment | None = None
@@ -29,14 +29,14 @@ class Pile(Value, frozen=True):
 
 
 class Alive(Value, frozen=True):
-    """How many replicas are alive, and how many are not and weren't buried."""
+    """The replicas that are alive, and the dead ones that weren't buried, as numbers."""
 
     alive: int
     gone: int
 
 
 class Tally(Value, frozen=True):
-    """What lies about in a database."""
+    """The left-over things in a database."""
 
     dead: Pile
     letters: Pile
@@ -49,7 +49,7 @@ class Tally(Value, frozen=True):
 
 
 class Checked(Value, frozen=True):
-    """What a look at a database found."""
+    """The findings of a look at a database."""
 
     place: str
     version: int

@@ -143,7 +143,7 @@ class Postgres:
             return result
 
     async def _run(self, connection: asyncpg.Connection, steps: Transaction[Any]) -> _Done:
-        """What a transaction returns, and the wake-ups that it asks for."""
+        """The result of a transaction, and the wake-ups that it asks for."""
         rows: Any = None
         wakes: list[Wake] = []
         try:

@@ -24,7 +24,7 @@ from segue.errors import (
 )
 
 TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""Whatever can come out of a call to the server."""
+"""Every kind of error that a call to the server can raise."""
 
 # A server may have been told not to wait for its disk; we acknowledge what is committed, so we do.
 _DURABLE = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
@@ -114,7 +114,7 @@ class Server:
             raise self.named(error) from error
 
     def named(self, error: Exception) -> Exception:
-        """What an error of PostgreSQL is for us; one that only a mistake in our SQL can cause stays as it is."""
+        """Segue's error for one of PostgreSQL's; one that only a mistake in our SQL can cause stays as it is."""
         if isinstance(error, asyncpg.IntegrityConstraintViolationError):
             # Its own text quotes what people wrote.
             rule = f"{error.constraint_name or error.column_name} of {error.table_name}"

@@ -36,7 +36,7 @@ _OWN_FAULT = (apsw.BindingsError, apsw.ConstraintError, apsw.MismatchError, apsw
 
 
 class RunsIn(Enum):
-    """Where transactions run."""
+    """The place where transactions run."""
 
     THREADS = "threads"
     """One thread writes and each reader has its own, so that a disk that syncs stops nothing else."""

@@ -90,7 +90,7 @@ class SqliteFile:
         return connection
 
     def named(self, error: apsw.Error) -> Exception:
-        """What an error of SQLite is for us; one that only a mistake in our SQL can cause stays as it is."""
+        """Segue's error for one of SQLite's; one that only a mistake in our SQL can cause stays as it is."""
         for kinds, ours, text in _MEANINGS:
             if isinstance(error, kinds):
                 return ours(f"{self.path}: {text} (SQLite says: {error})")

@@ -1,4 +1,4 @@
-"""Where transactions queue for a connection: on threads of their own, or inline in the caller."""
+"""Queues of transactions for a connection: on threads of their own, or inline in the caller."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What both databases agree on about a transaction, whoever runs it."""
+"""Rules of a transaction that hold on both databases."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ from segue.database.statements import q
 from segue.errors import Invalid, Refused, StoreError, StoreLocked, StoreTooNew
 
 ATTEMPTS = 100
-"""How often a transaction runs before we say that it can't get through."""
+"""Tries of a transaction before it counts as one that can't get through."""
 _LARGEST = 2**63 - 1
 Steps = list[tuple[int, str]]
 

@@ -59,7 +59,7 @@ class Folder:
         return File(clean_name(Path(name).name) or "file", media if _MEDIA.fullmatch(media) else UNKNOWN, where, size)
 
     async def read(self, file: File) -> bytes:
-        """What is in a file that was kept."""
+        """The content of a file that was kept."""
         if not is_kept(file.where):
             raise Invalid("file", f"{file.name} isn't one that is kept here", "Keep it first.")
         try:
@@ -68,7 +68,7 @@ class Folder:
             raise Invalid("file", f"{file.name} can't be read ({error.strerror})", "See to the data folder.") from error
 
     def path(self, where: str) -> Path | None:
-        """Where a file that is kept can be opened; None if there is no such file here."""
+        """The path of a file that is kept; None if there is no such file here."""
         found = self._data / where
         return found if is_kept(where) and found.is_file() else None
 

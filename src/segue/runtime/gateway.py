@@ -136,7 +136,7 @@ class Gateway:
         self._unlisten: Callable[[], None] | None = None
 
     def _listeners(self) -> dict[Topic, Callable[[str], None]]:
-        """Who hears of what; and the figures that are read when somebody asks."""
+        """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""
         self.metrics.watch(
             running=lambda: self._turns.running,
             slots=self.settings.slots,
@@ -154,7 +154,7 @@ class Gateway:
         }
 
     def _toolbox(self, ground: Ground, planner: Planner, prompt: Prompt) -> Toolbox:
-        """What agents may ask for."""
+        """The tools of agents."""
         children, reading = Children(ground), Reading(ground.store, prompt)
         scheduling = Scheduling(ground.store, planner, prompt, ground.clock, ground.ids)
         return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers))
@@ -213,7 +213,7 @@ class Gateway:
         return await self.store.driver.write(order, session, destination, person.id, consent, window, at)
 
     def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
-        """What platforms call, by path."""
+        """The webhooks that platforms call, by path."""
         accept: Accept = self.accept
         return [
             (f"/in/{adapter.platform}/{adapter.account}", adapter.webhook(accept))
@@ -223,7 +223,7 @@ class Gateway:
 
     @property
     def commands(self) -> list[Spec]:
-        """What people can type."""
+        """The commands that people can type."""
         return list(SPECS)
 
     @property
@@ -233,11 +233,11 @@ class Gateway:
 
     @property
     def accounts(self) -> dict[str, Health]:
-        """How each account stands with its platform, by its name."""
+        """The health of each account, by its name."""
         return {life.name: life.health for life in self._lives}
 
     def problems(self) -> list[str]:
-        """What keeps it from doing its work now."""
+        """The troubles that keep it from its work now."""
         found = [self._patient.trouble, *(life.trouble for life in self._lives)]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")

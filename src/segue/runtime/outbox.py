@@ -145,7 +145,7 @@ class Outbox:
         return SENT
 
     async def _failed(self, held: Outgoing, error: Exception) -> str:
-        """What to do about an attempt by what its adapter says of it."""
+        """The next step after an attempt, by its outcome."""
         match error:
             case SendNever():
                 return await self._give_up(held, error)

@@ -1,4 +1,4 @@
-"""What every part of one gateway stands on."""
+"""The objects that all parts of one gateway share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 PASSING = (OutcomeUnknown, StoreFull, StoreLocked, StoreReadOnly, StoreUnreachable)
-"""What can get better by itself, or by the host's hand."""
+"""Errors that can pass by themselves, or by the host's hand."""
 _SHORTEST, _LONGEST = 0.05, 1.0
 
 

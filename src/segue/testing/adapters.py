@@ -83,7 +83,7 @@ class FakeAdapter:
         )
 
     async def address(self, update: Update) -> Address:
-        """Where an update comes from."""
+        """The address of an update."""
         return Address(self.platform, self.account, update.space, update.chat, update.thread)
 
 

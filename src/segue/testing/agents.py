@@ -31,7 +31,7 @@ class Pause:
         self._over.set()
 
     async def hold(self) -> None:
-        """What the agent does here."""
+        """Wait here, as the agent."""
         self._here = True
         self._changes.tell()
         await self._over.wait()
@@ -56,7 +56,7 @@ class Uses(Live, frozen=True):
 
 
 class Doom(Enum):
-    """How an answer ends badly, other than by an error."""
+    """A bad end of an answer, other than by an error."""
 
     HANGS = "it never says anything more"
     DIES = "the whole process ends at once, as if it were killed"

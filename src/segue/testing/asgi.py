@@ -9,7 +9,7 @@ Application = Callable[..., Awaitable[None]]
 
 
 class Answer(Value, frozen=True):
-    """What the application answered."""
+    """The application's answer."""
 
     status: int
     headers: Mapping[str, str]

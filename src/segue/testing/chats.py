@@ -44,7 +44,7 @@ class Chat:
 
     @property
     def address(self) -> Address:
-        """Where the gateway sends to, to be read here."""
+        """The address to which the gateway sends, to be read here."""
         return self.platform.address(self.id, self.thread)
 
     @property
@@ -66,12 +66,12 @@ class Chat:
 
     @property
     def messages(self) -> list[Message]:
-        """All that stands here now, the oldest first."""
+        """The messages here now, the oldest first."""
         return self.platform.ledger.at(self.id, self.thread)
 
     @property
     def replies(self) -> list[str]:
-        """What the agent said here, as it stands now."""
+        """The agent's messages here, as they stand now."""
         return [message.text for message in self.messages if not message.by]
 
     async def reads(self, text: str) -> Message:
@@ -106,7 +106,7 @@ class Someone:
 
     @property
     def identity(self) -> Identity:
-        """How the account knows them first."""
+        """Their first identity for the account."""
         return Identity(self.platform.name, self.platform.account, self.ids[0])
 
     def shows(self, *ids: str) -> None:

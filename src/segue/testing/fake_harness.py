@@ -58,7 +58,7 @@ class FakeHarness:
         return self._person(who).says(text, self.platform.at(at), quoting=self._message(at, message)).id
 
     async def read(self, at: Address) -> list[Seen]:
-        """What the agent has said somewhere."""
+        """The agent's messages somewhere."""
         return [Seen(message.id, message.text) for message in self.platform.at(at).messages if not message.by]
 
     async def redeliver(self) -> None:

@@ -1,4 +1,4 @@
-"""How a platform misbehaves: what goes wrong, at which calls, how often."""
+"""Faults of a platform: which, at which calls, how often."""
 
 import asyncio
 from collections import Counter
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Call(StrEnum):
-    """What an adapter may ask of a platform."""
+    """A call that an adapter may make to a platform."""
 
     SEND = "send"
     EDIT = "edit"
@@ -24,7 +24,7 @@ class Call(StrEnum):
 
 
 class Fault(Enum):
-    """What goes wrong with a call; the value says what the platform did."""
+    """A fault in a call; the value says what the platform did."""
 
     SERVER_ERROR = "answered 500 and did nothing"
     REFUSES = "answered 400 and will never do it"
@@ -41,7 +41,7 @@ class RateLimit(Value, frozen=True):
 
 
 class ApiError(Exception):
-    """What a platform's own client library raises for an answer that isn't 2xx."""
+    """The error of a platform's own client library for an answer that isn't 2xx."""
 
     def __init__(self, status: int, why: str, retry_after: float | None = None) -> None:
         super().__init__(f"{status}: {why}")

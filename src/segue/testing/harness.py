@@ -1,4 +1,4 @@
-"""What the author of an adapter gives the contracts: a platform that a test can speak on, and the adapter for it."""
+"""Harnesses, which the author of an adapter gives the contracts: a platform to speak on, and the adapter for it."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ class Harness(Protocol):
         ...
 
     async def read(self, at: Address) -> list[Seen]:
-        """All that the agent has said somewhere, the oldest first."""
+        """The agent's messages somewhere, the oldest first."""
         ...
 
     async def redeliver(self) -> None:
@@ -94,7 +94,7 @@ class Bookmark:
         self.value = value
 
     async def read(self) -> str:
-        """What was kept last."""
+        """The cursor that was kept last."""
         return self.value
 
     async def keep(self, value: str) -> None:

@@ -9,7 +9,7 @@ from segue.core.contracts.database import Clock
 
 
 class Noun(Enum):
-    """What has an id."""
+    """A kind of thing that has an id."""
 
     PERSON = "a person"
     DM = "a private chat"

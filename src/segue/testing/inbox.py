@@ -14,11 +14,11 @@ class Inbox:
 
     def __init__(self) -> None:
         self.arrivals: list[Arrival] = []
-        """What was new."""
+        """The new ones."""
         self.duplicates: list[Arrival] = []
         self.letters: list[Letter] = []
         self.refusals = 0
-        """How many of the next calls find the store unable."""
+        """The number of next calls that find the store unable."""
         self._seen: set[str] = set()
         self._changes = Changes()
 
@@ -48,7 +48,7 @@ class Inbox:
 
     @property
     def texts(self) -> list[str]:
-        """What was said, in the order in which it came."""
+        """The words of the messages, in the order in which they came."""
         return [plain_text(arrival.heard.parts) for arrival in self.said]
 
     async def gets(self, text: str) -> Arrival:
@@ -64,7 +64,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
-        """What is in each, by where it is."""
+        """The content of each file, by its path."""
 
     async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
         """Keep what comes."""
@@ -74,7 +74,7 @@ class Shelf:
         return File(name, media, where, len(content))
 
     async def read(self, file: File) -> bytes:
-        """What is in a file that was kept."""
+        """The content of a file that was kept."""
         if file.where not in self.kept:
             raise Invalid("file", f"{file.name} isn't one that is kept here", "Keep it first.")
         return self.kept[file.where]

@@ -19,10 +19,10 @@ class Message(Value, frozen=True):
     text: str
     at: Moment
     key: str = ""
-    """What the agent's message was sent with."""
+    """The key of the agent's message."""
     quotes: str = ""
     edits: int = 0
-    """How often it was changed."""
+    """The number of its changes."""
 
 
 class Ledger:
@@ -61,7 +61,7 @@ class Ledger:
         return self._messages[self._keys[key]] if key in self._keys else None
 
     def at(self, chat: str, thread: str) -> list[Message]:
-        """All that stands at a spot, the oldest first."""
+        """The messages at a spot, the oldest first."""
         return [self._messages[chat, id] for id in self._spots.get((chat, thread), ())]
 
     def has(self, chat: str, id: str) -> bool:

@@ -201,7 +201,7 @@ class MatrixAdapter(Polling, Threading, Editing, Typing):
     connection = Connection.ONE
 
     async def address(self, update: Update) -> Address:
-        """Where an update comes from; an edit doesn't say its thread, so what it edits is looked at."""
+        """The address of an update; an edit doesn't say its thread, so the edited message is looked at."""
         if not update.edits:
             return await super().address(update)
         try:

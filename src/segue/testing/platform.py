@@ -28,7 +28,7 @@ PROOF = "x-fake-proof"
 
 
 class Threads(Enum):
-    """Where threads are on a platform."""
+    """The place of threads on a platform."""
 
     NONE = "there are none"
     ANCHORED = "a thread hangs on a message"
@@ -57,7 +57,7 @@ class Platform:
         self.feed = Feed(self.changes)
         self.ledger = Ledger()
         self.typed: list[Address] = []
-        """Where the agent was seen writing."""
+        """The addresses at which the agent was seen writing."""
         self.told: list[bytes] = []
         """Every body that was ever told."""
         self.chats: dict[str, Chat] = {}
@@ -155,7 +155,7 @@ class Platform:
         return type(self).count(text) <= self.longest
 
     def fitting(self, text: str) -> str:
-        """What a text becomes when it is sent; an empty one and too long a one are refused."""
+        """The text as it is sent; an empty one and too long a one are refused."""
         if not text.strip():
             raise ApiError(400, "the text is empty")
         if not self.fits(text):

@@ -13,7 +13,7 @@ PATIENCE = 60.0
 
 
 class NeverCame(AssertionError):
-    """What a test waited for didn't happen."""
+    """The event that a test waited for didn't happen."""
 
 
 class Changes:

@@ -12,7 +12,7 @@ from segue.testing.waits import Changes
 
 
 class Writer(Value, frozen=True):
-    """Who wrote a message, as the platform tells it."""
+    """The writer of a message, as the platform tells it."""
 
     id: str
     name: str = ""
@@ -57,7 +57,7 @@ def decode(body: bytes) -> Update:
 
 
 def proof(secret: str, body: bytes) -> str:
-    """What only somebody who knows the secret can write beside a body."""
+    """The proof beside a body, which only somebody who knows the secret can write."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
@@ -91,7 +91,7 @@ class Feed:
 
     @property
     def unacknowledged(self) -> int:
-        """How many parcels would be told again to whoever connects next."""
+        """The number of parcels that the next connection would be told again."""
         return len(self._waiting)
 
     async def parcels(self) -> AsyncIterator[Parcel]:

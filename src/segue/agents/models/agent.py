@@ -57,9 +57,9 @@ from segue.errors import Invalid, TooLong
 _PASSES = (ModelConnectionError, ModelRateLimitError, ModelServerError, ModelUnavailableError)
 """Trouble that passes by itself."""
 _OTHER_FAULTS = (ModelAuthenticationError, ModelContextWindowExceededError, ModelNotFoundError)
-"""What a provider refuses whatever there is in the messages."""
+"""Errors that a provider raises whatever there is in the messages."""
 _GARBAGE = (ModelAPIError, UnexpectedModelBehavior)
-"""What is raised for a response that nobody can read; those below them say that something was refused."""
+"""Errors for a response that nobody can read; their subclasses say that something was refused."""
 _LONGEST_WAIT = 30.0
 _ANY = SchemaValidator(core_schema.any_schema())
 """The gateway checks the arguments of its tools itself."""
@@ -113,7 +113,7 @@ class PydanticAgent:
                 return
 
     async def summary(self, work: Work, focus: str) -> SummedUp:
-        """What was said, in short; a transcript that is too long for the model is summed up piece by piece."""
+        """A summary of the transcript; one that is too long for the model is summed up piece by piece."""
         messages = await history_of(work.transcript, work)
         return await self._summed_up(messages, focus, work)
 
@@ -134,7 +134,7 @@ class PydanticAgent:
         return made
 
     async def _ask(self, messages: list[ModelMessage], work: Work) -> SummedUp:
-        """What the model says to that, without tools: whoever sums up has nothing to do but that."""
+        """The model's answer, without tools: a summary needs none."""
         failed = 0
         while True:
             try:
@@ -177,7 +177,7 @@ class PydanticAgent:
                         yield said
 
     def _settings(self, work: Work) -> dict[str, Any]:
-        """What a run is given beside its messages."""
+        """The arguments of a run beside its messages."""
         return {
             "instructions": work.context or None,
             "deps": work if getattr(self._agent, "deps_type", None) is Work else None,
@@ -199,7 +199,7 @@ class PydanticAgent:
 
 
 class GatewayTools(AbstractToolset[Any]):
-    """What the gateway offers in a turn, as tools of a model."""
+    """The gateway's tools in a turn, as tools of a model."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -238,7 +238,7 @@ class GatewayTools(AbstractToolset[Any]):
 
 
 def _events(event: object) -> Iterator[Event]:
-    """What the library tells, in Segue's words."""
+    """An event of the library, in Segue's words."""
     match event:
         case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             if text:
@@ -260,14 +260,14 @@ def _content(part: ToolReturnPart) -> Any:
 
 
 def _output(output: object) -> Iterator[Event]:
-    """What an agent answers with that isn't words."""
+    """An agent's output that isn't words."""
     text = output if isinstance(output, str) else to_json(output, fallback=str).decode()
     if text and output is not None:
         yield Text(text)
 
 
 def _cost(response: ModelResponse) -> float | None:
-    """What a request cost, where the model's price is known."""
+    """The cost of a request, where the model's price is known."""
     if not response.model_name:
         return None
     try:
@@ -293,7 +293,7 @@ def _wait(error: ModelAPIError | UnexpectedModelBehavior, failed: int) -> float:
 
 
 def _middle(messages: list[ModelMessage]) -> int:
-    """Where a history can be cut in two: before what somebody said, and never between a call and its result."""
+    """The index where a history can be cut in two: before somebody's message, never between a call and its result."""
     starts = [
         at
         for at, message in enumerate(messages)
@@ -303,6 +303,6 @@ def _middle(messages: list[ModelMessage]) -> int:
 
 
 def _window(agent: AbstractAgent[Any, Any]) -> int:
-    """How much an agent's model takes, where the library knows it."""
+    """The window of an agent's model in tokens, where the library knows it."""
     model = getattr(agent, "model", None)
     return model.profile.get("context_window") or 0 if isinstance(model, Model) else 0

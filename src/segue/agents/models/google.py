@@ -12,7 +12,7 @@ from pydantic_ai.providers.google import GoogleProvider
 from segue.agents.models.keys import ModelKeys
 
 _VERSION = re.compile(r"/(v\d\w*)/?$")
-"""Which of Google's APIs an address means; the library would write its own choice after it."""
+"""The version of Google's API in an address; the library would write its own choice after it."""
 
 
 def make(keys: ModelKeys, key: str, client: httpx2.AsyncClient) -> Model:

@@ -33,7 +33,7 @@ _adapter: TypeAdapter[ModelResponsePart] = TypeAdapter(ModelResponsePart)
 
 
 async def history(work: Work, done: Iterable[Part] = ()) -> list[ModelMessage]:
-    """All that a model is to get of a turn: what was said, what is asked, and what was already done about it."""
+    """The messages of a turn for a model: the transcript, the question, and the steps already done about it."""
     messages = await history_of(work.transcript, work)
     for draft in work.asked:
         messages += await _said(draft, work.voices, work.files)
@@ -52,7 +52,7 @@ async def history_of(entries: Iterable[Entry], work: Work) -> list[ModelMessage]
 
 
 def verbatim(part: ModelResponsePart) -> Reasoning | None:
-    """What is to be kept of a model's part beside its words; None if the words are all."""
+    """The data of a model's part beside its words; None if the words are all."""
     if isinstance(part, TextPart | ToolCallPart) and not (part.id or part.provider_details):
         return None
     raw: dict[str, Any] = _adapter.dump_python(part, mode="json", exclude_none=True)
@@ -64,7 +64,7 @@ def verbatim(part: ModelResponsePart) -> Reasoning | None:
 
 
 async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[ModelMessage]:
-    """What a person or the gateway said."""
+    """A message of a person or the gateway."""
     content: list[UserContent] = [text] if (text := words(said, voices)) else []
     content += [await attached(part, files) for part in said.parts if isinstance(part, File)]
     if not content:
@@ -74,7 +74,7 @@ async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[
 
 
 def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
-    """What the agent said and did: responses, and between them the results of the calls that they made."""
+    """The agent's words and deeds: responses, and between them the results of the calls that they made."""
     parts = list(parts)
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     marks = _marks(parts)
@@ -128,7 +128,7 @@ def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:
 
 
 def _marks(parts: list[Part]) -> dict[str, Reasoning]:
-    """What a provider gave with its calls, by their ids."""
+    """The data that a provider gave with its calls, by their ids."""
     thoughts = [part for part in parts if isinstance(part, Reasoning) and isinstance(part.raw, dict)]
     return {t.raw.get("tool_call_id", ""): t for t in thoughts if t.raw.get("part_kind") == "tool-call"}
 

@@ -34,7 +34,7 @@ _KEYS = {
 
 
 class Thinking(StrEnum):
-    """How much a model is to think before it answers; what it can't do it rounds to what it can."""
+    """The amount of thinking before an answer; a model rounds it to what it can."""
 
     OFF = "off"
     MINIMAL = "minimal"
@@ -48,14 +48,14 @@ class ModelKeys(Value, frozen=True):
 
     model: str
     base_url: str = ""
-    """Where to find it, if not at its provider's own address; "openai:" then speaks Chat Completions."""
+    """Its address, if not its provider's own; "openai:" then speaks Chat Completions."""
     api_key: Secret | None = None
     instructions: str = ""
     instructions_file: Path | None = None
     window: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
     """Tokens that it takes; 0 for what is known of the model."""
     retries: Annotated[int, Meta(ge=0, le=20)] = 3
-    """How often a request is sent again for trouble that passes, before the turn fails."""
+    """Tries of a request after trouble that passes, before the turn fails."""
     thinking: Thinking | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
     """Tokens of the longest answer."""
@@ -88,7 +88,7 @@ class ModelKeys(Value, frozen=True):
         return self.model.partition(":")[2]
 
     def told(self) -> str:
-        """What the model is told before all else."""
+        """The instructions of the model."""
         if self.instructions_file is None:
             return self.instructions
         try:
@@ -116,7 +116,7 @@ class Prices(Value, frozen=True):
     cache_write: Dollars | None = None
 
     def cost(self, usage: Usage) -> float:
-        """What a request cost."""
+        """The cost of a request."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         plain = usage.input - usage.cache_read - usage.cache_write

@@ -21,7 +21,7 @@ _ROOMS = {
     "openai-chat": "openai",
     "openai-responses": "openai",
 }
-"""Where the models of each provider are made."""
+"""The module that makes the models of each provider."""
 _NO_KEY = "none"
 """Servers of one's own want no key, but the libraries do."""
 _EFFORT: dict[Thinking, ThinkingLevel] = {

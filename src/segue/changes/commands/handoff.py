@@ -58,7 +58,7 @@ class HandoffCommand:
     def order(
         self, session: SessionId, typed: str, person: PersonId, consent: Consent, window: Lane, at: Moment
     ) -> Transaction[HandoffRecord]:
-        """What a script of the host's asks for: a handoff of a session from where it was spoken to last.
+        """A handoff for a script of the host's, from where the session was spoken to last.
 
         One that is spoken to from nowhere leaves from the script's own window.
         """
@@ -100,7 +100,7 @@ class HandoffCommand:
         return Answer(text)
 
     def _offer(self, request: Request) -> Transaction[Answer]:
-        """What is connected, with who can read there."""
+        """The connected places, with their readers."""
         origin = request.lane.address
         found = yield from self._destinations.offered(request.met.person.id, request.standing, origin)
         if not found:

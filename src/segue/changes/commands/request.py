@@ -1,4 +1,4 @@
-"""What a command gets and gives: the request as it came, the answer, and what most commands ask first."""
+"""The request and the answer of a command, and the checks that most commands begin with."""
 
 from segue.changes.exchange import quotes
 from segue.changes.exchange.readers import Reader
@@ -34,7 +34,7 @@ class Request(Value, frozen=True):
 
     @property
     def rest(self) -> str:
-        """What was typed after the command."""
+        """The text after the command."""
         return self.command.rest
 
     @property
@@ -44,17 +44,17 @@ class Request(Value, frozen=True):
 
     @property
     def reader(self) -> Reader:
-        """Who reads the answer."""
+        """The readers of the answer."""
         return Reader(self.lane, self.private)
 
 
 class Answer(Value, frozen=True):
-    """What a command says, and the turn that it asks for."""
+    """The words of a command's answer, and the turn that it asks for."""
 
     text: str = ""
     ask: Parts = ()
     kind: TurnKind = TurnKind.ARRIVAL
-    """What kind of turn is asked for."""
+    """The kind of turn that it asks for."""
     session: SessionId | None = None
     """The session that it is asked of; None is the one that the lane speaks to, begun if need be."""
     lane: Lane | None = None
@@ -69,13 +69,13 @@ class Quoted(Value, frozen=True):
 
     message: str
     address: Address
-    """Where it stands."""
+    """Its place."""
     lane: Lane
     """The lane whose conversation it is a part of."""
 
 
 def quoted(request: Request, rules: Rules) -> Transaction[Quoted | None]:
-    """What a command replies to; where a reply is a thread, the message that the thread hangs on.
+    """The message that a command replies to; where a reply is a thread, the one that the thread hangs on.
 
     As long as nothing was said in such a thread, that is a message of the conversation around it; after that, one of
     the thread's own if that began there.

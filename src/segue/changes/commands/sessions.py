@@ -77,7 +77,7 @@ class SessionCommands:
         return question or Answer(f"Back in {yield from called(session)}.")
 
     def _here(self, request: Request) -> Transaction[list[Session]]:
-        """What this person may switch to here: what began here, and what is their own."""
+        """The sessions that this person may switch to here: those that began here, and their own."""
         lane = yield from lanes.now(request.lane)
         listed: list[Session] = []
         for session in (yield from sessions.here(lane, _LISTED_HERE)):
@@ -120,7 +120,7 @@ class SessionCommands:
 
 
 def _unknown(request: Request, name: str) -> Transaction[Answer]:
-    """That there is no such session, with the nearest title of those that may be shown here."""
+    """The error for a session that isn't there, with the nearest title of those that may be shown here."""
     person = request.met.person.id
     near = yield from titles.nearest(person, name)
     session = (yield from titles.find(person, near)) if near else None

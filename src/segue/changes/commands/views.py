@@ -59,7 +59,7 @@ class ViewCommands:
         )
 
     def _trouble(self, request: Request) -> str:
-        """What keeps the gateway from its work, which is the host's affair alone."""
+        """The gateway's troubles, which are the host's affair alone."""
         problems = self._problems() if request.standing is Standing.HOST else ()
         return "".join(f"\n\n{problem}" for problem in problems)
 

@@ -91,7 +91,7 @@ def homes() -> Transaction[list[Home]]:
 
 
 def people(address: Address) -> Transaction[dict[PersonId, str]]:
-    """Who ever spoke at an address, with their names."""
+    """The people who ever spoke at an address, with their names."""
     spoke = yield from each(Person, q.people_at(address=address.key))
     return {person.id: person.name for person in spoke}
 
@@ -103,7 +103,7 @@ def _keys(address: Address, aliases: Sequence[str]) -> list[str]:
 
 
 def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
-    """What some ids of a chat stand for, and since when that is known; held, so that no lane opens there meanwhile."""
+    """The chats that some ids stand for, and since when that is known; held, so that no lane opens there meanwhile."""
     chats = yield from _chats(keys)
     if len(chats) > 1:
         yield from lanes.hold_merges()

@@ -29,7 +29,7 @@ _NOWHERE = "No home is named yet where you are known. Type /home in a chat there
 
 
 class Readers(Enum):
-    """Who can read what is said in a place."""
+    """The readers of a place."""
 
     YOU = "only you can read there"
     OTHER = "{name} can read there"
@@ -51,7 +51,7 @@ class Choice(Value, frozen=True):
 
     @property
     def readers(self) -> str:
-        """Who can read there."""
+        """Its readers, in words."""
         if self.reader:
             return Readers.OTHER.value.format(name=self.reader)
         who = Readers.YOU if self.place.audience is Audience.ONE else Readers.MANY
@@ -90,7 +90,7 @@ class Destinations:
     def find(
         self, wanted: Wanted, person: PersonId, standing: Standing, origin: Address
     ) -> Transaction[Sequence[Choice]]:
-        """What somebody may have meant, at least one; raises `Invalid` with the reason if there is none."""
+        """The places that somebody may have meant, at least one; raises `Invalid` with the reason if there is none."""
         accounts = matching(wanted, self._adapters)
         if not accounts:
             names = ", ".join(shown(*account) for account in self._adapters)
@@ -121,7 +121,7 @@ class Destinations:
 
     @property
     def nothing(self) -> str:
-        """What to do where there is no place to go to."""
+        """The advice where there is no place to go to."""
         alone = all(isinstance(adapter, ShowsWindows) for adapter in self._adapters.values())
         return _SERVE if alone else _NOWHERE
 

@@ -25,14 +25,14 @@ from segue.database.statements import q
 
 
 class Context(Value, frozen=True):
-    """What an agent is told, and what that was written for."""
+    """The prompt section of a session, and the facts that it was written for."""
 
     lanes: tuple[str, ...]
     """The lanes that it knows of, by their keys."""
     summary: str
     """The summary that stood for what was said before; empty if there was none."""
     redaction: str
-    """What was hidden in it."""
+    """The ids that were hidden in it."""
     voices: Voices
     section: str
 
@@ -52,7 +52,7 @@ class Spoken(Value, frozen=True):
 
 
 class Surroundings(Value, frozen=True):
-    """Where a session is spoken to, the newest lane first, the homes there are, and as whom its owner is known."""
+    """The lanes of a session, the newest first, the homes there are, and the identities of its owner."""
 
     lanes: tuple[Lane, ...]
     places: tuple[Place, ...]
@@ -65,12 +65,12 @@ Compose = Callable[[Surroundings], tuple[Voices, str]]
 
 
 def current(session: SessionId) -> Transaction[Context | None]:
-    """What the agent was told last."""
+    """The prompt section that the agent got last."""
     return (yield from first(Context, q.context(session=session)))
 
 
 def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compose, at: Moment) -> Transaction[Context]:
-    """What the agent is told from now on; what it was told before if that still holds."""
+    """The prompt section from now on; the one before if it still holds."""
     yield from turns.check(held)
     context = yield from current(held.session)
     around = yield from _with(turn, (yield from surroundings(held.session)))
@@ -92,7 +92,7 @@ def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compos
 
 
 def surroundings(session: SessionId) -> Transaction[Surroundings]:
-    """Where a session is spoken to, the homes, and its owner."""
+    """The lanes of a session, the homes, and its owner."""
     staying = yield from each(Staying, q.lanes_staying(session=session))
     homes = yield from addresses.homes()
     owner = yield from persons.identities((yield from one(Session, q.session(session=session))).owner)
@@ -105,7 +105,7 @@ def surroundings(session: SessionId) -> Transaction[Surroundings]:
 
 
 def nameable(session: SessionId) -> Transaction[list[Identity | Address]]:
-    """All that an agent may name by an id in a session: who spoke there and where, where it is, and the homes."""
+    """The things an agent may name by an id in a session: its people and their places, its lanes, and the homes."""
     around = yield from surroundings(session)
     spots: dict[Identity | Address, None] = {place.address: None for place in (*around.places, *around.homes)}
     for spoken in (yield from each(Spoken, q.sources(session=session))):

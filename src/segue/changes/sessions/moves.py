@@ -58,7 +58,7 @@ class Speaking(Value, frozen=True):
 
 
 class LastUse(Value, frozen=True):
-    """What a lane speaks to, since when, and when somebody last spoke there."""
+    """A lane's session, since when, and when somebody last spoke there."""
 
     session: SessionId
     since: Moment
@@ -88,7 +88,7 @@ class Last(Value, frozen=True):
     why: Why | None
     """Why the lane speaks to what the move brought it to; None if it let the lane go."""
     session: SessionId | None
-    """What it brought the lane to."""
+    """The session that it brought the lane to."""
 
 
 def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
@@ -109,7 +109,7 @@ def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
 
 
 class AtWork(Enum):
-    """What becomes of a session's turns when it is closed."""
+    """The fate of a session's turns when it is closed."""
 
     REFUSED = "while one runs or waits, the session isn't closed"
     STOPPED = "the one that runs is stopped, and those that wait are taken back"
@@ -153,7 +153,7 @@ def undo(move: str, actor: PersonId, limits: Limits, id: str, at: Moment) -> Tra
 
 
 def made_by(move: str) -> Transaction[tuple[Made, ...]]:
-    """What a move did to each lane, by the record; a lane that has become another since is named by that."""
+    """The effect of a move on each lane, by the record; a lane that has become another since is named by that."""
     started = yield from each(Speaking, q.move_started(move=move))
     ended = yield from each(Speaking, q.move_ended(move=move))
     before = {side.lane: side.session for side in ended}

@@ -145,7 +145,7 @@ _RESETS = frozenset({Why.IDLE, Why.DAILY})
 
 
 def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | None]:
-    """What an undo leaves behind, if the exchange that it takes back is the one that a reset came with."""
+    """The session that an undo leaves, if the exchange that it takes back is the one that a reset came with."""
     turn = run.turns[0]
     if order_of(turn) != Undo() or turn.lane is None:
         return None

@@ -1,4 +1,4 @@
-"""What several changes read of a lane and of a session, as their queries give it."""
+"""Rows about lanes and sessions that several changes read."""
 
 from segue.core.lanes import Kind, Lane
 from segue.core.transcripts import Tip
@@ -34,7 +34,7 @@ class Locked(Value, frozen=True):
 
 
 class End(Value, frozen=True):
-    """Where a session ends, held until the transaction does."""
+    """The end of a session, held until the transaction ends."""
 
     tip: Tip | None
     length: int

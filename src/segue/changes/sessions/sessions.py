@@ -110,5 +110,5 @@ def line(lane: Lane, person: PersonId, kind: str, number: int) -> Transaction[Se
 
 
 def entries_since(session: SessionId, n: int, count: int) -> Transaction[list[Entry]]:
-    """What a session wrote after its n-th entry, on whichever branch."""
+    """The entries of a session after its n-th, on whichever branch."""
     return (yield from each(Entry, q.entries_since(session=session, n=n, count=count)))

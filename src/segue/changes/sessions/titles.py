@@ -40,7 +40,7 @@ def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int
 
 
 def of(session: SessionId) -> Transaction[Title | None]:
-    """What a session is called."""
+    """The title of a session."""
     return (yield from first(Title, q.title(session=session)))
 
 

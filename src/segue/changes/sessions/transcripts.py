@@ -84,18 +84,18 @@ def entry(tip: Tip | None) -> Transaction[Entry | None]:
 
 
 def count_said(session: SessionId) -> Transaction[int]:
-    """How many messages of people and the agent there are to read in a session."""
+    """The number of messages of people and the agent in a session."""
     return (yield from one(int, q.count_said(session=session)))
 
 
 def current_path(session: SessionId) -> Transaction[list[Entry]]:
-    """All that was said in a session, oldest first."""
+    """The transcript of a session, oldest entry first."""
     tip = yield from _tip(session)
     return (yield from path(tip))
 
 
 def recent_path(session: SessionId) -> Transaction[list[Entry]]:
-    """What was said in a session as far back as its newest summary needs."""
+    """The transcript of a session as far back as its newest summary needs."""
     tip = yield from _tip(session)
     return (yield from path(tip, covers_summary))
 
@@ -150,7 +150,7 @@ def back_to(session: SessionId, to: Tip | None, why: TipMove, by: PersonId, at: 
 
 
 def tip_changes(session: SessionId, count: int) -> Transaction[list[TipChange]]:
-    """How a session's tip has moved other than by new entries, newest first."""
+    """The moves of a session's tip other than by new entries, newest first."""
     return (yield from each(TipChange, q.tip_moves(session=session, count=count)))
 
 

@@ -8,14 +8,14 @@ from segue.database.statements import q
 
 
 class Spent(Value, frozen=True):
-    """What a session has cost with one model."""
+    """The cost of a session with one model."""
 
     usage: Usage
     turns: int
 
 
 class Size(Value, frozen=True):
-    """How large the last request of a session was, in tokens, and the turn that made it."""
+    """The size of a session's last request, in tokens, and the turn that made it."""
 
     turn: int
     tokens: int
@@ -27,5 +27,5 @@ def last_size(session: SessionId) -> Transaction[Size | None]:
 
 
 def spent(session: SessionId) -> Transaction[list[Spent]]:
-    """What a session has cost, by model."""
+    """The cost of a session, by model."""
     return (yield from each(Spent, q.usage_of(session=session)))

@@ -50,7 +50,7 @@ class Client:
             raise NoGateway("The gateway has gone. Start it again with `segue serve`.") from error
 
     async def frames(self) -> AsyncIterator[Shown]:
-        """What the gateway shows, until it goes."""
+        """The gateway's frames, until it goes."""
         try:
             async for text in self._socket:
                 yield read_frame(text)

@@ -35,7 +35,7 @@ class Departure:
 
     @property
     def under_way(self) -> str:
-        """How far it is; empty if none is on its way."""
+        """Its step; empty if none is on its way."""
         shown = self._shown
         return f"To {shown.to}: {STEPS[shown.step]}" if shown and shown.state in LIVE else ""
 
@@ -46,7 +46,7 @@ class Departure:
 
     @property
     def farewell(self) -> str:
-        """How to come back, or why it never left."""
+        """The way back, or why the conversation never left."""
         if self._shown is None or not self.done:
             return f"The conversation is still here: {self._shown.error if self._shown else ''}."
         return (
@@ -59,12 +59,12 @@ WARNING = "Whoever uses that becomes you, within ten minutes: show it to nobody.
 
 
 def typed(shown: InvitationFrame) -> list[str]:
-    """How to take the conversation along where no link does it."""
+    """The way to take the conversation along where no link does it."""
     places = ", ".join(shown.typed)
     return [f"Or send /link {shown.code} to me in a private chat on {places}."] if places else []
 
 
 def invitation(shown: InvitationFrame) -> str:
-    """How to take the conversation along, in plain lines."""
+    """The way to take the conversation along, in plain lines."""
     links = [f"Open {link}: the conversation comes to {place}." for place, link in shown.links.items()]
     return "\n".join([*links, *typed(shown), WARNING])

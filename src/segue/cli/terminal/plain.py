@@ -17,7 +17,7 @@ _LONGEST_LINE = 4 * 1024 * 1024
 
 
 def piped() -> asyncio.StreamReader:
-    """What comes in on standard input, read beside the event loop: a file can't be waited for in it."""
+    """Standard input, read beside the event loop: a file can't be waited for in it."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(_LONGEST_LINE)
 
@@ -66,7 +66,7 @@ async def _open(frames: Frames) -> None:
 
 
 async def answers(client: Client, frames: Frames, id: str, departure: Departure) -> AsyncIterator[str]:
-    """All that is said to a message; a handoff that it began is shown before it is over."""
+    """The answers to a message; a handoff that it began is shown before it is over."""
     async for frame in frames:
         if isinstance(frame, HandoffFrame):
             departure.see(frame)
@@ -80,7 +80,7 @@ async def answers(client: Client, frames: Frames, id: str, departure: Departure)
 
 
 async def _ended(frames: Frames, departure: Departure) -> str:
-    """What became of the handoff that was asked for."""
+    """The outcome of the handoff that was asked for."""
     while departure.under_way:
         frame = await anext(frames, None)
         if frame is None:

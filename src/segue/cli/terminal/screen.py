@@ -59,7 +59,7 @@ class Suggestions(Completer):
         self.titles: list[str] = []
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """All that goes on like what was typed."""
+        """The completions of what was typed."""
         del complete_event
         typed = document.text_before_cursor
         word, space, rest = typed.partition(" ")

@@ -11,7 +11,7 @@ from segue.errors import Invalid
 
 
 class Usage(Value, frozen=True):
-    """What one request to a model cost, as far as the agent knows; a turn may have several."""
+    """The cost of one request to a model, as far as the agent knows; a turn may have several."""
 
     model: str
     input: int = 0
@@ -32,7 +32,7 @@ class Progress(Value, frozen=True):
 
 
 Event = Part | Usage | Progress
-"""What an agent says while it answers: pieces of text, thoughts, tools and their results, files, cost and progress."""
+"""An event of an agent while it answers: a piece of text, a thought, a tool, its result, a file, cost or progress."""
 
 
 class Tool(Value, frozen=True):
@@ -40,13 +40,13 @@ class Tool(Value, frozen=True):
 
     name: str
     does: str
-    """What it is for, as the model reads it."""
+    """Its purpose, as the model reads it."""
     parameters: Mapping[str, Plain]
     """Its arguments, as a JSON schema of an object."""
 
 
 class Tools(Protocol):
-    """What an agent may ask the gateway to do in one turn; each call sees only what the turn's person may see."""
+    """The tools of an agent in one turn; each call sees only what the turn's person may see."""
 
     @property
     def offered(self) -> tuple[Tool, ...]:
@@ -69,10 +69,10 @@ class NoTools:
 
 
 class ReadsFiles(Protocol):
-    """Where an agent finds what is in the files of a message."""
+    """A source of the files in a message."""
 
     async def read(self, file: File) -> bytes:
-        """What is in a file; raises `Invalid` if it isn't kept here."""
+        """The content of a file; raises `Invalid` if it isn't kept here."""
         ...
 
 
@@ -131,9 +131,9 @@ class Work(Live, frozen=True):
     context: str
     """The section of the system prompt about where and with whom it talks."""
     transcript: Sequence[Entry]
-    """What was said before, oldest first, behind the newest summary if there is one."""
+    """The entries before, oldest first, behind the newest summary if there is one."""
     asked: tuple[Draft, ...]
-    """What is to be answered now, each with its author."""
+    """The messages to answer now, each with its author."""
     journal: tuple[Part, ...] = ()
     """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
     voices: Voices = Voices.ONE
@@ -168,11 +168,11 @@ class EndsSessions(Protocol):
     """An agent that gets a last turn when a session of its is reset, to save what it wants to remember."""
 
     session_ending: str
-    """What it is asked then; its answer is delivered to nobody. Empty: it gets no such turn."""
+    """Its task then; the answer is delivered to nobody. Empty: it gets no such turn."""
 
 
 class SummedUp(Value, frozen=True):
-    """What an agent made of what was said, and what that cost."""
+    """An agent's summary, and its cost."""
 
     text: str
     usage: tuple[Usage, ...] = ()
@@ -186,5 +186,5 @@ class Compresses(Protocol):
     """Tokens that a prompt and its answer may have together; 0 if nobody knows."""
 
     async def summary(self, work: Work, focus: str) -> SummedUp:
-        """What was said in the transcript, in short, for the agent itself to go on from; `focus` is what matters."""
+        """A summary of the transcript, for the agent itself to go on from; `focus` is what matters."""
         ...

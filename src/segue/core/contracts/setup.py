@@ -1,4 +1,4 @@
-"""How a platform is added by `segue add`: what it asks, and what comes of the answers."""
+"""The setup of a platform by `segue add`: its questions, and the results of the answers."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -14,16 +14,16 @@ class SetupQuestion(Value, frozen=True):
     asks: str
     secret: bool = False
     default: str | None = None
-    """What holds if nothing is answered; None if something must be."""
+    """The default answer; None if there must be one."""
 
 
 class Added(Value, frozen=True):
-    """What was found out live, and what is to be written."""
+    """The facts found out live, and the lines to be written."""
 
     name: str
-    """What the account may be called."""
+    """A name for the account."""
     says: str
-    """What was found, for whoever is adding it."""
+    """The findings, for whoever is adding it."""
     keys: Mapping[str, str] = {}
     """Keys of [PLATFORM.ACCOUNT] that may be read by anybody."""
     secrets: Mapping[str, Secret] = {}
@@ -31,7 +31,7 @@ class Added(Value, frozen=True):
     users: Mapping[str, tuple[str, ...]] = {}
     """Keys that list users: whoever is adding it comes first in each."""
     link: str = ""
-    """What opens a chat with it, for whoever is adding it."""
+    """The link that opens a chat with it, for whoever is adding it."""
 
 
 class FoundOwner(Value, frozen=True):
@@ -40,9 +40,9 @@ class FoundOwner(Value, frozen=True):
     user: str
     chat: str
     name: str
-    """How they are shown, for them to see that it is they."""
+    """Their name, for them to see that it is they."""
     cursor: str
-    """How far was read when they were met."""
+    """The cursor when they were met."""
 
 
 @runtime_checkable
@@ -51,7 +51,7 @@ class IsAdded(Protocol):
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
-        """What must be known, in the order in which it is asked."""
+        """The questions, in the order in which they are asked."""
         ...
 
     @classmethod

@@ -6,7 +6,7 @@ from segue.core.values import Value
 
 
 class Topic(StrEnum):
-    """What there may be to do; each is about a session, an account or nothing in particular."""
+    """The work that there may be to do; each is about a session, an account or nothing in particular."""
 
     TURNS = "turns"
     """A session has turns and no holder."""
@@ -25,7 +25,7 @@ class Topic(StrEnum):
 
 
 class Hearers(Enum):
-    """Who is woken."""
+    """The replicas that are woken."""
 
     ALL = "every process that shares the database"
     HERE = "this process alone, which has all that is needed"

@@ -24,12 +24,12 @@ _MOST_TURNS = 2**53
 
 
 class Form(StrEnum):
-    """What an export is written in."""
+    """The format of an export."""
 
     JSONL = "jsonl"
     """One entry a line, with every branch; importing it gives the same session."""
     MARKDOWN = "markdown"
-    """What was said up to the tip, for people to read."""
+    """The transcript up to the tip, for people to read."""
 
 
 _SESSION = "session/"
@@ -62,7 +62,7 @@ class Line(Value, frozen=True, forbid_unknown_fields=True):
 
 
 class Transcript(Value, frozen=True):
-    """All that a session holds, by numbers instead of ids."""
+    """A whole session, by numbers instead of ids."""
 
     began: Moment
     used: Moment
@@ -72,7 +72,7 @@ class Transcript(Value, frozen=True):
 
     @property
     def path(self) -> list[Line]:
-        """What was said up to the tip, oldest first."""
+        """The transcript up to the tip, oldest entry first."""
         newest_first = []
         at = self.tip
         while at is not None:

@@ -49,12 +49,12 @@ _folded: msgspec.json.Decoder[File | Reasoning | ToolCall | ToolResult] = msgspe
 
 
 def to_markdown(transcript: Transcript) -> str:
-    """What was said up to the tip, for people to read."""
+    """The transcript up to the tip, for people to read."""
     return "".join(f"{line}\n" for line in _written(transcript))
 
 
 def from_markdown(text: str) -> Transcript:
-    """What `to_markdown` wrote: the same authors by name, the same parts, times to the millisecond."""
+    """The entries that `to_markdown` wrote: the same authors by name, the same parts, times to the millisecond."""
     page = _Page([line.removesuffix("\r") for line in lines_of(text)])
     mark = _MARK.fullmatch(page.take())
     if mark is None:

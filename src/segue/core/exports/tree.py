@@ -20,7 +20,7 @@ class Abandoned(Value, frozen=True):
     """The number of the entry that it follows; 0 if none."""
     entries: int
     text: str
-    """How it begins."""
+    """Its first words."""
 
 
 class Branch(Value, frozen=True):
@@ -30,16 +30,16 @@ class Branch(Value, frozen=True):
     parent: SessionId | None
     title: str
     label: str
-    """What its parent calls it, if that spawned it under a name."""
+    """Its parent's name for it, if that spawned it under one."""
     after: int
     """The number of its parent's entry that it goes on from; 0 if none."""
     entries: int
-    """How many it has written itself, those that it abandoned included."""
+    """The number of entries that it has written itself, abandoned ones included."""
     abandoned: tuple[Abandoned, ...]
 
 
 class Link(Value, frozen=True):
-    """How an entry of a session hangs on the one before it."""
+    """The link of an entry of a session to the one before it."""
 
     n: int
     after: int
@@ -65,7 +65,7 @@ def off_path(links: Iterable[Link], at: int) -> tuple[list[Link], int]:
 
 
 def pieces(off: Iterable[Link]) -> list[Piece]:
-    """What isn't on the path, the newest first, as pieces by where each leaves the path."""
+    """The entries off the path, the newest first, as pieces by where each leaves the path."""
     first: dict[int, Link] = {}
     count: Counter[Link] = Counter()
     for link in sorted(off, key=lambda link: link.n):  # none comes before the one that it follows
@@ -93,7 +93,7 @@ def draw(tree: Sequence[Branch], named: Callable[[Branch], str]) -> Iterator[str
 
 
 def _upwards(items: list[Abandoned | Branch], indent: str) -> list[tuple[Abandoned | Branch, str, str]]:
-    """What hangs on one branch, the lowest line first, each with its knee and its indentation."""
+    """The lines of one branch, the lowest first, each with its knee and its indentation."""
     items.sort(key=lambda item: item.after)
     knees = [*["├─ "] * (len(items) - 1), _LAST]
     return [(item, knee, indent) for item, knee in zip(items, knees, strict=False)][::-1]

@@ -16,7 +16,7 @@ def compaction_due(last: Usage | None, window: int) -> bool:
 
 
 def request_to_sum_up(focus: str = "") -> str:
-    """What an agent without a way of its own is asked, as a turn like any other."""
+    """The request to an agent without a way of its own, as a turn like any other."""
     matters = f" Keep above all what concerns this: {focus}." if focus else ""
     return (
         "Sum up this conversation for yourself, to go on from the summary alone: who takes part and what each wants, "

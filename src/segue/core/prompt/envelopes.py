@@ -1,4 +1,4 @@
-"""What a model is sent of somebody's words: the author is data beside the text, never a prefix that it could forge.
+"""Envelopes of words for a model: the author is data beside the text, never a prefix that could be forged.
 
 Law: an envelope is one line of JSON, and `read` gives exactly what it was made of. It is a function of its entry and
 of the session's voices, and entries never change, so what an entry reads like doesn't change either.
@@ -25,7 +25,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class Voices(StrEnum):
-    """How many people an agent hears in a session."""
+    """The number of people that an agent hears in a session."""
 
     ONE = "one"
     """One person in one place: their words are sent as they are, unless they could be taken for an envelope."""
@@ -45,9 +45,9 @@ class Envelope(Value, frozen=True):
     place: Mapping[str, str] = {}
     """The parts of the address that aren't empty."""
     cites: tuple[Citation, ...] = ()
-    """What others said, which these words answer or pass on."""
+    """Words of others, which these words answer or pass on."""
     gateway: str = ""
-    """What the gateway remarks about them."""
+    """The gateway's remarks about them."""
 
     def write(self) -> str:
         """The envelope as a model gets it."""
@@ -82,7 +82,7 @@ def _cited(cited: Citation) -> dict[str, object]:
 
 
 def _carried(parts: Parts) -> str:
-    """What no person said: the gateway's own words say so, what it passes on from other sessions can't."""
+    """Words that no person said: the gateway's own say so, those that it passes on from other sessions can't."""
     text = told(parts)
     if any(isinstance(part, Aside | Summary) for part in parts):
         return _line({"gateway": text})

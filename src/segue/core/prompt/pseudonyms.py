@@ -1,4 +1,4 @@
-"""What an agent sees of ids and phone numbers: the real ones, or stable pseudonyms by a keyed hash.
+"""Pseudonyms of ids and phone numbers for an agent: the real ones, or stable ones by a keyed hash.
 
 Law: one secret gives one id of a platform one pseudonym, for ever and on every machine; without the secret nobody can
 tell the id from it. A pseudonym has no digits, so that none can look like a number. Routing never sees one.
@@ -84,7 +84,7 @@ class Pseudonyms:
         return _NUMBER.sub(lambda found: self._of("", _digits(found[0])), text)
 
     def real(self, said: str, known: Iterable[Identity | Address]) -> str:
-        """What an agent said, with the real ids again; `known` is all that it may name."""
+        """An agent's words with the real ids again; `known` is all that it may name."""
         if _PREFIX not in said:
             return said
         spots = list(known)

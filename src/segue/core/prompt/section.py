@@ -1,4 +1,4 @@
-"""What an agent is told about where and with whom it talks: a section of its system prompt, and single asides.
+"""The section of the system prompt about where and with whom an agent talks, and single asides.
 
 Law: the section is a function of its facts. Whatever a person or a platform chose stands in it as a JSON string on one
 line, so a name or a topic can't speak in the gateway's voice.
@@ -28,7 +28,7 @@ one."""
 
 
 class Abilities(Value, frozen=True):
-    """What the platform of an account lets an agent do."""
+    """The abilities of an account's platform."""
 
     platform: str
     account: str
@@ -36,14 +36,14 @@ class Abilities(Value, frozen=True):
     edits: bool = False
     typing: bool = False
     mention: str = ""
-    """How somebody whose id is ID is mentioned; empty where ids aren't needed for it."""
+    """The mention of somebody whose id is ID; empty where ids aren't needed for it."""
 
 
 class PromptFacts(Value, frozen=True):
-    """All that the section is made of."""
+    """The facts of the section."""
 
     places: tuple[Place, ...]
-    """Where the session is spoken to, the newest first; none for one that nobody talks to directly."""
+    """The places of the session, the newest first; none for one that nobody talks to directly."""
     voices: Voices
     name: str = ""
     """The one person's, if there is one."""
@@ -62,7 +62,7 @@ def first_words(name: str) -> str:
 
 
 def section(facts: PromptFacts, veil: Veil) -> str:
-    """What the agent is told."""
+    """The section itself."""
     lines = [*_places(facts, veil), *_people(facts, veil), *_abilities(facts, veil), *_destinations(facts, veil)]
     return "\n".join([_HEAD, "", *(f"- {line}" for line in lines)])
 
@@ -148,6 +148,6 @@ def _account(platform: str, account: str, veil: Veil) -> str:
 
 
 def _near(facts: PromptFacts) -> tuple[Identity | Address, ...]:
-    """Whatever has an id that could stand in a name or a topic."""
+    """The things whose ids could stand in a name or a topic."""
     who = (facts.identity,) if facts.identity else ()
     return (*who, *(place.address for place in (*facts.places, *facts.homes)))

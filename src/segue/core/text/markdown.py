@@ -46,7 +46,7 @@ def parse(text: str) -> SyntaxTreeNode:
 
 
 def words(node: SyntaxTreeNode) -> str:
-    """What a node says, without its markup."""
+    """The text of a node, without its markup."""
     if node.type in {"softbreak", "hardbreak"}:
         return "\n"
     return node.content if not node.children else "".join(map(words, node.children))
@@ -57,9 +57,9 @@ class Block(Value, frozen=True):
 
     start: int
     body: int
-    """Where the line after the opening one begins."""
+    """The beginning of the line after the opening one."""
     tail: int
-    """Where the last line of code ends."""
+    """The end of the last line of code."""
     end: int
     opening: str
     closing: str

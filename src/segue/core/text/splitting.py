@@ -86,7 +86,7 @@ class _Pieces:
         self._growing = None
 
     def _taken(self, begin: int, stretches: list[Stretch]) -> int:
-        """How many of these a piece takes that begins there: steps that double, then halve, ask few times."""
+        """The number of these that a piece takes from there: steps that double, then halve, ask few times."""
         taken, step = 0, 1
         while self._takes(begin, stretches, taken + step):
             taken, step = taken + step, 2 * step

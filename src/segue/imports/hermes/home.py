@@ -25,7 +25,7 @@ from segue.imports.hermes.messages import UNREADABLE, HermesStanding, Message, R
 
 _KINDS = {"dm": Kind.DM, "private": Kind.DM, "channel": Kind.CHANNEL}
 _HERE = frozenset({"", "cli", "local"})
-"""What Hermes calls the terminal, which is no place on a platform."""
+"""Hermes' names of the terminal, which is no place on a platform."""
 
 
 class Skipped(Value, frozen=True):
@@ -36,7 +36,7 @@ class Skipped(Value, frozen=True):
 
 
 class HermesSpot(Value, frozen=True):
-    """Where a session of Hermes was spoken to, and by whom."""
+    """The place and the person of a session of Hermes."""
 
     place: Place
     sharing: Sharing
@@ -45,7 +45,7 @@ class HermesSpot(Value, frozen=True):
 
 
 class FoundHome(Value, frozen=True):
-    """What a home knows about one session, apart from what was said in it."""
+    """The facts of a home about one session, apart from its messages."""
 
     id: str
     title: str = ""
@@ -98,7 +98,7 @@ class HermesHome:
         self._opened.close()
 
     def history(self, id: str) -> list[Message]:
-        """What was said in a session: the file's or the database's, whichever is longer."""
+        """The messages of a session: the file's or the database's, whichever is longer."""
         written = list(self._lines_of(self._files[id])) if id in self._files else []
         kept = list(self._rows_of(self._database, id)) if self._database else []
         said = sum(message.standing is not HermesStanding.UNDONE for message in kept)
@@ -109,7 +109,7 @@ class HermesHome:
         return self._accounts.get(platform, key.split(":")[1] if key.startswith("agent:") else "main")
 
     def spot(self, found: FoundHome) -> HermesSpot | None:
-        """Where a session was spoken to, if it says so itself or its lane is known."""
+        """The place of a session, if it says so itself or its lane is known."""
         return found.spot or (self.routes[found.key].spot if found.key in self.routes else None)
 
     def _explore(self) -> None:

@@ -31,7 +31,7 @@ _NOBODY = frozenset({"batch", "cron", "kanban", "subagent", "tool", "webhook"})
 
 
 class Report(Value, frozen=True):
-    """What an import did."""
+    """The result of an import."""
 
     sessions: int = 0
     entries: int = 0

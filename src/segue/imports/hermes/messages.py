@@ -12,7 +12,7 @@ from segue.core.values import LAST_MOMENT, Moment, Value
 from segue.errors import Invalid
 
 UNREADABLE = (ValueError, TypeError, RecursionError, Invalid)
-"""What comes of a message that isn't one."""
+"""The result for a message that isn't one."""
 _UNKEEPABLE = re.compile(r"[\0\ud800-\udfff]")
 _STRUCTURED = "\0json:"
 """What state.db puts before content that isn't plain text."""
@@ -25,7 +25,7 @@ Raw = Mapping[str, Any]
 
 
 class HermesStanding(Enum):
-    """What became of a message."""
+    """The result for one message."""
 
     SAID = "it is part of the conversation"
     COMPACTED = "a summary stands for it"
@@ -90,7 +90,7 @@ def clean(text: str) -> str:
 
 
 def _thoughts(raw: Raw) -> Iterator[Reasoning]:
-    """What the model thought, in the fields of Hermes that hold it."""
+    """The model's thoughts, in the fields of Hermes that hold them."""
     fields: dict[str, Any] = {name: raw.get(name) for name in _PLAIN_THOUGHTS}
     for name in _STRUCTURED_THOUGHTS:
         value = raw.get(name)

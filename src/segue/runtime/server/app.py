@@ -20,7 +20,7 @@ from segue.runtime.telemetry.metrics import Metrics
 
 
 class Served(Protocol):
-    """What the server shows of a gateway."""
+    """The facts about a gateway that the server shows."""
 
     @property
     def ready(self) -> bool:
@@ -29,7 +29,7 @@ class Served(Protocol):
 
     @property
     def metrics(self) -> Metrics:
-        """What it has counted."""
+        """Its counters."""
         ...
 
     def webhooks(self) -> Sequence[tuple[str, Callable[..., Awaitable[None]]]]:
@@ -38,7 +38,7 @@ class Served(Protocol):
 
     @property
     def accounts(self) -> Mapping[str, Health]:
-        """How each account stands with its platform, by its name."""
+        """The health of each account, by its name."""
         ...
 
     def problems(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where callers find the gateway: a bound socket, and uvicorn behind it in our own event loop."""
+"""The gateway's listeners: a bound socket, and uvicorn behind it in our own event loop."""
 
 import asyncio
 import errno
@@ -39,7 +39,7 @@ class Listener:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address on which it listens."""
         return f"http://{self.host}:{self.port}"
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ def _explain(error: OSError, host: str, port: int) -> tuple[str, str]:
 
 
 class CallerLimits(Value, frozen=True):
-    """What callers may take of a listener."""
+    """Limits on the connections of a listener."""
 
     connections: int = 500
     """Open at once; over it the one that has been silent for longest makes way."""

@@ -95,7 +95,7 @@ def _time(record: logging.LogRecord) -> datetime:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """What is known beside the event: its trace, what was passed as `extra`, and the error."""
+    """Facts beside the event: its trace, the fields of `extra`, and the error."""
     fields: dict[str, object] = {"trace": trace} if (trace := _trace.get()) else {}
     fields |= {name: value for name, value in vars(record).items() if name not in _RECORD}
     if record.exc_info and (error := record.exc_info[1]):
@@ -113,7 +113,7 @@ def _told(error: BaseException) -> str:
 
 
 def _places(error: BaseException) -> list[str]:
-    """Where an error and what caused it came from, without the words of either."""
+    """The places in the code that an error and its cause came from, without the words of either."""
     places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None:
@@ -125,7 +125,7 @@ def _places(error: BaseException) -> list[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """How a secret may appear in a line: as it is, and as JSON, Python or an address write it."""
+    """The forms of a secret in a line: as it is, and as JSON, Python or an address write it."""
     for form in (secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], quote(secret, safe="")):
         if len(form) >= _SHORTEST:
             yield form

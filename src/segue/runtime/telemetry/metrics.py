@@ -1,4 +1,4 @@
-"""What a gateway counts, named after what happened; labels never name a person, a chat or a session."""
+"""Counters of a gateway, named after what happened; labels never name a person, a chat or a session."""
 
 from collections.abc import Callable
 

@@ -28,7 +28,7 @@ def _tag(name: str) -> str:
 
 
 class Begins(StrEnum):
-    """Which conversation a window opens on."""
+    """The conversation that a window opens on."""
 
     LAST = "last"
     """The lane's; where it has none, the last of its person's."""
@@ -104,7 +104,7 @@ Asked = (
     | SessionsRequest
     | SearchRequest
 )
-"""All that a window sends."""
+"""Every request of a window."""
 
 
 class ShownCommand(Value, frozen=True):
@@ -190,7 +190,7 @@ class EarlierFrame(WindowFrame, frozen=True):
 
 
 class WaitingFrame(WindowFrame, frozen=True):
-    """All that has been said and not answered."""
+    """The messages that are not answered yet."""
 
     turns: tuple[ShownTurn, ...] = ()
 
@@ -228,7 +228,7 @@ class AnsweredFrame(WindowFrame, frozen=True):
 
 
 class HandoffFrame(WindowFrame, frozen=True):
-    """How far the conversation is on its way to another place."""
+    """The step of a handoff of this conversation."""
 
     id: str
     state: State
@@ -288,7 +288,7 @@ Shown = (
     | SessionsFrame
     | FoundFrame
 )
-"""All that a window is sent."""
+"""Every frame for a window."""
 
 requests = msgspec.json.Decoder(Asked)
 """Reads what a window sends."""

@@ -51,7 +51,7 @@ class WindowView:
         return True
 
     async def update(self, session: Session | None) -> TranscriptFrame | EntriesFrame | None:
-        """What is new in the session that is looked at; its end, if that doesn't follow what is shown."""
+        """New entries of the session that is looked at; its last page, if they don't follow those shown."""
         named = shown(session) if session else None
         tip = session.tip if session else None
         new = None if self._shows_nothing else await self._driver.read(pages.since, tip, self._tip, MOST)
@@ -77,7 +77,7 @@ class WindowView:
         return person in self._me
 
     async def _entries(self, path: Sequence[Entry]) -> tuple[ShownEntry, ...]:
-        """What people are shown of a path: not what the agent alone was told."""
+        """The entries of a path that people see: not those for the agent alone."""
         told = [entry for entry in path if not all(isinstance(part, Aside) for part in entry.parts)]
         failed = await self._driver.read(turns.failures, [e for e in told if e.author.role is Role.GATEWAY])
         return tuple(self._entry(entry, failed=entry.tip in failed) for entry in told)

@@ -20,7 +20,7 @@ class HandoffMoved(Value, frozen=True):
 
 
 class Growing(Value, frozen=True):
-    """What the running turn has said so far."""
+    """The text that the running turn has said so far."""
 
     turn: int
     text: str
@@ -35,7 +35,7 @@ class Watches:
     def __init__(self) -> None:
         self._watchers: dict[SessionId | Lane, dict[object, Callable[[Sight], None]]] = defaultdict(dict)
         self._grown: dict[SessionId | Lane, Growing] = {}
-        """What running turns have said so far, for whoever comes to look."""
+        """The texts of running turns so far, for a window that opens now."""
 
     def watch(self, what: SessionId | Lane, see: Callable[[Sight], None]) -> Callable[[], None]:
         """Look at it; returns how to look away."""

@@ -131,7 +131,7 @@ class Window:
         self._following: str | None = None
         """The handoff of another lane that is shown here."""
         self._handoff: HandoffFrame | None = None
-        """What was last shown of a handoff from here."""
+        """The step of a handoff from here that was shown last."""
         self._past = ""
         """The handoff from here that was over before anybody looked."""
 
@@ -327,7 +327,7 @@ class Window:
             await self._send(InvitationFrame(found.code, found.links, found.typed))
 
     async def _show_handoff(self) -> None:
-        """How far the conversation is on its way to another place; once it is there, this lane has let it go."""
+        """The step of a handoff from here; once the conversation has arrived, this lane has let it go."""
         followed = self._following
         found = await (
             self._driver.read(handoffs.read, followed) if followed else self._driver.read(handoffs.last_from, self.lane)

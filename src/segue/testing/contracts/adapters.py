@@ -1,4 +1,4 @@
-"""What every adapter must keep, and what those must that can do more."""
+"""The contracts of every adapter, and of those that can do more."""
 
 from itertools import product
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""What every agent must keep, and what those must that can do more."""
+"""The contracts of every agent, and of those that can do more."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -168,7 +168,7 @@ def said(before: Sequence[Entry], *drafts: Draft) -> list[Entry]:
 
 
 async def events_of(agent: Agent, turn: Work) -> list[Event]:
-    """All that an agent says in a turn."""
+    """The events of an agent in a turn."""
     async with asyncio.timeout(10 * waits.PATIENCE):
         return [event async for event in agent.answer(turn)]
 

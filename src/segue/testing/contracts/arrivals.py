@@ -1,4 +1,4 @@
-"""What every adapter owes the gateway when messages come in."""
+"""The duties of every adapter when messages come in."""
 
 import asyncio
 

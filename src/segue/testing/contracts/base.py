@@ -18,7 +18,7 @@ class Contract:
     """Takes its `harness` from the test class, and sees to it that no ability goes untested."""
 
     ability: ClassVar[type | None] = None
-    """What an adapter has to which this contract applies."""
+    """The ability of adapters to which this contract applies."""
     pytestmark = pytest.mark.asyncio
 
     @pytest.fixture

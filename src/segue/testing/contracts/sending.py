@@ -1,4 +1,4 @@
-"""What every adapter owes the gateway when messages go out."""
+"""The duties of every adapter when messages go out."""
 
 from bisect import bisect_left
 from typing import assert_never
@@ -15,7 +15,7 @@ from segue.testing.harness import Harness
 
 
 class SendingContract(Contract):
-    """What is sent is read as it was sent, up to the longest text, and a crash doubles only what the class allows."""
+    """A message is read as it was sent, up to the longest text, and a crash doubles only what the class allows."""
 
     async def test_what_is_sent_can_be_read(self, harness: Harness) -> None:
         adapter = harness.adapter()
@@ -125,5 +125,5 @@ async def _blind(harness: Harness, adapter: Adapter, at: Address) -> None:
 
 
 def _most(adapter: Adapter, character: str) -> int:
-    """How often a character fits into one message; what takes more than anybody reads needn't be filled."""
+    """The number of times a character fits into a message; a limit beyond what anybody reads needn't be filled."""
     return bisect_left(range(1_000_000), 1, key=lambda count: int(not adapter.fits(character * (count + 1))))
