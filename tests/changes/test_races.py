@@ -18,7 +18,7 @@ from segue.changes.places import addresses
 from segue.changes.sessions import moves, titles, transcripts
 from segue.core.handoffs import Driven, Patience
 from segue.core.lanes import Address, Identity, Lane, Person, Rules
-from segue.core.messages import Speaker, Text
+from segue.core.messages import Opening, Speaker, Text
 from segue.core.moves import Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings
@@ -476,15 +476,18 @@ async def driven(s: Scene) -> Driven:
     return claimed
 
 
+HELLO = Opening("here", "there")
+
+
 def opens(claimed: Driven) -> Make:
-    arguments = (claimed, public("second"), Rules(), Limits(), Patience(), "hello", LATER)
+    arguments = (claimed, public("second"), Rules(), Limits(), Patience(), HELLO, LATER)
     return lambda: handoffs.open_in(*arguments)
 
 
 async def answered(s: Scene) -> Outgoing:
     """The same when its opening is answered, and the message taken to be sent."""
     write, at = s.world.store.driver.write, s.world.clock()
-    await write(handoffs.open_in, await driven(s), public("second"), Rules(), Limits(), Patience(), "hello", at)
+    await write(handoffs.open_in, await driven(s), public("second"), Rules(), Limits(), Patience(), HELLO, at)
     [run] = await write(turns.claim, "me", 10)
     await write(handoffs.finish, run.held, answer(run, "here"), Patience(), at)
     taken = await write(deliveries.outgoing, "me", "telegram", "bot", 10)

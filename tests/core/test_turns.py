@@ -2,19 +2,37 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.messages import Order, Retry, Rewind, Undo
-from segue.core.transcripts import Entry, Path, Tip
-from segue.core.turns import Claim, Run, Turn, TurnKind, begin, far_enough
+from segue.core.handoffs import opening
+from segue.core.messages import (
+    Aside,
+    ChildResult,
+    Compress,
+    DueWork,
+    Notice,
+    Opening,
+    Order,
+    Part,
+    Parting,
+    Retry,
+    Rewind,
+    Sent,
+    Text,
+    Undo,
+)
+from segue.core.schedules import ONCE, asked
+from segue.core.transcripts import GATEWAY, Draft, Entry, Path, Tip
+from segue.core.turns import Claim, Run, Turn, TurnKind, begin, draft_of, far_enough, order_of
 from segue.core.values import SessionId
 from tests.core.test_transcripts import said
 
 SESSION = SessionId("s")
 
 
-def a_run(kind: TurnKind, order: Order, path: Sequence[Entry]) -> Run:
+def a_run(kind: TurnKind, order: Part, path: Sequence[Entry]) -> Run:
     turn = Turn(SESSION, 99, kind, None, "", "ann", "Ann", "", "", (order,), 0.0, "")
     return Run(Claim(SESSION, "me", 1), (turn,), path[-1].tip if path else None)
 
@@ -64,3 +82,46 @@ def test_what_an_order_says_counts_only_in_a_turn_of_its_kind() -> None:
     assert undone.notice == "Took back the last 2 exchanges."
     # One that waited before orders were kept as they are takes back what its kind alone says.
     assert begin(a_run(TurnKind.UNDO, Retry(), path), path).notice == "Took back the last exchange."
+
+
+def a_turn(kind: TurnKind, part: Part) -> Turn:
+    return a_run(kind, part, []).turns[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "order"),
+    [
+        (TurnKind.UNDO, "", Undo()),
+        (TurnKind.UNDO, "3", Undo(3)),
+        (TurnKind.REWIND, "s1/7", Rewind("s1", 7)),
+        (TurnKind.COMPRESS, "the plan", Compress("the plan")),
+        (TurnKind.RETRY, "", Retry()),
+    ],
+)
+def test_an_order_that_waits_since_it_was_written_as_text_keeps_its_meaning(
+    kind: TurnKind, text: str, order: Order
+) -> None:
+    assert order_of(a_turn(kind, Text(text))) == order
+    assert order_of(a_turn(kind, order)) == order
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "told"),
+    [
+        (TurnKind.OPENING, Opening("the terminal", "Telegram"), Aside(opening("the terminal", "Telegram"))),
+        (TurnKind.OPENING, Text("Speak first."), Aside("Speak first.")),
+        (TurnKind.ENDING, Parting("Save it."), Aside("Save it.")),
+        (TurnKind.SENT, Sent("Look."), Notice("Look.")),
+        (TurnKind.SENT, Sent("Look.", "s2", "scout"), Notice("From another session, “scout” (s2):\n\nLook.")),
+        (TurnKind.SENT, Sent("Look.", "s2", child=True), Notice("From your child session s2:\n\nLook.")),
+        (TurnKind.RESULT, ChildResult("42", "s2", ""), Notice("From your child session s2:\n\n42")),
+        (TurnKind.RESULT, Text("42"), Notice("42")),
+        (
+            TurnKind.SCHEDULED,
+            DueWork("water", ONCE, "UTC", 60.0, 60.0),
+            Notice(asked("water", ONCE, "UTC", 60.0, 60.0, 0)),
+        ),
+    ],
+)
+def test_a_turn_that_nobodys_message_began_is_told_in_words(kind: TurnKind, part: Part, told: Part) -> None:
+    assert draft_of(a_turn(kind, part)) == Draft(GATEWAY, (told,))

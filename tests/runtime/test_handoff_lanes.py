@@ -18,7 +18,7 @@ from segue.changes.exchange import handoffs
 from segue.core.contracts.adapters import Accepted, Letter, OpensThreads
 from segue.core.handoffs import Patience
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing
-from segue.core.messages import Arrival
+from segue.core.messages import Arrival, Opening
 from segue.core.moves import Limits
 from segue.core.settings import Settings
 from segue.core.values import Secret
@@ -64,7 +64,9 @@ async def moves_in(home: Place, open_there: Opened, rules: Rules, folder: Path) 
         await write(handoffs.request, "h", session, origin, home, ann.id, patience, world.clock())
         driven = await write(handoffs.claim, "h", "me", patience, world.clock())
         assert driven is not None
-        lane = await write(handoffs.open_in, driven, place, rules, Limits(), patience, "hello", world.clock())
+        lane = await write(
+            handoffs.open_in, driven, place, rules, Limits(), patience, Opening("here", "there"), world.clock()
+        )
         queued = await world.accept(reply, settings=Settings(rules))
         assert isinstance(queued, Queued)
         assert (queued.lane, queued.session) == (lane, session)

@@ -116,9 +116,55 @@ class Compress(Value, frozen=True, tag="compress"):
     focus: str = ""
 
 
+class Opening(Value, frozen=True, tag="opening"):
+    """Word to the agent that a handoff brought its session to a new place; both as people name them."""
+
+    origin: str
+    place: str
+
+
+class Parting(Value, frozen=True, tag="ending"):
+    """Word to the agent that its session is about to be reset, in the agent's or the host's own words."""
+
+    text: str
+
+
+class Sent(Value, frozen=True, tag="sent"):
+    """Words of another session's agent, or of a script."""
+
+    text: str
+    sender: str = ""
+    """The session that sends them, if whoever gets them can't know it."""
+    label: str = ""
+    child: bool = False
+    """Whether that is a child of the session that gets them."""
+
+
+class ChildResult(Value, frozen=True, tag="found"):
+    """The result of a child session's task."""
+
+    text: str
+    session: str
+    label: str
+
+
+class DueWork(Value, frozen=True, tag="due"):
+    """Scheduled work whose time has come."""
+
+    task: str
+    line: str
+    zone: str
+    due: Moment
+    at: Moment
+    """When its turn was queued."""
+    missed: int = 0
+
+
 Order = Undo | Retry | Rewind | Compress
-"""The content of a turn that moves the tip: no transcript holds it."""
-Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Citation | Summary | Order
+"""The content of a turn that moves the tip."""
+Prompting = Opening | Parting | Sent | ChildResult | DueWork
+"""The content of a turn that nobody's message began; the transcript gets it in words."""
+Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Citation | Summary | Order | Prompting
 Parts = tuple[Part, ...]
 
 _encoder = msgspec.json.Encoder()

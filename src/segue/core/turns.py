@@ -6,9 +6,31 @@ from itertools import takewhile
 from typing import assert_never
 
 from segue.core.contracts.agents import Usage
+from segue.core.handoffs import opening
 from segue.core.lanes import Address
-from segue.core.messages import Aside, Compress, File, Notice, Order, Parts, Retry, Rewind, Summary, Undo, plain_text
+from segue.core.messages import (
+    Aside,
+    ChildResult,
+    Compress,
+    DueWork,
+    File,
+    Notice,
+    Opening,
+    Order,
+    Part,
+    Parting,
+    Parts,
+    Retry,
+    Rewind,
+    Sent,
+    Summary,
+    Text,
+    Undo,
+    plain_text,
+)
+from segue.core.schedules import asked
 from segue.core.transcripts import (
+    GATEWAY,
     Author,
     Draft,
     Enough,
@@ -241,12 +263,8 @@ def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(takewhile(lambda t: (t.kind, t.person, t.lane) == (first.kind, first.person, first.lane), waiting))
 
 
-_ORDERS: dict[TurnKind, type[Order]] = {
-    TurnKind.UNDO: Undo,
-    TurnKind.RETRY: Retry,
-    TurnKind.REWIND: Rewind,
-    TurnKind.COMPRESS: Compress,
-}
+MOVES_TIP = frozenset({TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND, TurnKind.COMPRESS})
+"""Turns that carry an order."""
 
 
 class Beginning(Live, frozen=True):
@@ -266,10 +284,10 @@ class Beginning(Live, frozen=True):
 def begin(run: Run, path: Path) -> Beginning:
     """What the turns of a run come to on the path that they found."""
     first = run.turns[0]
+    if first.kind not in MOVES_TIP:
+        return Beginning(path, tuple(draft_of(turn) for turn in run.turns))
     try:
         match order_of(first):
-            case None:
-                return Beginning(path, tuple(draft_of(turn) for turn in run.turns))
             case Undo() as undo:
                 return _undo(undo, first.person, path)
             case Retry():
@@ -284,15 +302,25 @@ def begin(run: Run, path: Path) -> Beginning:
         return Beginning(path, notice=str(refused))
 
 
-def order_of(turn: Turn) -> Order | None:
-    """The order that a turn carries, if it is to move the tip."""
-    kind = _ORDERS.get(turn.kind)
-    return next((part for part in turn.parts if isinstance(part, kind)), kind()) if kind else None
+def order_of(turn: Turn) -> Order:
+    """The order that a turn carries which moves the tip; one that waits since it was written as text counts too."""
+    text = plain_text(turn.parts)
+    match turn.kind:
+        case TurnKind.UNDO:
+            order: Order = Undo(int(text) if text.isdecimal() else 0)
+        case TurnKind.REWIND:
+            session, _, n = text.rpartition("/")
+            order = Rewind(session, int(n) if n.isdecimal() else 0)
+        case TurnKind.COMPRESS:
+            order = Compress(text)
+        case _:
+            order = Retry()
+    return next((part for part in turn.parts if isinstance(part, type(order))), order)
 
 
 def far_enough(turn: Turn) -> Enough | None:
     """How far back a turn looks that moves the tip; None if it goes on from the tip."""
-    match order_of(turn):
+    match order_of(turn) if turn.kind in MOVES_TIP else None:
         case Undo(count):
             # One exchange more than it takes back tells where the oldest of them begins.
             return lambda newest: len(exchanges(newest)) > (count or 1)
@@ -313,9 +341,31 @@ def draft_of(turn: Turn) -> Draft:
     """What was asked, with its author."""
     if turn.kind in (TurnKind.ARRIVAL, TurnKind.EDIT):
         return Draft(Author(Role.PERSON, turn.person, turn.name), turn.parts, Source(turn.identity, turn.route))
-    if turn.kind in (TurnKind.OPENING, TurnKind.ENDING):
-        return Draft(Author(Role.GATEWAY), tuple(Aside(plain_text((part,))) for part in turn.parts))
-    return Draft(Author(Role.GATEWAY), tuple(Notice(plain_text((part,))) for part in turn.parts))
+    return Draft(GATEWAY, tuple(_told(turn.kind, part) for part in turn.parts))
+
+
+def _told(kind: TurnKind, part: Part) -> Aside | Notice:
+    """What an agent is told in a turn that nobody's message began; what people are not to see is an aside."""
+    match part:
+        case Opening(origin, place):
+            return Aside(opening(origin, place))
+        case Parting(text):
+            return Aside(text)
+        case Sent(text, sender, label, child) if sender:
+            who = "your child session" if child else "another session,"
+            return Notice(f"From {who} {_named(sender, label)}:\n\n{text}")
+        case ChildResult(text, session, label):
+            return Notice(f"From your child session {_named(session, label)}:\n\n{text}")
+        case DueWork(task, line, zone, due, at, missed):
+            return Notice(asked(task, line, zone, due, at, missed))
+        case _:
+            text = part.text if isinstance(part, Sent | Text) else ""
+            # A turn that waits since it was written as text.
+            return Aside(text) if kind in (TurnKind.OPENING, TurnKind.ENDING) else Notice(text)
+
+
+def _named(session: str, label: str) -> str:
+    return f"“{label}” ({session})" if label else session
 
 
 def _undo(order: Undo, by: str, path: Path) -> Beginning:

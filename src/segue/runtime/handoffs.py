@@ -13,8 +13,9 @@ from segue.changes.places.destinations import must_be_known
 from segue.core.contracts.adapters import OpensThreads
 from segue.core.contracts.probes import Point
 from segue.core.destinations import shown
-from segue.core.handoffs import Driven, opening
+from segue.core.handoffs import Driven
 from segue.core.lanes import Address, Place
+from segue.core.messages import Opening
 from segue.core.windows import ShowsWindows
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
 from segue.runtime.parts import Ground
@@ -98,9 +99,9 @@ class Handoffs:
     async def _bind(self, driven: Driven, place: Place) -> None:
         found, routing = driven.handoff, self._settings.routing
         await self._store.read(must_be_known, found.by, place, routing.rules)
-        words = opening(shown(found.origin.address.platform, found.origin.address.account), found.place)
+        opening = Opening(shown(found.origin.address.platform, found.origin.address.account), found.place)
         patience, at = self._settings.handoff, self._clock()
-        await self._store.write(handoffs.open_in, driven, place, routing.rules, routing.limits, patience, words, at)
+        await self._store.write(handoffs.open_in, driven, place, routing.rules, routing.limits, patience, opening, at)
 
     async def _fail(self, driven: Driven, why: str) -> None:
         try:

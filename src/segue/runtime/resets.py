@@ -7,7 +7,7 @@ import msgspec
 from segue.changes.sessions import resets
 from segue.core.contracts.agents import Agent, EndsSessions
 from segue.core.contracts.database import Clock
-from segue.core.messages import Parts, Text
+from segue.core.messages import Parting, Parts
 from segue.core.settings import GatewaySettings
 from segue.runtime.retrying import Patient
 
@@ -23,7 +23,7 @@ class Sweep:
         self._pace = settings.sweep
         self._clock = clock
         own = agent.session_ending if isinstance(agent, EndsSessions) else ""
-        self._words: Parts = tuple(Text(words) for words in (own or settings.ending,) if words)
+        self._words: Parts = tuple(Parting(words) for words in (own or settings.ending,) if words)
 
     async def run(self) -> None:
         """Look until cancelled; where nothing ends by itself, or nobody wants to know, there is nothing to look for."""

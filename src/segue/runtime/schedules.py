@@ -56,12 +56,11 @@ class Schedules:
             return False
         due, missed = times.missed(schedule.line, schedule.zone, schedule.due, at)
         following = times.following(schedule.line, schedule.zone, max(due, at))
-        words = times.asked(schedule.task, schedule.line, schedule.zone, due, at, missed)
         late = times.late(schedule.zone, due, at, missed)
         note = f"Scheduled work is done now: {schedule.task}.{late}" if late else ""
         route = await self._store.read(self._planner.route, schedule)
         time = Time(schedule.due, due, missed, following)
-        return await self._store.write(schedules.run, schedule, time, route, words, note, at)
+        return await self._store.write(schedules.run, schedule, time, route, note, at)
 
     async def _write_files(self, folder: Path) -> None:
         for run in await self._store.read(schedules.unkept, _BATCH):

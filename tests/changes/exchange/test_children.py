@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from segue.changes.exchange import children, replicas, routes, turns
 from segue.changes.exchange.children import Asker, Child, Taken, Waiting
 from segue.core.lanes import Address, Lane
-from segue.core.messages import Text
+from segue.core.messages import ChildResult, Text
 from segue.core.moves import Limits, Spawn
 from segue.core.settings import Settings
 from segue.core.transcripts import AGENT, Draft, Ending
@@ -159,7 +159,7 @@ async def test_a_result_is_a_turn_of_the_parent_in_the_same_transaction(world: W
         await answer(world, run, "found it again")
     [_, result] = await world.store.driver.read(turns.waiting, by.session, 10)
     assert (result.kind, result.route) == (TurnKind.RESULT, private("ann").address.key)
-    assert result.parts == (Text(f"From your child session “kid” ({kid.id}):\n\nfound it"),)
+    assert result.parts == (ChildResult("found it", kid.id, "kid"),)
     assert await delivered(world) == []
     assert (await world.store.driver.read(children.child, kid.id)).closed
 

@@ -8,6 +8,7 @@ from segue.changes.exchange import deliveries, handoffs, replicas, turns
 from segue.changes.exchange.deliveries import Outgoing
 from segue.core.handoffs import Driven, HandoffProgress, HandoffRecord, Patience, State
 from segue.core.lanes import Kind, Lane, Person, Place, Rules
+from segue.core.messages import Opening
 from segue.core.moves import Limits, Renew
 from segue.core.turns import Finish, Outcome, Run
 from segue.core.values import SessionId
@@ -48,7 +49,7 @@ class House:
 
     async def open(self, driven: Driven, place: Place | None = None) -> Lane:
         there = place or private("phone")
-        args = driven, there, Rules(), Limits(), PATIENCE, "hello", self.world.clock()
+        args = driven, there, Rules(), Limits(), PATIENCE, Opening("Terminal", "Telegram"), self.world.clock()
         return await self.world.store.driver.write(handoffs.open_in, *args)
 
     async def opening(self) -> Run:

@@ -36,7 +36,7 @@ async def run(world: World, schedule: Schedule) -> bool:
     assert schedule.due is not None
     following_time = following(schedule.line, schedule.zone, schedule.due)
     time = Time(schedule.due, schedule.due, 0, following_time)
-    arguments = schedule, time, schedule.route, "do it", "", world.clock()
+    arguments = schedule, time, schedule.route, "", world.clock()
     return await world.store.driver.write(schedules.run, *arguments)
 
 

@@ -16,7 +16,7 @@ from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, Place
-from segue.core.messages import Parts, Text, plain_text
+from segue.core.messages import Parts, Sent, plain_text
 from segue.core.moves import Limits, Spawn
 from segue.core.settings import Settings
 from segue.core.transcripts import Ending, Role
@@ -167,7 +167,7 @@ def spawn(
         route = ""
     else:
         _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
-    yield from turns.ask(_ask(asker, move.session, call, task, lane.key if lane else None, route), at)
+    yield from turns.ask(_ask(asker, move.session, call, Sent(task), lane.key if lane else None, route), at)
     return (yield from child(move.session))
 
 
@@ -207,10 +207,12 @@ def send(
         raise Refused(Refusal.WAITS_FOR_YOU)
     yield from _spend_budget(asker, limits)
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
+    words = Sent(message)
     if not (addressee.depth and addressee.parent == asker.session):
         # A child knows that its parent speaks to it; anybody else must be told who does.
-        message = f"From {(yield from _named(asker.session, to))}:\n\n{message}"
-    return (yield from turns.ask(_ask(asker, to, call, message, None, route, wait), at))
+        sender = yield from one(Addressee, q.standing(session=asker.session))
+        words = Sent(message, asker.session, sender.label, bool(sender.depth and sender.parent == to))
+    return (yield from turns.ask(_ask(asker, to, call, words, None, route, wait), at))
 
 
 def receive(session: SessionId, turn: int, at: Moment) -> Transaction[Taken | Waiting]:
@@ -282,14 +284,13 @@ def children(asker: Asker, count: int) -> Transaction[list[Child]]:
 
 
 def _ask(
-    asker: Asker, to: SessionId, call: str, words: str, lane: str | None, route: str, wait: float | None = None
+    asker: Asker, to: SessionId, call: str, words: Sent, lane: str | None, route: str, wait: float | None = None
 ) -> Ask:
-    parts: Parts = (Text(words),)
     return Ask(
         to,
         TurnKind.SENT,
         call,
-        parts,
+        (words,),
         asker.person,
         asker.name,
         lane,
@@ -326,13 +327,6 @@ def _waits_for(one: SessionId, other: SessionId) -> Transaction[bool]:
                 seen.add(session)
                 left.append(session)
     return False
-
-
-def _named(session: SessionId, towards: SessionId) -> Transaction[str]:
-    """What a session is to another one."""
-    found = yield from one(Addressee, q.standing(session=session))
-    kind = "your child session" if found.depth and found.parent == towards else "another session,"
-    return f"{kind} “{found.label}” ({session})" if found.label else f"{kind} {session}"
 
 
 def _answer(session: SessionId, turn: int, outcome: Outcome) -> Transaction[Taken]:

@@ -22,7 +22,7 @@ from segue.core.contracts.wakes import Topic, Wake
 from segue.core.destinations import OWN, shown
 from segue.core.handoffs import Driven, HandoffRecord, Patience, State, Step, after, deadline
 from segue.core.lanes import Address, Lane, Place, Rules
-from segue.core.messages import Text
+from segue.core.messages import Opening
 from segue.core.moves import Consent, Limits, Why
 from segue.core.moves import Handoff as Move
 from segue.core.transcripts import Draft, Entry, Session, TipMove
@@ -130,7 +130,7 @@ def open_in(
     rules: Rules,
     limits: Limits,
     patience: Patience,
-    opening: str,
+    opening: Opening,
     at: Moment,
 ) -> Transaction[Lane]:
     """Bind the session in the new place and have its agent speak first there; raises `Fenced` or `Refused`."""
@@ -153,7 +153,7 @@ def open_in(
         found.session,
         TurnKind.OPENING,
         f"handoff/{found.id}",
-        (Text(opening),),
+        (opening,),
         person,
         lane=lane.key,
         route=lane.address.key,

@@ -14,7 +14,7 @@ from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
-from segue.core.messages import Part, Text, plain_text
+from segue.core.messages import DueWork, Part, plain_text
 from segue.core.schedules import Plan
 from segue.core.transcripts import Session
 from segue.core.turns import Ask, TurnKind
@@ -159,7 +159,7 @@ def due(at: Moment, count: int) -> Transaction[list[Schedule]]:
     return (yield from each(Schedule, q.schedules_due(at=at, count=count)))
 
 
-def run(schedule: Schedule, time: Time, route: str, words: str, note: str, at: Moment) -> Transaction[bool]:
+def run(schedule: Schedule, time: Time, route: str, note: str, at: Moment) -> Transaction[bool]:
     """Queue the turn of work that is due, once; returns whether this did.
 
     It is asked of the session that the lane in which it was asked for speaks to now, so that people can go on from the
@@ -180,7 +180,8 @@ def run(schedule: Schedule, time: Time, route: str, words: str, note: str, at: M
         note = f"Scheduled work has ended, because its session was closed: {schedule.task}"
     else:
         call = f"schedule/{schedule.id}/{time.due:.0f}"
-        ask = Ask(session, TurnKind.SCHEDULED, call, (Text(words),), owner, lane=lane, route=route)
+        work = DueWork(schedule.task, schedule.line, schedule.zone, time.due, at, time.missed)
+        ask = Ask(session, TurnKind.SCHEDULED, call, (work,), owner, lane=lane, route=route)
         asked = yield from turns.ask(ask, at)
         yield q.set_run(schedule=schedule.id, due=time.due, session=asked.session, turn=asked.turn)
     if note and route:

@@ -12,7 +12,7 @@ from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Lane, account_key
-from segue.core.messages import File, Part, Parts, Summary, Text, encode_parts
+from segue.core.messages import ChildResult, File, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
 from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
 from segue.core.turns import (
@@ -290,13 +290,12 @@ def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Momen
     if parent.ending is not Ending.ONE_SHOT:
         # What a session says that owes a result itself is for its own parent, not for people.
         lane, route = yield from routes.now(owed.parent, (session, turn), owed.home)
-    named = f"“{label}” ({session})" if label else session
     yield from ask(
         Ask(
             owed.parent,
             TurnKind.RESULT,
             f"{session}/result",
-            (Text(f"From your child session {named}:\n\n{owed.text}"),),
+            (ChildResult(owed.text, session, label),),
             owed.person,
             lane=lane,
             route=route,

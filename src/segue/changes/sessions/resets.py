@@ -147,7 +147,7 @@ _RESETS = frozenset({Why.IDLE, Why.DAILY})
 def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | None]:
     """The session that an undo leaves, if the exchange that it takes back is the one that a reset came with."""
     turn = run.turns[0]
-    if order_of(turn) != Undo() or turn.lane is None:
+    if turn.kind is not TurnKind.UNDO or order_of(turn) != Undo() or turn.lane is None:
         return None
     if len(exchanges(path)) != 1:
         return None

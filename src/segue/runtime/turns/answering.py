@@ -17,7 +17,19 @@ from segue.core.contracts.probes import Point
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult
 from segue.core.settings import Busy
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
-from segue.core.turns import Beginning, Finish, Onto, Outcome, Owed, Run, TurnKind, begin, draft_of, far_enough
+from segue.core.turns import (
+    MOVES_TIP,
+    Beginning,
+    Finish,
+    Onto,
+    Outcome,
+    Owed,
+    Run,
+    TurnKind,
+    begin,
+    draft_of,
+    far_enough,
+)
 from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
@@ -107,7 +119,7 @@ class Answering:
 
     async def _path(self, run: Run) -> Path:
         """What was said before a turn, as far back as it looks."""
-        if enough := far_enough(run.turns[0]):
+        if run.turns[0].kind in MOVES_TIP and (enough := far_enough(run.turns[0])):
             return Path(await self._store.read(transcripts.path, run.tip, enough))
         return await self._prompt.transcripts.path(run.held.session, run.tip)
 

@@ -3,6 +3,7 @@
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from segue.changes import settings as kept
 from segue.changes.sessions import contexts, resets
@@ -153,25 +154,25 @@ def still_holds(context: Context, turn: Turn, summary: str, redaction: str) -> b
     return not turn.route or any(Lane.parse(lane).address.key == turn.route for lane in context.lanes)
 
 
+@dataclass(frozen=True)
 class KeptOpen:
     """Background work of a session, which keeps it from being reset."""
 
-    def __init__(self, store: Patient, session: SessionId, clock: Clock) -> None:
-        self._store = store
-        self._session = session
-        self._clock = clock
+    store: Patient
+    session: SessionId
+    clock: Clock
 
     async def keep(self, why: str, seconds: float) -> None:
         """Keep the session from being reset for so long."""
         if not why.strip() or not 0 < seconds <= _LONGEST:
             fix = f"Name the work, and give it at most {_LONGEST:.0f} seconds at a time."
             raise Invalid("background", f"{why!r} for {seconds:g} seconds can't be kept", fix)
-        at = self._clock()
-        await self._store.write(resets.keep, self._session, why, at + seconds, at)
+        at = self.clock()
+        await self.store.write(resets.keep, self.session, why, at + seconds, at)
 
     async def done(self, why: str) -> None:
         """The work is done."""
-        await self._store.write(resets.let_go, self._session, why, self._clock())
+        await self.store.write(resets.let_go, self.session, why, self.clock())
 
 
 def _voices(around: Surroundings, said: Iterable[Draft | Entry]) -> Voices:
