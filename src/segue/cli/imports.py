@@ -1,6 +1,5 @@
 """`segue import`: what other programs remember becomes sessions."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import click
 
 from segue.cli.host import config_here, opened
-from segue.cli.output import json_option, print_json, printable
+from segue.cli.output import awaited, json_option, print_json, printable
 from segue.config import Config
-from segue.imports.hermes import Report, import_hermes
+from segue.imports.hermes import import_hermes
 
 
 @click.group()
@@ -21,12 +20,15 @@ def command() -> None:
 @command.command(short_help="Bring in a Hermes home.")
 @click.argument("path", type=click.Path(path_type=Path))
 @json_option
-def hermes(path: Path, *, as_json: bool) -> None:
+@awaited
+async def hermes(path: Path, *, as_json: bool) -> None:
     """Bring in a Hermes home: its sessions, what was said in them, and the lanes that they were on.
 
     PATH is the folder that Hermes keeps its state in, usually ~/.hermes; it stays as it is.
     """
-    report = asyncio.run(_import(path, config_here()))
+    config = config_here()
+    async with opened(config) as (store, host):
+        report = await import_hermes(path, store, host, config.gateway.routing.rules, _accounts(config))
     if as_json:
         print_json(report)
         return
@@ -37,11 +39,6 @@ def hermes(path: Path, *, as_json: bool) -> None:
         click.echo(f"{report.empty} sessions had nothing in them.")
     for skipped in report.skipped:
         click.echo(printable(f"Left out: {skipped.where}: {skipped.why}"))
-
-
-async def _import(path: Path, config: Config) -> Report:
-    async with opened(config) as (store, host):
-        return await import_hermes(path, store, host, config.gateway.routing.rules, _accounts(config))
 
 
 def _accounts(config: Config) -> Mapping[str, str]:

@@ -1,11 +1,9 @@
 """`segue lanes`: where people talk, and which session each place speaks to."""
 
-import asyncio
-
 import click
 
 from segue.cli.host import config_here, opened
-from segue.cli.output import json_option, moment, print_json, print_rows, printable
+from segue.cli.output import awaited, json_option, moment, print_list, printable
 from segue.core.bindings import LaneStanding
 from segue.core.destinations import OWN, spot
 from segue.core.lanes import Person
@@ -17,23 +15,17 @@ _PAGE = 500
 
 @click.command()
 @json_option
-def command(*, as_json: bool) -> None:
+@awaited
+async def command(*, as_json: bool) -> None:
     """List every lane with the session that it speaks to, since when and why."""
-    asyncio.run(_lanes(as_json=as_json))
-
-
-async def _lanes(*, as_json: bool) -> None:
     found: list[LaneStanding] = []
     async with opened(config_here()) as (store, host):
         while page := await store.lanes(found[-1].lane if found else None, _PAGE):
             found += page
         titles = [await _title(store, host, standing) for standing in found]
-    if as_json:
-        print_json([_shown(standing, title) for standing, title in zip(found, titles, strict=True)])
-    elif found:
-        print_rows([_row(standing, title) for standing, title in zip(found, titles, strict=True)])
-    else:
-        click.echo("No lanes: nobody has talked yet.")
+    entitled = list(zip(found, titles, strict=True))
+    values, rows = [_shown(*each) for each in entitled], [_row(*each) for each in entitled]
+    print_list(values, rows, "No lanes: nobody has talked yet.", as_json=as_json)
 
 
 async def _title(store: Store, host: Person, standing: LaneStanding) -> str:
