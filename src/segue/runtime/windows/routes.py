@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from segue.core.windows import TERMINAL, WEB
 from segue.errors import Invalid, StoreError
 from segue.runtime.files import UNKNOWN, Folder
+from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     Asked,
     CommandsRequest,
@@ -36,7 +37,7 @@ from segue.runtime.windows.frames import (
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.sign_in import COOKIE, SignIn
-from segue.runtime.windows.window import Seat, Window, WindowGateway
+from segue.runtime.windows.window import Seat, Window
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class Windows:
 
     def __init__(
         self,
-        gateway: WindowGateway,
+        gateway: Gateway,
         sign_in: SignIn,
         places: tuple[Local, Local],
         files: Folder,

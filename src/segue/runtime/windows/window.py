@@ -2,16 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, Self
+from collections.abc import Awaitable, Callable
+from typing import Self
 from uuid import uuid4
 
 from segue.changes.exchange import answers, handoffs, turns
 from segue.changes.sessions import lists
-from segue.core.commands import Command, Spec, parse
-from segue.core.contracts.adapters import Accepted, Letter
+from segue.core.commands import Command, parse
 from segue.core.contracts.database import Clock
-from segue.core.handoffs import HandoffRecord
 from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
@@ -20,7 +18,7 @@ from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
 from segue.core.windows import HOSTS
 from segue.errors import Invalid, Refused, StoreError
-from segue.runtime.invitations import Invitation
+from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     AcceptedFrame,
     AnsweredFrame,
@@ -44,7 +42,7 @@ from segue.runtime.windows.frames import (
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.view import WindowView, answer, listed, shown
-from segue.runtime.windows.watchers import Arrived, Changed, Growing, HandoffMoved, Sight, Watches
+from segue.runtime.windows.watchers import Arrived, Changed, Growing, HandoffMoved, Sight
 from segue.store import Store
 
 _MOST_WAITING = 100
@@ -65,32 +63,6 @@ class Seat(Value, frozen=True):
     name: str
 
 
-class WindowGateway(Protocol):
-    """The parts of the gateway that a window needs."""
-
-    store: Store
-    watches: Watches
-
-    @property
-    def commands(self) -> Sequence[Spec]:
-        """The commands that can be typed."""
-        ...
-
-    async def accept(self, arrival: Arrival | Letter) -> Accepted:
-        """Make an arrival durable."""
-        ...
-
-    async def invite(self, lane: Lane, person: Person) -> Invitation | None:
-        """A way to take a lane's conversation along to another platform."""
-        ...
-
-    async def hand_off(
-        self, session: SessionId, destination: str, person: Person, consent: Consent, window: Lane
-    ) -> HandoffRecord:
-        """Hand a session off; raises `Refused` or `Invalid` if that can't be."""
-        ...
-
-
 async def meet_host(store: Store) -> None:
     """Whoever opens a terminal or a page is known before the gateway starts, which makes all who are the host one."""
     for host in HOSTS:
@@ -100,7 +72,7 @@ async def meet_host(store: Store) -> None:
 class Window:
     """One window on a lane."""
 
-    def __init__(self, gateway: WindowGateway, place: Local, seat: Seat, send: Send, clock: Clock) -> None:
+    def __init__(self, gateway: Gateway, place: Local, seat: Seat, send: Send, clock: Clock) -> None:
         self._gateway = gateway
         self._driver = gateway.store.driver
         self._local = place
