@@ -8,17 +8,13 @@ import msgspec
 import pytest
 
 from segue.config import default
-from segue.config.loading import SECTIONS, from_tables
+from segue.config.loading import SECTIONS, SETS, from_tables
 from segue.config.sections import (
     AccountSection,
-    ChildrenSection,
     ContextSection,
-    DeliveriesSection,
     LanesSection,
-    ReplicaSection,
     SchedulesSection,
     ServerSection,
-    TurnsSection,
 )
 from segue.core.values import Value
 
@@ -36,15 +32,17 @@ def test_the_file_on_the_page_is_the_same_as_none(tmp_path: Path) -> None:
     ("said", "section"),
     [
         (FILE["lanes"], LanesSection),
-        (FILE["turns"], TurnsSection),
-        (FILE["children"], ChildrenSection),
         (FILE["context"], ContextSection),
         (FILE["schedules"], SchedulesSection),
-        (FILE["deliveries"], DeliveriesSection),
-        (FILE["replica"], ReplicaSection),
         ({**FILE["server"], "status_token": None}, ServerSection),
         ({**ACCOUNT, "home": None}, AccountSection),
     ],
 )
 def test_no_key_is_missing_on_the_page(said: dict[str, object], section: type[Value]) -> None:
     assert msgspec.json.decode(msgspec.json.encode(section())) == said
+
+
+@pytest.mark.parametrize("table", list(SETS))
+def test_no_setting_of_the_gateway_is_missing_on_the_page(table: str) -> None:
+    assert set(FILE[table]) == set(SETS[table])
+    assert set(FILE["children"]) == {"depth", "live", "budget"}

@@ -10,19 +10,15 @@ from segue.config.accounts import Account, read_accounts, read_owners, refuse_si
 from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import References
 from segue.config.sections import (
-    ChildrenSection,
+    ENDING,
     ContextSection,
-    DeliveriesSection,
     LanesSection,
-    ReplicaSection,
     SchedulesSection,
     ServerSection,
     StoreSection,
-    TurnsSection,
-    read_ending,
     read_resets,
 )
-from segue.config.tables import Tables, as_table, nearest, within
+from segue.config.tables import Tables, as_table, keys_of, nearest, within
 from segue.core.lanes import Identity, Rules
 from segue.core.moves import Limits
 from segue.core.settings import GatewaySettings, Redaction, Settings
@@ -44,6 +40,12 @@ SECTIONS = (
     "store",
     "turns",
 )
+SETS = {
+    "turns": ("busy", "slots", "attempts", "deaths", "silence", "deadline"),
+    "deliveries": ("blind", "give_up_after"),
+    "replica": ("lease", "poll", "grace"),
+}
+"""Tables whose keys are settings of the gateway as they stand."""
 _POSTGRES = ("postgresql://", "postgres://")
 
 
@@ -98,36 +100,27 @@ def _gateway(
     said: Mapping[str, Any], owners: tuple[Identity, ...], accounts: tuple[Account, ...], tables: Tables
 ) -> GatewaySettings:
     lanes = tables.section(said, "lanes", LanesSection)
-    children = tables.section(said, "children", ChildrenSection)
     context = tables.section(said, "context", ContextSection)
-    turns = tables.section(said, "turns", TurnsSection)
-    deliveries = tables.section(said, "deliveries", DeliveriesSection)
-    replica = tables.section(said, "replica", ReplicaSection)
-    resets = read_resets(said.get("resets", {}), plugins.platforms(), tables)
+    resets = as_table(said.get("resets", {}), "resets")
+    known, limits = keys_of(GatewaySettings), keys_of(Limits)
+    del limits["max_live_per_lane"]
+    children = tables.fields(said.get("children", {}), limits, "children")
+    settings = tables.fields({key: value for key, value in resets.items() if key == ENDING}, known, "resets")
+    for name, keys in SETS.items():
+        settings |= tables.fields(said.get(name, {}), {key: known[key] for key in keys}, name)
     return GatewaySettings(
         routing=Settings(
             Rules(lanes.groups, lanes.threads),
-            resets,
-            Limits(lanes.max_live_per_lane, children.depth, children.live, children.budget),
+            read_resets(resets, plugins.platforms(), tables),
+            Limits(lanes.max_live_per_lane, **children),
             lanes.dm_threads,
         ),
         hosts=owners,
         accounts={(account.platform, account.name): account.settings for account in accounts},
         redaction=Redaction.PSEUDONYMS if context.redact_pii else Redaction.NONE,
         quotes=lanes.quotes,
-        busy=turns.busy,
-        slots=turns.slots,
-        attempts=turns.attempts,
-        deaths=turns.deaths,
-        turn_silence=turns.silence,
-        turn_total=turns.deadline,
-        blind=deliveries.blind,
-        give_up_after=deliveries.give_up_after,
-        lease=replica.lease,
-        poll=replica.poll,
-        grace=replica.grace,
-        ending=read_ending(said.get("resets", {}), tables),
         zone=tables.section(said, "schedules", SchedulesSection).zone,
+        **settings,
     )
 
 

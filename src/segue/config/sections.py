@@ -9,11 +9,11 @@ from segue.config.tables import Tables, as_table, joined, nearest
 from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
 from segue.core.resets import Policies, Policy, When
-from segue.core.settings import AccountSettings, Blind, Busy, DmThreads, GatewaySettings, Mentions, Quotes, Streams
-from segue.core.values import Live, Secret, Value
+from segue.core.settings import AccountSettings, DmThreads, GatewaySettings, Mentions, Quotes, Streams
+from segue.core.values import Count, Live, Secret, Value
 from segue.errors import Invalid
 
-_ENDING = "ending"
+ENDING = "ending"
 _KINDS = (*map(str, Kind), "thread")
 _NEEDS = {
     "idle_minutes": (When.IDLE, When.BOTH),
@@ -23,22 +23,10 @@ _NEEDS = {
 }
 
 
-class EndingSection(Value, frozen=True):
-    """[resets]: what an agent is asked when a session is over."""
-
-    ending: str = ""
-
-
-def read_ending(table: object, tables: Tables) -> str:
-    """The agent's last task in a session that is over; empty if none."""
-    own = {key: value for key, value in as_table(table, "resets").items() if key == _ENDING}
-    return tables.read(own, EndingSection, "resets").ending
-
-
 def read_resets(table: object, platforms: Collection[str], tables: Tables) -> Policies:
     """[resets] itself is the default; [resets.KIND] and [resets.PLATFORM] say only what differs from it."""
     table = as_table(table, "resets")
-    default = {key: value for key, value in table.items() if not isinstance(value, Mapping) and key != _ENDING}
+    default = {key: value for key, value in table.items() if not isinstance(value, Mapping) and key != ENDING}
     special = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     for key in special:
         if key not in _KINDS and key not in platforms:
@@ -69,8 +57,6 @@ def _refuse_idle_talk(own: Mapping[str, Any], policy: Policy, path: str) -> None
             raise Invalid(joined(path, key), f'it does nothing while when is "{policy.when}"', fix)
 
 
-Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
-Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 _DEFAULT = GatewaySettings()
 
 
@@ -104,43 +90,6 @@ class ContextSection(Value, frozen=True):
 
     redact_pii: bool = False
     """Phone numbers and ids become pseudonyms, except where people are mentioned by their ids."""
-
-
-class TurnsSection(Value, frozen=True):
-    """[turns]: how an agent is given its work."""
-
-    busy: Busy = _DEFAULT.busy
-    slots: Count = _DEFAULT.slots
-    attempts: Count = _DEFAULT.attempts
-    deaths: Count = _DEFAULT.deaths
-    silence: Seconds = _DEFAULT.turn_silence
-    deadline: Seconds = _DEFAULT.turn_total
-
-
-class ChildrenSection(Value, frozen=True):
-    """[children]: how far agents may go in starting sessions of their own."""
-
-    depth: Count = Limits().depth
-    """The deepest level of children of children."""
-    live: Count = Limits().children
-    """Children of one session that may be open at once."""
-    budget: Count = Limits().budget
-    """Turns in other sessions that may come of one message."""
-
-
-class DeliveriesSection(Value, frozen=True):
-    """[deliveries]: how hard to try to send."""
-
-    blind: Blind = _DEFAULT.blind
-    give_up_after: Seconds = _DEFAULT.give_up_after
-
-
-class ReplicaSection(Value, frozen=True):
-    """[replica]: how processes that share a database keep watch over each other."""
-
-    lease: Seconds = _DEFAULT.lease
-    poll: Seconds = _DEFAULT.poll
-    grace: Annotated[float, Meta(ge=0, le=3600)] = _DEFAULT.grace
 
 
 class SchedulesSection(Value, frozen=True):

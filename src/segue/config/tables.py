@@ -39,8 +39,7 @@ class Tables:
         """A value of this kind from a table's keys."""
         table = as_table(table, path)
         known = keys_of(kind)
-        refuse_unknown(table, known, path)
-        values = {known[key].name: self._field(known[key], value, joined(path, key)) for key, value in table.items()}
+        values = self.fields(table, known, path)
         for key, field in known.items():
             if field.required and key not in table:
                 raise Invalid(joined(path, key), "it is missing", f"Add it: {key} = {_example(field.type)}")
@@ -48,6 +47,12 @@ class Tables:
             return kind(**values)
         except Invalid as error:
             raise within(path, error) from error
+
+    def fields(self, table: object, known: Mapping[str, FieldInfo], path: str) -> dict[str, Any]:
+        """The values of a table's keys, by the names of the fields that they set."""
+        table = as_table(table, path)
+        refuse_unknown(table, known, path)
+        return {known[key].name: self._field(known[key], value, joined(path, key)) for key, value in table.items()}
 
     def section(self, tables: Mapping[str, Any], name: str, kind: type[T]) -> T:
         """One of several tables; if it isn't there, what holds without it."""

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from enum import Enum, StrEnum
 from typing import assert_never
 
+from msgspec import field
 from msgspec.structs import replace
 
 from segue.core.lanes import Audience, Lane
 from segue.core.transcripts import Ending, Tip
-from segue.core.values import PersonId, SessionId, Value
+from segue.core.values import Count, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
 
 
@@ -145,12 +146,13 @@ class SessionView(Value, frozen=True):
 class Limits(Value, frozen=True):
     """The edges that the host can set."""
 
-    live_per_lane: int = 1000
-    depth: int = 3
+    live_per_lane: Count = field(default=1000, name="max_live_per_lane")
+    """Sessions that may be open at once among those begun in one place."""
+    depth: Count = 3
     """The deepest level of children of children."""
-    children: int = 16
+    children: Count = field(default=16, name="live")
     """Live children of one session."""
-    budget: int = 100
+    budget: Count = 100
     """Turns in other sessions that may come of one message, children's children included."""
 
 

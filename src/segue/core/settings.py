@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, field
 
 from segue.core.handoffs import Patience
 from segue.core.lanes import (
@@ -11,7 +14,7 @@ from segue.core.lanes import (
 )
 from segue.core.moves import Limits
 from segue.core.resets import Policies
-from segue.core.values import Value
+from segue.core.values import Count, Seconds, Value
 
 
 class DmThreads(StrEnum):
@@ -106,7 +109,7 @@ class AccountSettings(Value, frozen=True):
 
 
 class GatewaySettings(Value, frozen=True):
-    """The host's settings for a gateway."""
+    """The host's settings for a gateway; a name that differs in segue.toml is told beside the default."""
 
     routing: Settings = Settings()
     hosts: tuple[Identity, ...] = ()
@@ -118,23 +121,23 @@ class GatewaySettings(Value, frozen=True):
     busy: Busy = Busy.QUEUE
     handoff: Patience = Patience()
     blind: Blind = Blind.AT_LEAST_ONCE
-    slots: int = 64
+    slots: Count = 64
     """Turns that one replica runs at once."""
-    attempts: int = 3
+    attempts: Count = 3
     """Tries of a turn before its person gets an honest error."""
-    deaths: int = 20
+    deaths: Count = 20
     """Lives of the process that a turn may cost before its person gets an honest error; not all are its fault."""
-    turn_silence: float = 300.0
+    turn_silence: Seconds = field(default=300.0, name="silence")
     """Seconds: an agent that says nothing for so long is hung."""
-    turn_total: float = 3600.0
+    turn_total: Seconds = field(default=3600.0, name="deadline")
     """Seconds that one try of a turn may take."""
-    give_up_after: float = 86400.0
+    give_up_after: Seconds = 86400.0
     """Seconds: a delivery that failed for so long is a dead letter."""
-    lease: float = 5.0
+    lease: Seconds = 5.0
     """Seconds after which a replica that doesn't beat counts as dead."""
-    poll: float = 1.0
+    poll: Seconds = 1.0
     """Seconds between looks at the database when no hint comes."""
-    grace: float = 10.0
+    grace: Annotated[float, Meta(ge=0, le=3600)] = 10.0
     """Seconds that running turns get to finish when the gateway stops."""
     ending: str = ""
     """The agent's last task in a session that is over, unless it has one of its own; empty: none."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, NewType
 
 import msgspec
+from msgspec import Meta
 
 SessionId = NewType("SessionId", str)
 PersonId = NewType("PersonId", str)
@@ -15,6 +16,9 @@ Moment = float
 """Seconds since 1970, UTC."""
 Plain = Annotated[Any, "what JSON or a database can hold"]
 """Anything without life of its own: never a callable or an object that does something."""
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+"""Numbers that a host may set, with the limits that hold in segue.toml."""
 LAST_MOMENT: Moment = 253_370_764_800
 """The beginning of the year 9999, after which the calendars of some zones end."""
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
