@@ -22,11 +22,13 @@ from segue.testing import Shelf
 from segue.testing.asgi import Application, post
 from segue.testing.contracts import (
     ChangeContract,
+    DeletionContract,
     EditContract,
     QuoteContract,
     ThreadContract,
     TypingContract,
     WebhookContract,
+    WhisperContract,
 )
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes
@@ -43,6 +45,7 @@ class Village:
         self.chats: set[str] = set()
         self.threads: set[str] = {""}
         self.seen: dict[str, list[Seen]] = {}
+        self.only: dict[str, str] = {}
         self._answers: dict[str, dict[str, str]] = {}
         self._numbers = itertools.count(1)
 
@@ -64,6 +67,7 @@ class Village:
         id = f"v{next(self._numbers)}"
         if call["kind"] == "message":
             seen.append(Seen(id, call["text"]))
+            self.only[id] = call["only"]
         if call["kind"] == "edit":
             seen[:] = [Seen(s.message, call["text"]) if s.message == call["message"] else s for s in seen]
         if call["kind"] == "open_thread":
@@ -131,6 +135,12 @@ class HttpHarness:
     async def read(self, at: Address) -> list[Seen]:
         return self._village.seen.get(at.key, [])
 
+    async def read_as(self, at: Address, who: str) -> list[Seen]:
+        return [seen for seen in await self.read(at) if self._village.only[seen.message] in ("", f"u-{who}")]
+
+    async def delete(self, at: Address, message: str, who: str = "Ann") -> None:
+        await self.say(at, "", who, deletes=message)
+
     async def redeliver(self) -> None:
         for body in self._told:
             self._feed.put(body, "")
@@ -174,7 +184,7 @@ async def harness_for(**abilities: bool) -> AsyncIterator[HttpHarness]:
             await adapter.close()
 
 
-class TestHttp(WebhookContract, ChangeContract, QuoteContract):
+class TestHttp(WebhookContract, WhisperContract, ChangeContract, DeletionContract, QuoteContract):
     @pytest.fixture
     async def harness(self) -> AsyncIterator[HttpHarness]:
         async with harness_for() as harness:
@@ -182,7 +192,14 @@ class TestHttp(WebhookContract, ChangeContract, QuoteContract):
 
 
 class TestHttpWithThreadsAndEdits(
-    ThreadContract, EditContract, TypingContract, WebhookContract, ChangeContract, QuoteContract
+    ThreadContract,
+    EditContract,
+    TypingContract,
+    WebhookContract,
+    WhisperContract,
+    ChangeContract,
+    DeletionContract,
+    QuoteContract,
 ):
     @pytest.fixture
     async def harness(self) -> AsyncIterator[HttpHarness]:

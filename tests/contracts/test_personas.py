@@ -4,11 +4,13 @@ import pytest
 
 from segue.testing.contracts import (
     ChangeContract,
+    DeletionContract,
     EditContract,
     QuoteContract,
     ThreadContract,
     TypingContract,
     WebhookContract,
+    WhisperContract,
 )
 from segue.testing.fake_harness import FakeHarness
 from segue.testing.personas import Discord, Feishu, Matrix, Signal, Slack, Telegram, WhatsApp
@@ -20,13 +22,13 @@ class TestWhatsApp(WebhookContract, TypingContract, QuoteContract):
         return FakeHarness(WhatsApp())
 
 
-class TestSignal(TypingContract, ChangeContract, QuoteContract):
+class TestSignal(TypingContract, ChangeContract, DeletionContract, QuoteContract):
     @pytest.fixture
     def harness(self) -> FakeHarness:
         return FakeHarness(Signal())
 
 
-class TestSlack(ThreadContract, EditContract, ChangeContract):
+class TestSlack(ThreadContract, EditContract, ChangeContract, DeletionContract, WhisperContract):
     @pytest.fixture
     def harness(self) -> FakeHarness:
         return FakeHarness(Slack())
@@ -44,13 +46,13 @@ class TestTelegram(ThreadContract, EditContract, TypingContract, ChangeContract,
         return FakeHarness(Telegram())
 
 
-class TestMatrix(ThreadContract, EditContract, TypingContract, ChangeContract, QuoteContract):
+class TestMatrix(ThreadContract, EditContract, TypingContract, ChangeContract, DeletionContract, QuoteContract):
     @pytest.fixture
     def harness(self) -> FakeHarness:
         return FakeHarness(Matrix())
 
 
-class TestFeishu(ThreadContract, EditContract, WebhookContract, ChangeContract, QuoteContract):
+class TestFeishu(ThreadContract, EditContract, WebhookContract, ChangeContract, DeletionContract, QuoteContract):
     @pytest.fixture
     def harness(self) -> FakeHarness:
         return FakeHarness(Feishu())

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 
 from segue import Session, Store, open_store
 from segue.adapters.http import Http
+from segue.changes.accept import ELSEWHERE
 from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Lane
@@ -47,7 +48,7 @@ class BehindHttp(Platform):
     async def take(self, scope: Any, receive: Any, send: Any) -> None:
         """Take what the gateway sends."""
         call = json.loads(await Request(scope, receive).body())
-        message = self.sends(Address(**call["address"]), _shown(call), call["key"])
+        message = self.sends(Address(**call["address"]), _shown(call), call["key"], call["only"])
         await JSONResponse({"id": message.id})(scope, receive, send)
 
     async def _deliver(self, app: Application, path: str) -> None:
@@ -112,7 +113,7 @@ class Square:
         name = platform.name, platform.account
         open_to = AccountSettings(public=True, streams=Streams.WHOLE, mentions=mentions)
         given = settings or GatewaySettings()
-        given = replace(given, hosts=(self.ann.identity,), accounts={name: open_to}, poll=0.05, grace=0.0)
+        given = replace(given, hosts=(self.ann.identity, *given.hosts), accounts={name: open_to}, poll=0.05, grace=0.0)
         async with AsyncExitStack() as stack:
             if isinstance(platform, BehindHttp):
                 listener = Listener("127.0.0.1", 0)
@@ -147,6 +148,19 @@ class Square:
         self.passes(1.0)
         (who or self.ann).says(text, chat, quoting, To.AGENT)
         return (await self.hears(chat, before + answers))[-1]
+
+    async def alone(self, text: str, where: Chat) -> str:
+        """Ann asks among others for what only she is to see; returns that, wherever she is shown it."""
+        shown = self.shown_alone(where)
+        if shown is where:
+            return await self.says(text, where=where)
+        before = len(shown.replies)
+        assert await self.says(text, where=where) == ELSEWHERE
+        return (await self.hears(shown, before + 1))[-1]
+
+    def shown_alone(self, where: Chat) -> Chat:
+        """Where Ann is shown what nobody else is to see: there, if the platform can, else in her private chat."""
+        return where if isinstance(self.platform, Slack | BehindHttp) else self.dm
 
     async def hears(self, chat: Chat, count: int) -> list[str]:
         """Wait until the agent has said so many things in a chat."""

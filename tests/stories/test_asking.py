@@ -44,24 +44,28 @@ async def test_a_private_session_comes_to_a_group_only_after_its_owner_said_yes(
     async with square.open(TOGETHER):
         await private(square)
         await square.says("hello all", who=bob, where=lobby)
-        asked = await square.says("/resume Diary", where=lobby)
+        there = square.shown_alone(lobby)
+        asked = await square.alone("/resume Diary", lobby)
         assert asked == (
-            "Everyone in lobby could read “Diary” then: 2 messages; 1 other person has spoken here so far. "
+            "Everyone in lobby could read “Diary” then: 2 messages; 1 other person has spoken "
+            f"{'here' if there is lobby else 'there'} so far. "
             "Type /yes within five minutes to allow it, /no to leave it."
         )
+        assert not any("Diary" in text for text in bob.sees(lobby))
         assert await square.says("/yes", who=bob, where=lobby) == "Nothing was asked of you here."
-        assert await square.says("/yes") == "Nothing was asked of you here."
+        elsewhere = square.dm if there is lobby else lobby
+        assert await square.says("/yes", where=elsewhere) == "Nothing was asked of you here."
         assert (await square.session(lobby)).title == ""
-        assert await square.says("/no", where=lobby) == "All stays as it is."
-        assert await square.says("/yes", where=lobby) == "Nothing was asked of you here."
-        await square.says("/resume Diary", where=lobby)
+        assert await square.says("/no", where=there) == "All stays as it is."
+        assert await square.says("/yes", where=there) == "Nothing was asked of you here."
+        await square.alone("/resume Diary", lobby)
         square.passes(301)
-        assert "more than five minutes ago" in await square.says("/yes", where=lobby)
+        assert "more than five minutes ago" in await square.says("/yes", where=there)
         assert (await square.session(lobby)).title == ""
-        await square.says("/resume Diary", where=lobby)
-        assert await square.says("/yes", where=lobby) == "Back in “Diary”."
+        await square.alone("/resume Diary", lobby)
+        assert await square.says("/yes", where=there) == "Back in “Diary”."
         assert (await square.session(lobby)).title == "Diary"
-        assert await square.says("/yes", where=lobby) == "Nothing was asked of you here."
+        assert await square.says("/yes", where=there) == "Nothing was asked of you here."
 
 
 @both
@@ -72,15 +76,15 @@ async def test_nobody_but_its_owner_brings_a_session_or_sees_it_listed(square: S
         await square.says("hello all", who=bob, where=lobby)
         unknown = await square.says("/resume Nothing", who=bob, where=lobby)
         assert await square.says("/resume Diary", who=bob, where=lobby) == unknown.replace("Nothing", "Diary")
-        await square.says("/resume Diary", where=lobby)
-        await square.says("/yes", where=lobby)
+        await square.alone("/resume Diary", lobby)
+        await square.says("/yes", where=square.shown_alone(lobby))
         await square.says("/sessions new", where=lobby)
         await square.says("something else", where=lobby)
         # Anybody there may switch among what was begun there; only its owner brings back what came from elsewhere.
         listed = await square.says("/sessions", who=bob, where=lobby)
         assert "secret" not in listed
         assert "Diary" not in listed
-        assert "Diary" in await square.says("/sessions", where=lobby)
+        assert "Diary" in await square.alone("/sessions", lobby)
         assert await square.says("/sessions 1", who=bob, where=lobby) == "Back in an untitled session."
         his = await square.session(lobby)
         # That it was here before is no reason: by taking back its owner's leave, nobody else brings it back either.
@@ -99,10 +103,10 @@ async def test_the_answer_to_a_question_passes_what_runs_and_waits(square: Squar
         await private(square)
         square.ann.says("take your time", lobby, to=To.AGENT)
         await pause.reached()
-        assert "Everyone in lobby could read “Diary”" in await square.says("/resume Diary", where=lobby)
-        assert await square.says("/yes", where=lobby) == "Back in “Diary”."
+        assert "Everyone in lobby could read “Diary”" in await square.alone("/resume Diary", lobby)
+        assert await square.says("/yes", where=square.shown_alone(lobby)) == "Back in “Diary”."
         pause.over()
-        assert (await square.hears(lobby, 3))[-1] == "at last\n\n(This is from the session before.)"
+        assert (await square.hears(lobby, 2))[-1] == "at last\n\n(This is from the session before.)"
 
 
 @everywhere

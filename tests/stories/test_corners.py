@@ -1,9 +1,13 @@
 """Commands in orders that nobody thought of, and what is answered then."""
 
+import time
+
 import pytest
 
 from segue.changes.commands.request import MORE
-from segue.core.lanes import Rules, Sharing
+from segue.core.contracts.adapters import Accepted
+from segue.core.lanes import Address, Identity, Place, Rules, Sharing
+from segue.core.messages import Arrival, Speaker, Text
 from segue.core.settings import GatewaySettings, Settings
 from segue.errors import Refusal
 from segue.testing import Matrix, Pause, ScriptedAgent, Slack, Telegram
@@ -148,25 +152,49 @@ async def test_what_was_closed_comes_to_a_group_only_after_a_yes(square: Square)
         await square.says("/title Cats")
         await square.says("/sessions")
         await square.says("/sessions close 1")
-        asked = await square.says("/resume Cats", where=lobby)
+        asked = await square.alone("/resume Cats", lobby)
         assert asked.startswith("Everyone in lobby could read “Cats” then: 2 messages")
         ann = await square.store.person(square.ann.identity)
         assert (await square.store.session(await square.store.find("Cats", ann), ann)).closed is not None
-        assert await square.says("/yes", where=lobby) == "Back in “Cats”."
+        assert await square.says("/yes", where=square.shown_alone(lobby)) == "Back in “Cats”."
         assert (await square.session(lobby, square.ann.identity)).closed is None
 
 
 @everywhere
-async def test_a_group_is_shown_nothing_of_what_was_said_elsewhere(square: Square) -> None:
-    lobby = square.platform.group("lobby")
+async def test_what_is_for_one_person_reaches_nobody_else_in_a_group(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
     async with square.open():
         await square.says("the secret of the cats")
         await square.says("/title Cats")
         await square.says("the menu of the cats", where=lobby)
         await square.says("/title Menu", where=lobby)
         await square.store.index()
-        listed = await square.says("/resume", where=lobby)
-        assert listed.splitlines() == [
+        listed = await square.alone("/resume", lobby)
+        assert "“Cats”: You said: the secret" in listed
+        assert "“Menu” (here)" in listed
+        found = await square.alone("/search cats", lobby)
+        assert "menu" in found
+        assert "secret" in found
+        assert "You are in “Menu”" in await square.alone("/status", lobby)
+        assert "cost nothing" in await square.alone("/usage", lobby)
+        assert not [text for text in bob.sees(lobby) if "Cats" in text or "secret" in text or "status" in text]
+        if square.shown_alone(lobby) is square.dm:
+            # The numbers count where they are shown.
+            line = listed[listed.index("“Cats”") - 3]
+            assert await square.says(f"/resume {line}") == Refusal.ALREADY_THERE.value
+
+
+@both
+async def test_where_nobody_can_be_told_alone_the_private_part_is_left_out(square: Square) -> None:
+    lobby, home = square.platform.group("lobby"), Address("elsewhere", "main", chat="ann")
+    ann = Identity("elsewhere", "main", "ann")
+    async with square.open(GatewaySettings(hosts=(ann,))) as gateway:
+        said = Arrival(Place(home), "1", Speaker(ann, "Ann"), (Text("the secret of the cats"),), time.time())
+        assert await gateway.accept(said) is Accepted.NEW
+        await square.says("the menu of the cats", where=lobby)
+        await square.says("/title Menu", where=lobby)
+        await square.store.index()
+        assert (await square.says("/resume", where=lobby)).splitlines() == [
             "1. “Menu” (here): You said: the menu of the cats",
             "/resume N opens one of them.",
             MORE,
@@ -175,13 +203,12 @@ async def test_a_group_is_shown_nothing_of_what_was_said_elsewhere(square: Squar
         assert "menu" in found
         assert "secret" not in found
         assert found.endswith(MORE)
-        assert "secret" in await square.says("/search cats")
-        assert "secret" in await square.says("/resume")
+        assert (await square.says("/usage", where=lobby)).endswith(MORE)
 
 
 @everywhere
 async def test_what_a_groups_session_heard_in_private_stays_there(square: Square) -> None:
-    lobby = square.platform.group("lobby")
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
     async with square.open():
         await square.says("the menu of the cats", where=lobby)
         await square.says("/title Menu", where=lobby)
@@ -190,31 +217,25 @@ async def test_what_a_groups_session_heard_in_private_stays_there(square: Square
         await square.says("/sessions new about dogs", where=lobby)
         await square.store.index()
         for typed in ("/sessions", "/resume"):
-            listed = await square.says(typed, where=lobby)
+            listed = await square.alone(typed, lobby)
             assert "“Menu”" in listed
-            assert "secret" not in listed
-            assert listed.endswith(MORE)
-        found = await square.says("/search cats", where=lobby)
-        assert "menu" in found
-        assert "secret" not in found
-        assert found.endswith(MORE)
-        assert "secret" in await square.says("/sessions")
+            assert "secret" in listed
+        assert "secret" in await square.alone("/search cats", lobby)
+        assert not [text for text in bob.sees(lobby) if "secret" in text]
 
 
 @everywhere
-async def test_a_group_is_shown_only_what_was_scheduled_there(square: Square) -> None:
+async def test_scheduled_work_is_listed_for_its_person_alone(square: Square) -> None:
     lobby = square.platform.group("lobby")
     async with square.open():
         await square.says("hello")
         await square.says("/schedule every day at 9 buy the roses")
         await square.says("hello", where=lobby)
-        assert await square.says("/schedules", where=lobby) == f"You scheduled nothing here.\n{MORE}"
         await square.says("/schedule every day at 10 feed the cats", where=lobby)
-        listed = await square.says("/schedules", where=lobby)
+        listed = await square.alone("/schedules", lobby)
         assert "cats" in listed
-        assert "roses" not in listed
-        assert listed.endswith(MORE)
-        assert (await square.says("/schedules cancel 1", where=lobby)) == "Cancelled: feed the cats"
+        assert "roses" in listed
+        assert (await square.says("/schedules cancel 2", where=lobby)) == "Cancelled: feed the cats"
         assert "roses" in await square.says("/schedules")
 
 

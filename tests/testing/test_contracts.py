@@ -23,6 +23,7 @@ from segue.testing.asgi import Application
 from segue.testing.contracts import (
     AgentContract,
     ChangeContract,
+    DeletionContract,
     EditContract,
     QuoteContract,
     RecallContract,
@@ -31,6 +32,7 @@ from segue.testing.contracts import (
     ToolContract,
     TypingContract,
     WebhookContract,
+    WhisperContract,
 )
 from segue.testing.fake_harness import FakeHarness
 from segue.testing.faults import ApiError
@@ -252,6 +254,16 @@ class LosesEdits(SignalAdapter):
         return msgspec.structs.replace(await super().arrival(update), edits="")
 
 
+class ForgetsWhose(SlackAdapter):
+    async def send(self, delivery: Delivery) -> str:
+        return await super().send(msgspec.structs.replace(delivery, only=""))
+
+
+class LosesDeletions(MatrixAdapter):
+    async def arrival(self, update: Update) -> Arrival:
+        return msgspec.structs.replace(await super().arrival(update), deletes="")
+
+
 class BelievesAnybody(FeishuAdapter):
     def webhook(self, accept: Accept) -> Application:
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -316,6 +328,8 @@ ADAPTERS: list[tuple[type[Persona], Callable[[Any], Any], Check]] = [
     (Matrix, LosesQuotes, QuoteContract.test_a_quote_names_the_message_that_was_sent),
     (Signal, TakesEditsForRedeliveries, CHANGE),
     (Signal, LosesEdits, CHANGE),
+    (Slack, ForgetsWhose, WhisperContract.test_what_is_for_one_person_is_shown_to_nobody_else),
+    (Matrix, LosesDeletions, DeletionContract.test_a_deletion_names_what_it_deletes_and_says_nothing),
     (Feishu, BelievesAnybody, WebhookContract.test_what_is_forged_is_refused),
 ]
 
@@ -328,7 +342,16 @@ ADAPTERS: list[tuple[type[Persona], Callable[[Any], Any], Check]] = [
     ],
 )
 async def test_a_broken_adapter_is_caught(persona: type[Persona], adapter: Callable[[Any], Any], check: Check) -> None:
-    class Whole(ThreadContract, EditContract, TypingContract, WebhookContract, ChangeContract, QuoteContract): ...
+    class Whole(
+        ThreadContract,
+        EditContract,
+        TypingContract,
+        WebhookContract,
+        ChangeContract,
+        QuoteContract,
+        DeletionContract,
+        WhisperContract,
+    ): ...
 
     broken = Breaking(persona(), adapter)
     with pytest.raises((AssertionError, pytest.fail.Exception, msgspec.DecodeError)):

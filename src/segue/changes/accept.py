@@ -34,6 +34,9 @@ from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refused
 
+ELSEWHERE = "I answered in our private chat."
+"""The line where a command was typed whose answer only its person gets."""
+
 
 class Fresh(Value, frozen=True):
     """Ids and the time of one arrival, made before its transaction so that it can run again."""
@@ -227,9 +230,14 @@ class FrontDoor:
         return Errand(arrival.parts, session=session)
 
     def _say(self, came: Entering, said: Answer) -> Transaction[None]:
-        address, key = came.arrival.place.address, f"notice/{came.fresh.trace}"
-        answers = (came.arrival.message,)
-        yield from deliveries.notify(address, said.text, key, answers, came.fresh.at, said.choices, said.file)
+        """Say something where it was asked, or by the way to whoever asked; then it says so here."""
+        here, key, at = came.arrival.place.address, f"notice/{came.fresh.trace}", came.fresh.at
+        to, only = (said.to.address, said.to.only) if said.to else (here, "")
+        answers: tuple[str, ...] = (came.arrival.message,)
+        if to != here:
+            yield from deliveries.notify(here, ELSEWHERE, f"{key}/elsewhere", answers, at)
+            answers = ()
+        yield from deliveries.notify(to, said.text, key, answers, at, said.choices, said.file, only)
 
     def _account(self, lane: Lane) -> AccountSettings:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), AccountSettings())

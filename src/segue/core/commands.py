@@ -6,6 +6,7 @@ is the owner's to make.
 """
 
 import re
+from enum import Enum
 
 from segue.core.people import ANYBODY, HOST_ONLY, OWNERS, PEOPLE, Standing
 from segue.core.values import Value
@@ -13,24 +14,41 @@ from segue.core.values import Value
 _LINE = re.compile(r"^/(?P<word>[a-zA-Z][a-zA-Z_-]*)(?:@(?P<to>[^\s@]+))?(?:\s+(?P<rest>.*))?$", re.DOTALL)
 
 
+class ShownTo(Enum):
+    """Who is to see the answer to a command, where several people are."""
+
+    ALL = "everybody there"
+    ASKER = "whoever typed it"
+    ASKER_OF_A_LIST = "whoever typed it, if nothing follows it: then it is a list"
+
+
 class Spec(Value, frozen=True):
-    """A command: its name, what may follow, what it does, who may, and the other names it goes by."""
+    """A command: its name, what may follow, what it does, who may, its other names, and who is to see its answer."""
 
     name: str
     usage: str
     does: str
     may: frozenset[Standing]
     aliases: tuple[str, ...] = ()
+    shown_to: ShownTo = ShownTo.ALL
 
 
 SPECS: tuple[Spec, ...] = (
     Spec("new", "[TEXT]", "Start a new session here; the old one stays resumable.", PEOPLE, ("reset", "clear")),
-    Spec("resume", "[NAME or N]", "Go back to an earlier session; alone, list them.", PEOPLE, ("continue", "switch")),
+    Spec(
+        "resume",
+        "[NAME or N]",
+        "Go back to an earlier session; alone, list them.",
+        PEOPLE,
+        ("continue", "switch"),
+        ShownTo.ASKER_OF_A_LIST,
+    ),
     Spec(
         "sessions",
         "[new [TEXT], N, close N or NAME]",
         "List, start, switch or close this chat's sessions.",
         PEOPLE,
+        shown_to=ShownTo.ASKER_OF_A_LIST,
     ),
     Spec("title", "[NAME]", "Name this session; alone, show its title.", OWNERS, ("rename", "name")),
     Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", OWNERS, ("fork",)),
@@ -45,20 +63,27 @@ SPECS: tuple[Spec, ...] = (
         OWNERS,
         ("compact", "summarize"),
     ),
-    Spec("tree", "", "Show the branches of this session.", OWNERS),
+    Spec("tree", "", "Show the branches of this session.", OWNERS, shown_to=ShownTo.ASKER),
     Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
     Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),
     Spec("no", "", "Refuse what was just asked.", PEOPLE, ("deny",)),
-    Spec("status", "", "Show this session, its place and what runs.", PEOPLE),
-    Spec("usage", "", "Show tokens and cost.", OWNERS, ("cost",)),
-    Spec("search", "WORDS", "Search your own sessions.", PEOPLE),
-    Spec("export", "[markdown or jsonl]", "Send this session as a file.", OWNERS, ("save",)),
+    Spec("status", "", "Show this session, its place and what runs.", PEOPLE, shown_to=ShownTo.ASKER),
+    Spec("usage", "", "Show tokens and cost.", OWNERS, ("cost",), ShownTo.ASKER),
+    Spec("search", "WORDS", "Search your own sessions.", PEOPLE, shown_to=ShownTo.ASKER),
+    Spec("export", "[markdown or jsonl]", "Send this session as a file.", OWNERS, ("save",), ShownTo.ASKER),
     Spec("link", "[CODE]", "Join your identities across platforms.", ANYBODY, ("pair",)),
     Spec("who", "", "Show who you are and who is here.", PEOPLE, ("whoami",)),
-    Spec("why", "", "As a reply to a message, or of the last one: show which way it went.", PEOPLE, ("trace",)),
+    Spec(
+        "why",
+        "",
+        "As a reply to a message, or of the last one: show which way it went.",
+        PEOPLE,
+        ("trace",),
+        ShownTo.ASKER,
+    ),
     Spec("home", "", "Make this place the home of its platform.", HOST_ONLY, ("sethome",)),
     Spec("schedule", "WHEN TASK [--to DESTINATION]", "Have something done later, or again and again.", OWNERS),
-    Spec("schedules", "[cancel N]", "List scheduled work, or cancel some.", OWNERS),
+    Spec("schedules", "[cancel N]", "List scheduled work, or cancel some.", OWNERS, shown_to=ShownTo.ASKER_OF_A_LIST),
     Spec("help", "[COMMAND]", "Show what you can type.", PEOPLE, ("commands", "start")),
 )
 BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name, *spec.aliases)}
@@ -70,6 +95,14 @@ class Command(Value, frozen=True):
     name: str
     """The name in the table, whichever alias was typed."""
     rest: str = ""
+
+    @property
+    def shown_to(self) -> ShownTo:
+        """Who is to see the answer."""
+        shown_to = BY_NAME[self.name].shown_to
+        if shown_to is ShownTo.ASKER_OF_A_LIST:
+            return ShownTo.ALL if self.rest else ShownTo.ASKER
+        return shown_to
 
 
 class Unknown(Value, frozen=True):

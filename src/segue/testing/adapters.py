@@ -6,7 +6,7 @@ acknowledge only what was accepted, and turn the platform's errors into Segue's.
 
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -40,7 +40,9 @@ class FakeAdapter:
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
-        message = await self.ask(Call.SEND, lambda: self.there.sends(delivery.address, delivery.text, delivery.key))
+        message = await self.ask(
+            Call.SEND, lambda: self.there.sends(delivery.address, delivery.text, delivery.key, delivery.only)
+        )
         return message.id
 
     async def ask(self, call: Call, do: Callable[[], T]) -> T:
@@ -71,15 +73,16 @@ class FakeAdapter:
         return Arrival(
             place=Place(await self.address(update), update.kind, update.chat_name, update.topic),
             # An edit that goes by the id of what it edits must not be taken for a redelivery of it.
-            message=update.event if update.message == update.edits else update.message,
+            message=update.event if update.message in (update.edits, update.deletes) else update.message,
             speaker=Speaker(Identity(self.platform, self.account, update.by.id), update.by.name, update.by.aliases),
-            parts=(Text(update.text),),
+            parts=(Text(update.text),) if update.text else (),
             at=update.at,
             seen_as=(update.event,),
             quotes=update.quotes,
             edits=update.edits,
             mentions_agent=update.mentions,
             chat_aliases=update.chat_aliases,
+            deletes=update.deletes,
         )
 
     async def address(self, update: Update) -> Address:
@@ -157,6 +160,12 @@ class Typing(FakeAdapter):
     async def typing(self, address: Address) -> None:
         """Show it."""
         await self.ask(Call.TYPING, lambda: self.there.typed.append(address))
+
+
+class Whispering(FakeAdapter):
+    """An adapter whose platform shows a message to one person only."""
+
+    whispers: Literal[True] = True
 
 
 class Finding(FakeAdapter):

@@ -121,6 +121,14 @@ class Someone:
         """Change what they wrote."""
         return self.platform.rewrites(message, text, self)
 
+    def deletes(self, message: Message) -> None:
+        """Take back what they wrote."""
+        self.platform.takes_back(message, self)
+
+    def sees(self, chat: Chat) -> list[str]:
+        """What the agent said in a chat, as far as they are shown it."""
+        return [m.text for m in chat.messages if not m.by and (not m.only or m.only in self.ids)]
+
     def opens_thread(self, title: str, chat: Chat) -> Chat:
         """Open a thread themselves; where a thread hangs on a message, the title is that message."""
         return chat.within(self.platform.opens(chat, title, self))

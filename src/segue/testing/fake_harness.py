@@ -61,6 +61,15 @@ class FakeHarness:
         """The agent's messages somewhere."""
         return [Seen(message.id, message.text) for message in self.platform.at(at).messages if not message.by]
 
+    async def read_as(self, at: Address, who: str) -> list[Seen]:
+        """What the agent has said somewhere, as far as a person is shown it."""
+        ids = ("", *self._person(who).ids)
+        return [Seen(m.id, m.text) for m in self.platform.at(at).messages if not m.by and m.only in ids]
+
+    async def delete(self, at: Address, message: str, who: str = "Ann") -> None:
+        """A person takes a message back."""
+        self._person(who).deletes(self._message(at, message))
+
     async def redeliver(self) -> None:
         """Everything is told once more."""
         self.platform.tells_again()

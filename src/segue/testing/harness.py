@@ -87,6 +87,22 @@ class Quotes(Harness, Protocol):
         ...
 
 
+class Deletes(Harness, Protocol):
+    """A harness of a platform that tells when somebody takes back what they wrote."""
+
+    async def delete(self, at: Address, message: str, who: str = "Ann") -> None:
+        """A person deletes a message of theirs."""
+        ...
+
+
+class Overhears(Harness, Protocol):
+    """A harness of a platform on which one person can be shown what others aren't."""
+
+    async def read_as(self, at: Address, who: str) -> list[Seen]:
+        """All that the agent has said somewhere and this person is shown, the oldest first."""
+        ...
+
+
 class Bookmark:
     """A cursor kept in memory: an account's harness has one, which outlives its adapters."""
 

@@ -23,6 +23,8 @@ class Message(Value, frozen=True):
     quotes: str = ""
     edits: int = 0
     """The number of its changes."""
+    only: str = ""
+    """The one person who sees it; empty for everybody."""
 
 
 class Ledger:
@@ -48,6 +50,11 @@ class Ledger:
         changed = msgspec.structs.replace(now, text=text, edits=now.edits + 1)
         self._messages[message.chat, message.id] = changed
         return changed
+
+    def remove(self, message: Message) -> None:
+        """Let a message be gone."""
+        del self._messages[message.chat, message.id]
+        self._spots[message.chat, message.thread].remove(message.id)
 
     def message(self, chat: str, id: str) -> Message:
         """A message by its id."""

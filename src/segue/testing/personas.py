@@ -11,7 +11,7 @@ import msgspec
 from segue.core.contracts.adapters import Connection
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Sending
-from segue.testing.adapters import Called, Editing, Finding, Looking, Polling, Threading, Typing
+from segue.testing.adapters import Called, Editing, Finding, Looking, Polling, Threading, Typing, Whispering
 from segue.testing.chats import Chat, Someone, To
 from segue.testing.faults import ApiError, Call
 from segue.testing.ids import Noun, Patterns
@@ -56,6 +56,7 @@ class Signal(Platform):
         Noun.MESSAGE: ("{seconds}{n:03}",),
         Noun.EVENT: ("{message}.{n}",),
     }
+    tells_deletions = True
     longest = 2000
 
     def adapter(self) -> SignalAdapter:
@@ -63,8 +64,8 @@ class Signal(Platform):
         return SignalAdapter(self)
 
 
-class SlackAdapter(Polling, Threading, Editing, Finding):
-    """Threads that hang on a message; after a doubtful send it looks whether the message is there."""
+class SlackAdapter(Polling, Threading, Editing, Finding, Whispering):
+    """Threads that hang on a message, messages for one person; in doubt it looks whether a message is there."""
 
     sending = Sending.READ_BACK
 
@@ -86,6 +87,7 @@ class Slack(Platform):
         Noun.EVENT: ("Ev0{n:07}",),
     }
     threads = Threads.ANCHORED
+    tells_deletions = True
     longest = 40_000
 
     def adapter(self) -> SlackAdapter:
@@ -232,6 +234,7 @@ class Matrix(Platform):
         Noun.EVENT: ("{message}",),
     }
     threads = Threads.ANCHORED
+    tells_deletions = True
     longest = 60_000
     count = utf8
     keys_last = float("inf")
@@ -241,8 +244,8 @@ class Matrix(Platform):
         return MatrixAdapter(self)
 
     def tellings(self, update: Update) -> Sequence[Update]:
-        """An edit has an id of its own and names nothing but the event that it edits."""
-        if not update.edits:
+        """An edit or a deletion has an id of its own and names nothing but the event that it is about."""
+        if not (update.edits or update.deletes):
             return [update]
         [own] = self.new.make(Noun.MESSAGE)
         return [msgspec.structs.replace(update, event=own, message=own, thread="")]
@@ -271,6 +274,7 @@ class Feishu(Platform):
         Noun.EVENT: ("ev_{n:08x}",),
     }
     threads = Threads.ANCHORED
+    tells_deletions = True
     longest = 150_000
     count = utf8
     keys_last = 3600.0

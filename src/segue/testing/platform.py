@@ -12,6 +12,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from enum import Enum
 from typing import ClassVar
 
+import msgspec
+
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.testing import wire
@@ -45,6 +47,8 @@ class Platform:
     longest = 4096
     """What a text may count, as the platform counts it."""
     count: ClassVar[Callable[[str], int]] = len
+    tells_deletions = False
+    """It says that somebody took a message back, and who."""
     keys_last = 0.0
     """Seconds for which the same key gives the same message."""
 
@@ -182,13 +186,13 @@ class Platform:
         """Somebody writes."""
         return self._write(chat.id, chat.thread, text, by, quotes=quoting.id if quoting else "", to=to)
 
-    def sends(self, address: Address, text: str, key: str) -> Message:
-        """The agent writes; while keys last, the same key gives the same message."""
+    def sends(self, address: Address, text: str, key: str, only: str = "") -> Message:
+        """The agent writes, perhaps to one person only; while keys last, the same key gives the same message."""
         chat, thread = self.spot(address)
         known = self.ledger.keyed(key)
         if known is not None and self.clock() - known.at < self.keys_last:
             return known
-        return self._write(chat, thread, self.fitting(text), None, key)
+        return self._write(chat, thread, self.fitting(text), None, key, only=only)
 
     def rewrites(self, message: Message, text: str, by: Someone | None) -> Message:
         """Somebody, or the agent, changes a message of theirs."""
@@ -196,6 +200,14 @@ class Platform:
         self.changes.tell()
         self._tell(changed, by, To.EVERYONE, edits=message.id)
         return changed
+
+    def takes_back(self, message: Message, by: Someone) -> None:
+        """Somebody deletes a message of theirs."""
+        self.ledger.remove(message)
+        self.changes.tell()
+        if self.tells_deletions:
+            gone = msgspec.structs.replace(message, text="")
+            self._tell(gone, by, To.EVERYONE, deletes=message.id)
 
     def opens(self, chat: Chat, title: str, by: Someone | None, key: str = "") -> str:
         """Somebody, or the agent, opens a thread; returns its id."""
@@ -220,15 +232,16 @@ class Platform:
         key: str = "",
         quotes: str = "",
         to: To = To.EVERYONE,
+        only: str = "",
     ) -> Message:
         [id] = self.new.make(Noun.MESSAGE, chat)
-        message = Message(id, chat, thread, by.name if by else "", text, self.clock(), key, quotes)
+        message = Message(id, chat, thread, by.name if by else "", text, self.clock(), key, quotes, only=only)
         self.ledger.add(message)
         self.changes.tell()
         self._tell(message, by, to)
         return message
 
-    def _tell(self, message: Message, by: Someone | None, to: To, edits: str = "") -> None:
+    def _tell(self, message: Message, by: Someone | None, to: To, edits: str = "", deletes: str = "") -> None:
         chat = self.chats[message.chat]
         # A private chat that goes by its person's ids is told by those that the person shows.
         known, *aliases = chat.of.shown if chat.of and chat.of.ids == chat.ids else chat.ids
@@ -251,6 +264,7 @@ class Platform:
             quotes=message.quotes,
             edits=edits,
             mentions=to is To.AGENT,
+            deletes=deletes,
         )
         for telling in self.tellings(update):
             body = wire.encode(telling)

@@ -40,6 +40,8 @@ class Update(Value, frozen=True):
     quotes: str = ""
     edits: str = ""
     mentions: bool = False
+    deletes: str = ""
+    """The message that its writer took back; then there are no words."""
 
 
 _encoder = msgspec.json.Encoder()

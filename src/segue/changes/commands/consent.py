@@ -56,7 +56,7 @@ class Consents:
     def _open_again(self, request: Request, move: Resume) -> Transaction[Answer | None]:
         """What its owner closed is theirs to open again; whether more people may read it is asked before that."""
         yield from sessions.own(move.session, request.met.person.id)
-        read = request.private or (yield from sessions.spoken_to(move.lane, move.session))
+        read = request.here_alone or (yield from sessions.spoken_to(move.lane, move.session))
         if not read and move.consent is not Consent.GIVEN:
             return (yield from self._ask(request, move))
         yield from moves.reopen(move.session, request.met.person.id, self._limits)
@@ -79,14 +79,17 @@ class Consents:
         people = yield from addresses.people(request.lane.address)
         others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode(move).decode()
-        yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
-        where = request.arrival.place.name or "this chat"
-        known = f"{counted(others, 'other person has', 'other people have')} spoken here so far"
+        asked_in = request.alone.lane if request.alone else request.lane
+        yield from questions.ask(asked_in, request.met.person.id, READERS, body, self._ids(), request.at)
+        this, here = ("this chat", "here") if asked_in == request.lane else ("that chat", "there")
+        where = request.arrival.place.name or this
+        title = (yield from called(wanted)) if request.alone else "that session"
+        known = f"{counted(others, 'other person has', 'other people have')} spoken {here} so far"
         text = (
-            f"Everyone in {where} could read {yield from called(wanted)} then: {counted(said, 'message', 'messages')}; "
+            f"Everyone in {where} could read {title} then: {counted(said, 'message', 'messages')}; "
             f"{known}. Type /yes within five minutes to allow it, /no to leave it."
         )
-        return Answer(text, choices=("/yes", "/no"))
+        return Answer(text, choices=("/yes", "/no"), to=request.alone)
 
     def yes(self, request: Request) -> Transaction[Answer]:
         question = yield from self._open(request)

@@ -5,7 +5,7 @@ from segue.changes.exchange.readers import Reader
 from segue.changes.people.persons import Met
 from segue.changes.places import lanes
 from segue.changes.sessions import sessions, titles, transcripts
-from segue.core.commands import Command
+from segue.core.commands import Command, ShownTo
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Lane, Place, Rules, lane_of
 from segue.core.messages import Arrival, File, Parts
@@ -21,6 +21,16 @@ _SHORT = 60
 _DIGITS = 9
 
 
+class Way(Value, frozen=True):
+    """The way to one person alone."""
+
+    address: Address
+    lane: Lane
+    """The lane in which it is read, and answered."""
+    only: str = ""
+    """The platform's id of that person, if others are there and aren't shown it."""
+
+
 class Request(Value, frozen=True):
     """A command as it came."""
 
@@ -31,6 +41,8 @@ class Request(Value, frozen=True):
     standing: Standing
     trace: str
     at: Moment
+    alone: Way | None = None
+    """The way to whoever typed it; None if others would read it."""
 
     @property
     def rest(self) -> str:
@@ -40,7 +52,17 @@ class Request(Value, frozen=True):
     @property
     def private(self) -> bool:
         """Whether nobody else reads the answer."""
+        return self.here_alone or (self.alone is not None and self.command.shown_to is ShownTo.ASKER)
+
+    @property
+    def here_alone(self) -> bool:
+        """Whether nobody else reads what is said where it was typed."""
         return self.arrival.place.audience is Audience.ONE
+
+    @property
+    def shown_in(self) -> tuple[Lane, ...]:
+        """Where the answer's numbers count: here, and where it is read."""
+        return (self.lane, self.alone.lane) if self.alone and self.alone.lane != self.lane else (self.lane,)
 
     @property
     def reader(self) -> Reader:
@@ -62,6 +84,8 @@ class Answer(Value, frozen=True):
     choices: tuple[str, ...] = ()
     """Commands that answer it."""
     file: File | None = None
+    to: Way | None = None
+    """The way by which only whoever asked gets it; None for everybody there."""
 
 
 class Quoted(Value, frozen=True):

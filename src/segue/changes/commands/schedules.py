@@ -45,7 +45,8 @@ class ScheduleCommands:
         if not found:
             return Answer("You have nothing scheduled. /schedule WHEN TASK does something later.")
         listed = yield from readers.seen(request.reader, found)
-        yield from schedules.keep_list(request.lane, person, listed, request.at)
+        for lane in request.shown_in:
+            yield from schedules.keep_list(lane, person, listed, request.at)
         lines = [f"{number}. {_line(schedule)}" for number, schedule in enumerate(listed, 1)]
         how = "/schedules cancel N cancels one of them." if lines else "You scheduled nothing here."
         return Answer("\n".join([*lines, how, *([MORE] if len(listed) < len(found) else [])]))

@@ -105,7 +105,8 @@ class SessionCommands:
     ) -> Transaction[Answer]:
         """Show a numbered list and keep it, so that its numbers stay true."""
         ids = [session.id for session in listed]
-        yield from sessions.keep_list(request.lane, request.met.person.id, kind, ids, request.at)
+        for lane in request.shown_in:
+            yield from sessions.keep_list(lane, request.met.person.id, kind, ids, request.at)
         if not listed:
             return Answer(nothing)
         current = yield from sessions.bound(request.lane)

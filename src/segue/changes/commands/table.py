@@ -2,20 +2,25 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.handoff import HandoffCommand, HomeCommand
-from segue.changes.commands.request import Answer, Request
+from segue.changes.commands.request import Answer, Request, Way
 from segue.changes.commands.schedules import ScheduleCommands
 from segue.changes.commands.sessions import SessionCommands
 from segue.changes.commands.transcript import TranscriptCommands
 from segue.changes.commands.views import ViewCommands
 from segue.changes.exchange.planner import Planner
 from segue.changes.people.linking import Linking
-from segue.changes.places.destinations import Destinations
+from segue.changes.places import lanes
+from segue.changes.places.destinations import Destinations, own_chats
 from segue.changes.places.homes import Homes
 from segue.core import commands
-from segue.core.contracts.adapters import Adapter
+from segue.core.commands import ShownTo
+from segue.core.contracts.adapters import Adapter, Whispers
 from segue.core.contracts.database import Ids, Transaction
+from segue.core.lanes import lane_of
 from segue.core.settings import GatewaySettings
 from segue.database.transactions import attempt
 from segue.errors import Invalid, Refused
@@ -34,6 +39,7 @@ class Commands:
     ) -> None:
         self._linking = Linking(settings, ids)
         limits, rules = settings.routing.limits, settings.routing.rules
+        self._adapters, self._rules = adapters, rules
         consents = Consents(limits, Homes(settings.accounts), ids)
         self.handoffs = HandoffCommand(Destinations(adapters, settings, me), consents, settings.handoff, ids)
         groups = (
@@ -53,10 +59,23 @@ class Commands:
 
     def run(self, request: Request) -> Transaction[Answer]:
         """Run a command that its person may run; a refusal is an answer, and changes nothing."""
+        request = replace(request, alone=(yield from self._way(request)))
         try:
-            return (yield from attempt(self._table[request.command.name](request)))
+            answer = yield from attempt(self._table[request.command.name](request))
         except (Refused, Invalid) as error:
-            return Answer(str(error))
+            answer = Answer(str(error))
+        return replace(answer, to=request.alone) if request.command.shown_to is ShownTo.ASKER else answer
+
+    def _way(self, request: Request) -> Transaction[Way | None]:
+        """The way to whoever typed a command: here, unseen by others if they are there; else their private chat."""
+        address, person = request.arrival.place.address, request.met.person.id
+        if request.here_alone:
+            return Way(address, request.lane)
+        if isinstance(self._adapters.get((address.platform, address.account)), Whispers):
+            return Way(address, request.lane, request.arrival.speaker.identity.user)
+        for place in (yield from own_chats(person, address.platform, address.account)):
+            return Way(place.address, (yield from lanes.now(lane_of(place, person, self._rules))))
+        return None
 
     def help(self, request: Request) -> Transaction[Answer]:
         yield from ()

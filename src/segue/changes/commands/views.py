@@ -60,11 +60,13 @@ class ViewCommands:
 
     def _trouble(self, request: Request) -> str:
         """The gateway's troubles, which are the host's affair alone."""
-        problems = self._problems() if request.standing is Standing.HOST else ()
+        problems = self._problems() if request.private and request.standing is Standing.HOST else ()
         return "".join(f"\n\n{problem}" for problem in problems)
 
     def usage(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
+        if not request.private:
+            return Answer(f"What a session costs isn't for everybody here. {MORE}")
         spent = yield from usage.spent(session.id)
         if not spent:
             return Answer("This session has cost nothing that the agent told of.")

@@ -76,6 +76,15 @@ def reader(place: Place, person: PersonId) -> Transaction[str]:
     return others[0] if others else ""
 
 
+def own_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
+    """A person's private chats on an account, the last used first."""
+    own: list[Place] = []
+    for place in (yield from addresses.private_chats(person, platform, account)):
+        # Where somebody else has spoken, the two were taken for one person once and aren't.
+        own += [place] if not place.address.thread and not (yield from reader(place, person)) else []
+    return own
+
+
 class Destinations:
     """Knows where a conversation can go."""
 
@@ -156,13 +165,7 @@ class Destinations:
         name = shown(platform, account)
         if not (yield from _known(person, Address(platform, account))):
             raise _link_first(name)
-        chats = yield from addresses.private_chats(person, platform, account)
-        own = []
-        for place in chats:
-            # Where somebody else has spoken, the two were taken for one person once and aren't.
-            other = yield from reader(place, person)
-            if not other and not place.address.thread and chat in ("", place.address.chat):
-                own.append(place)
+        own = [place for place in (yield from own_chats(person, platform, account)) if chat in ("", place.address.chat)]
         if not own:
             raise Invalid("destination", f"you have no private chat with me on {name}", "Write to me there first.")
         lane = yield from self._flat(person, own[0], self._adapters[platform, account])

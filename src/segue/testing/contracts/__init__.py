@@ -16,11 +16,13 @@ pytest.register_assert_rewrite(
 from segue.testing.contracts.adapters import (  # noqa: E402
     AdapterContract,
     ChangeContract,
+    DeletionContract,
     EditContract,
     QuoteContract,
     ThreadContract,
     TypingContract,
     WebhookContract,
+    WhisperContract,
 )
 from segue.testing.contracts.agents import (  # noqa: E402
     AgentContract,
@@ -33,6 +35,7 @@ __all__ = [
     "AdapterContract",
     "AgentContract",
     "ChangeContract",
+    "DeletionContract",
     "EditContract",
     "QuoteContract",
     "RecallContract",
@@ -41,4 +44,5 @@ __all__ = [
     "ToolContract",
     "TypingContract",
     "WebhookContract",
+    "WhisperContract",
 ]

@@ -3,13 +3,15 @@
 from itertools import product
 from typing import ClassVar
 
-from segue.core.contracts.adapters import Adapter, EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks
+from msgspec.structs import replace
+
+from segue.core.contracts.adapters import Adapter, EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks, Whispers
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing, lane_of
 from segue.errors import SendNever
 from segue.testing.contracts.arrivals import ArrivalContract
 from segue.testing.contracts.base import a_delivery, fresh_key
 from segue.testing.contracts.sending import SendingContract
-from segue.testing.harness import Edits, Forges, Harness, Quotes
+from segue.testing.harness import Deletes, Edits, Forges, Harness, Overhears, Quotes
 from segue.testing.inbox import Inbox
 
 _TITLES = ("Plans", "a/b:c%2F", "…", "Zoë 👩‍💻\u202e", "#2", "x" * 90)
@@ -162,6 +164,48 @@ class QuoteContract(AdapterContract):
                 quote = await inbox.gets(f"what of that in {kind}?")
                 assert quote.quotes == message
                 assert quote.place.address == at
+
+
+class DeletionContract(AdapterContract):
+    """For platforms that tell when somebody takes back what they wrote."""
+
+    async def test_a_deletion_names_what_it_deletes_and_says_nothing(self, harness: Deletes) -> None:
+        adapter, inbox = harness.adapter(), Inbox()
+        async with harness.deliver(adapter, inbox.accept):
+            places = [await harness.chat(kind) for kind in harness.kinds]
+            if isinstance(adapter, OpensThreads):
+                parent, _ = (await _parents(harness, adapter))[0]
+                places.append(await _open(adapter, parent, "Plans", fresh_key()))
+            for n, at in enumerate(places):
+                message = await harness.say(at, f"too much {n}")
+                first = await inbox.gets(f"too much {n}")
+                await harness.delete(at, message)
+                await harness.say(at, f"after {n}")
+                await inbox.gets(f"after {n}")
+                gone = [arrival for arrival in inbox.arrivals if arrival.deletes == message]
+                assert len(gone) == 1, "nobody was told that the message is gone"
+                assert gone[0].place.address in (at, at.outside), "what is deleted would be looked for elsewhere"
+                assert gone[0].parts == ()
+                assert gone[0].speaker.identity == first.speaker.identity
+                assert not set(gone[0].keys) & set(first.keys), "it would be taken for a redelivery of the message"
+
+
+class WhisperContract(AdapterContract):
+    """For adapters that show a message to one person only."""
+
+    ability: ClassVar[type | None] = Whispers
+
+    async def test_what_is_for_one_person_is_shown_to_nobody_else(self, harness: Overhears) -> None:
+        adapter, inbox = harness.adapter(), Inbox()
+        at = await harness.chat(next(kind for kind in harness.kinds if kind is not Kind.DM))
+        async with harness.deliver(adapter, inbox.accept):
+            await harness.say(at, "Ben is here", "Ben")
+            await harness.say(at, "Ann is here")
+            ann = (await inbox.gets("Ann is here")).speaker.identity
+        await adapter.send(replace(a_delivery(at, "between us"), only=ann.user))
+        await adapter.send(a_delivery(at, "for all"))
+        assert [seen.text for seen in await harness.read_as(at, "Ann")] == ["between us", "for all"]
+        assert [seen.text for seen in await harness.read_as(at, "Ben")] == ["for all"]
 
 
 async def _parents(harness: Harness, adapter: Adapter) -> list[tuple[Address, Kind]]:

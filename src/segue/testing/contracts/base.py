@@ -6,12 +6,12 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from segue.core.contracts.adapters import EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks
+from segue.core.contracts.adapters import EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks, Whispers
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.testing.harness import Harness
 
-_ABILITIES: tuple[type, ...] = (OpensThreads, EditsMessages, ShowsTyping, TakesWebhooks)
+_ABILITIES: tuple[type, ...] = (OpensThreads, EditsMessages, ShowsTyping, TakesWebhooks, Whispers)
 
 
 class Contract:
