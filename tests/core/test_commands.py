@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.commands import BY_NAME, SPECS, Command, Unknown, parse
+from segue.core.commands import BY_NAME, SPECS, Command, Means, Unknown, parse
 
 WORDS = [(word, spec.name) for spec in SPECS for word in (spec.name, *spec.aliases)]
 ALWAYS = [(word, name) for word, name in WORDS if word != "start"]
@@ -45,7 +45,7 @@ def test_every_command_says_what_it_does_in_a_sentence() -> None:
         pytest.param("/New", Command("new"), id="a phone's capital letter"),
         pytest.param("/RESET", Command("new"), id="an alias in capitals"),
         pytest.param("/start", Command("help"), id="what Telegram sends first"),
-        pytest.param("/start CDFG-HJ34", Command("link", "CDFG-HJ34"), id="what a start link sends"),
+        pytest.param("/start CDFG-HJ34", Command("link", "CDFG-HJ34", Means.FOLLOWED), id="what a start link sends"),
         pytest.param("/nwe", Unknown("nwe"), id="a slip"),
         pytest.param("/nwe x", Unknown("nwe"), id="a slip with text"),
         pytest.param("/Plan-it now", Unknown("Plan-it"), id="the agent's own, as it was typed"),

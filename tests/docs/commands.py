@@ -37,6 +37,11 @@ asked again in the session before.
 A move that would let more people read a session, such as `/resume` of a private one in a group, asks first: `/yes`
 within five minutes, by you alone. A place that the host named with `/home` needs no question.
 
+`/link` gives you a code; typed as `/link CODE` in a private chat from another account, it asks there whether the two
+are one person, and says by name and id whose sessions each would read and as whom each would speak. With the `/yes`
+they are one, and the place where the code was asked for is told. To become one with the host takes the host's own
+`/yes` there, too. A code works once and for ten minutes, and no more once it was typed where others could read it.
+
 ## Settings
 
     [lanes]

@@ -322,8 +322,10 @@ async def test_others_hand_off_to_a_private_chat_of_their_own(database: str) -> 
         await street.talks()
         assert "/link first" in await street.says("/handoff two")
         code = (await street.says("/link")).partition("/link ")[2].split()[0]
-        linked = await street.says(f"/link {code}", street.there, street.destination.dm(street.there))
-        assert linked == "You are one person in both places now."
+        there = street.destination.dm(street.there)
+        assert (await street.says(f"/link {code}", street.there, there)).startswith("That code is of ")
+        linked = await street.says("/yes", street.there, there)
+        assert linked == "You are one person in both places now. /unlink takes it back."
         assert "only you can read there" in await street.says("/handoff two")
         await street.destination.dm(street.there).reads(CATS)
         assert street.home.replies == []

@@ -14,7 +14,6 @@ import pytest
 from segue import open_store
 from segue.adapters.telegram import Telegram
 from segue.changes.exchange.welcome import WELCOME
-from segue.changes.people.linking import LINKED
 from segue.cli.terminal.qr import qr
 from segue.core.accounts import Reach
 from segue.core.contracts.adapters import Files
@@ -25,6 +24,7 @@ from segue.core.messages import plain_text
 from segue.core.settings import AccountSettings, GatewaySettings, Mentions
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
+from segue.errors import Refusal
 from segue.runtime.gateway import Gateway
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
@@ -245,14 +245,14 @@ async def test_a_topic_that_was_called_something_else_stays_so_after_a_restart(
     assert "Plans" not in agent.works[-1].context
 
 
-async def test_a_start_link_links_whoever_follows_it(there: tuple[Between, str], tmp_path: Path) -> None:
+async def test_a_start_link_links_nobody_who_follows_it(there: tuple[Between, str], tmp_path: Path) -> None:
     between, url = there
     async with running(tmp_path, url, EchoAgent()):
         await between.says("501", "/link")
         await until(lambda: "/link " in "".join(texts(between, ANN)))
         code = texts(between, ANN)[0].split("/link ")[1].split()[0]
         await between.says("502", f"/start {code}", who=502)
-        await between.shows(BEN, LINKED)
+        await between.shows(BEN, Refusal.WRONG_CODE.value)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
@@ -272,6 +272,10 @@ async def test_whoever_scans_the_code_in_the_terminal_goes_on_with_the_conversat
             drawn = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in qr(link).splitlines()]
             assert "\n".join(drawn) in here.text
             await between.says("502", f"/start {link.partition('=')[2]}", who=502)
+            await until(lambda: "That code is of " in "".join(texts(between, BEN)))
+            await between.says("502", "/yes", who=502)
+            await here.shows("typed the code that you asked for")
+            here.types("/yes\r")
             assert await here.leaves() == 0
             assert "This conversation goes on in telegram.bot." in here.text
         sent = [body for method, body in between.calls if method == "sendMessage"]

@@ -89,12 +89,20 @@ SPECS: tuple[Spec, ...] = (
 BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name, *spec.aliases)}
 
 
+class Means(Enum):
+    """How a command came about."""
+
+    TYPED = "somebody typed it"
+    FOLLOWED = "somebody opened a start link, perhaps without reading it"
+
+
 class Command(Value, frozen=True):
     """A command as somebody typed it."""
 
     name: str
     """The name in the table, whichever alias was typed."""
     rest: str = ""
+    means: Means = Means.TYPED
 
     @property
     def shown_to(self) -> ShownTo:
@@ -120,8 +128,10 @@ def parse(text: str, agent: str = "") -> Command | Unknown | None:
     if found is None or (found["to"] and found["to"].casefold() != agent.casefold()):
         return None
     word, rest = found["word"].casefold(), (found["rest"] or "").strip()
-    # A start link says /start with the code that it was made for.
-    spec = BY_NAME.get("link" if word == "start" and rest else word)
+    if word == "start" and rest:
+        # A start link says so, with the code that it was made for.
+        return Command("link", rest, Means.FOLLOWED)
+    spec = BY_NAME.get(word)
     return Command(spec.name, rest) if spec else Unknown(found["word"])
 
 

@@ -9,11 +9,26 @@ from pathlib import Path
 import pytest
 
 from segue.changes.accept import Handled, Queued
+from segue.changes.commands.consent import LEFT, Consents
+from segue.changes.commands.people import (
+    ALREADY,
+    ASKED,
+    CONFIRM,
+    GIVEN,
+    HOST_ASKED,
+    IN_PRIVATE,
+    LINKED,
+    PAIRED,
+    SHOWN,
+    TOLD,
+    WELCOME,
+    LinkCommand,
+)
 from segue.changes.commands.request import Answer, Request
 from segue.changes.people import grants
 from segue.changes.people.access import Access, Pass, Refuse, Verdict
-from segue.changes.people.linking import ALREADY, GIVEN, IN_PRIVATE, LINKED, PAIRED, WELCOME, Linking
 from segue.changes.people.persons import Met
+from segue.changes.places.homes import Homes
 from segue.core.commands import Command, Unknown
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
@@ -42,7 +57,9 @@ class Door:
         self.world = world
         self._dice = 0
         self.access = Access(settings, world.ids, self._randomness)
-        self.linking = Linking(settings, world.ids, self._randomness)
+        consents = Consents(settings.routing.limits, Homes(settings.accounts), world.ids)
+        link = LinkCommand(settings, consents, world.ids, self._randomness).link
+        self.commands = {"link": link, "yes": consents.yes, "no": consents.no}
 
     def _randomness(self, size: int) -> bytes:
         self._dice += 1
@@ -62,11 +79,9 @@ class Door:
             return verdict
 
         def run(request: Request) -> Transaction[Answer]:
-            if request.command.name == "link":
-                linked = yield from self.linking.link(
-                    request.arrival, request.met, request.lane, request.standing, request.rest, request.at
-                )
-                answers.append(linked.text)
+            if request.command.name in self.commands:
+                answer = yield from self.commands[request.command.name](request)
+                answers.append(answer.text)
             return Answer()
 
         self.world.clock.passes(1)
@@ -85,6 +100,18 @@ class Door:
 
     async def hears(self, user: str, text: str = "hello", chat: str = "", **more: str) -> str:
         return (await self.say(user, text, chat, **more))[1]
+
+    async def joins(self, user: str, code: str, **more: str) -> str:
+        """Somebody types a code and says yes to what they are asked; returns what they hear then."""
+        assert (await self.hears(user, f"/link {code}", **more)).startswith("That code is of ")
+        return await self.hears(user, "/yes", **more)
+
+    async def told(self, user: str, account: str = "telegram.bot") -> list[str]:
+        """All that was sent to somebody in private without being an answer."""
+        key = said(user, "", account=account).place.address.key
+        return [
+            text for (text, address) in await self.world.raw("select text, address from deliveries") if address == key
+        ]
 
     async def code(self, user: str, text: str = "hello", **more: str) -> str:
         """The code in what somebody hears."""
@@ -239,7 +266,11 @@ async def test_what_was_revoked_makes_a_stranger_of_them_again(door: Door, world
 
 async def test_the_host_joins_another_account_by_a_code_of_their_own(door: Door, world: World) -> None:
     code = await door.code("host", "/link")
-    assert await door.hears("eve", f"/link {code}") == LINKED
+    assert await door.joins("eve", code) == CONFIRM
+    assert isinstance((await door.say("eve", "/home"))[0], Refuse), "not before the host's own yes"
+    assert await door.told("host") == [HOST_ASKED.format(other="Eve (telegram.bot/eve)")]
+    assert await door.hears("host", "/yes") == LINKED
+    assert (await door.told("eve"))[-1] == LINKED
     assert await door.standing("eve", "/home") is Standing.HOST
     assert await door.standing("eve", "/home", chat="elsewhere") is Standing.HOST
     assert await door.hears("eve", f"/link {code}") == Refusal.WRONG_CODE.value
@@ -254,7 +285,10 @@ async def test_nobody_becomes_the_host_by_getting_them_to_type_a_code(door: Door
 
 async def test_who_is_known_takes_their_welcome_along_in_private(door: Door, world: World) -> None:
     code = await door.code("ann", "/link")
-    assert await door.hears("U9", f"/link {code}", account="slack.team") == LINKED
+    assert await door.hears("U9", f"/link {code}", account="slack.team") == ASKED.format(other="Ann (telegram.bot/ann)")
+    assert await world.count("merges") == 0
+    assert await door.hears("U9", "/yes", account="slack.team") == LINKED
+    assert await door.told("ann") == [TOLD.format(other="U9 (slack.team/U9)")]
     assert await door.standing("U9", account="slack.team") is Standing.OWNER
     assert await door.say("U9", account="slack.team", chat="elsewhere") == (Refuse(), "")
     ann = await world.store.person(Identity("telegram", "bot", "ann"))
@@ -267,7 +301,7 @@ async def test_who_is_known_takes_their_welcome_along_in_private(door: Door, wor
 async def test_who_is_parted_again_is_a_stranger_again(door: Door, world: World, first: str) -> None:
     await door.say(first, account="telegram.bot" if first == "ann" else "slack.team")
     code = await door.code("ann", "/link")
-    await door.hears("U9", f"/link {code}", account="slack.team")
+    await door.joins("U9", code, account="slack.team")
     assert await door.standing("U9", account="slack.team") is Standing.OWNER
     [merge] = await world.store.merges(await world.store.person(Identity("slack", "team", "U9")))
     await world.store.unlink(merge)
@@ -276,7 +310,7 @@ async def test_who_is_parted_again_is_a_stranger_again(door: Door, world: World,
 
 async def test_who_is_known_nowhere_but_in_public_isnt_let_in_elsewhere_by_a_code(door: Door, world: World) -> None:
     code = await door.code("eve", "/link", account="web.open")
-    assert await door.hears("eve", f"/link {code}") == LINKED
+    assert await door.joins("eve", code) == LINKED
     assert isinstance((await door.say("eve"))[0], Refuse)
     assert await world.count("merges") == 1
 
@@ -287,11 +321,58 @@ async def test_a_code_isnt_shown_where_others_read_it(door: Door, world: World) 
     assert await world.count("codes") == 0
 
 
+async def test_a_start_link_makes_nobody_anybody(door: Door, world: World) -> None:
+    for user, typed in (("eve", "ann"), ("ann", "host"), ("host", "bob")):
+        code = await door.code(typed, "/link" if typed != "bob" else "hello")
+        assert await door.hears(user, f"/start {code}") == Refusal.WRONG_CODE.value
+        assert await door.hears(user, "/yes") != LINKED
+    assert await world.count("merges") == 0
+
+
+@pytest.mark.parametrize(("user", "heard"), [("ann", SHOWN), ("host", SHOWN), ("eve", "")])
+async def test_a_code_that_others_could_read_is_used_up_whoever_showed_it(door: Door, user: str, heard: str) -> None:
+    code = await door.code("ann", "/link")
+    chat = "club" if user != "eve" else "elsewhere"
+    assert await door.hears(user, f"/link {code}", chat=chat) == heard
+    assert await door.hears("U7", f"/link {code}", account="slack.team") == Refusal.WRONG_CODE.value
+
+
+async def test_a_code_of_the_hosts_typed_in_a_group_makes_nobody_the_host(door: Door, world: World) -> None:
+    code = await door.code("host", "/link")
+    assert await door.hears("ann", f"/link {code}", chat="club") == SHOWN
+    assert await door.hears("ann", f"/link {code}") == Refusal.WRONG_CODE.value
+    assert await world.count("merges") == 0
+
+
+async def test_who_says_no_or_nothing_stays_who_they_are(door: Door, world: World) -> None:
+    code = await door.code("ann", "/link")
+    await door.hears("U7", f"/link {code}", account="slack.team")
+    assert await door.hears("U7", "/no", account="slack.team") == LEFT
+    assert await door.hears("U7", f"/link {code}", account="slack.team") == Refusal.WRONG_CODE.value, "it works once"
+    again = await door.code("ann", "/link")
+    await door.hears("U7", f"/link {again}", account="slack.team")
+    world.clock.passes(301)
+    assert await door.hears("U7", "/yes", account="slack.team") != LINKED
+    assert await world.count("merges") == 0
+
+
+async def test_the_hosts_no_keeps_everybody_else_from_being_the_host(door: Door, world: World) -> None:
+    await door.joins("ann", await door.code("host", "/link"))
+    assert await door.hears("host", "/no") == LEFT
+    assert await door.hears("host", "/yes") != LINKED
+    assert await world.count("merges") == 0
+    await door.joins("ann", await door.code("host", "/link"))
+    assert await door.hears("ann", "/yes") != LINKED, "nobody says it for the host"
+    assert await door.hears("H1", "/yes", account="slack.team") != LINKED, "nor in another place than the code's"
+    assert await world.count("merges") == 0
+
+
 @pytest.mark.parametrize("wrong", ["CCCC-CCCC", "nonsense", "x" * 5000, "\U0001f600", "used", "old", "a stranger's"])
 async def test_all_codes_that_dont_work_sound_the_same(door: Door, world: World, wrong: str) -> None:
     if wrong == "used":
         wrong = await door.code("host", "/link")
         await door.hears("bob", f"/link {wrong}")
+        await door.hears("bob", "/no")
     elif wrong == "old":
         wrong = await door.code("host", "/link")
         world.clock.passes(600)

@@ -37,7 +37,8 @@ class Gate:
         return await self.run(codes.offer_pairing, person.id, account, "there", code, SECRET, self.world.clock())
 
     async def give(self, person: Person, code: str) -> None:
-        await self.run(codes.give_link, person.id, BOT, "known", code, SECRET, self.world.clock())
+        lane = await self.world.dm(person)
+        await self.run(codes.give_link, person.id, lane, code, SECRET, self.world.clock())
 
     async def find(self, code: str, by: Person) -> Code | Refusal:
         return await self.run(codes.find_code, code, by.id, SECRET, self.world.clock())

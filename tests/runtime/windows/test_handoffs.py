@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.changes.people.linking import SHOWN
+from segue.changes.commands.people import ASKED, CONFIRM, SHOWN
 from segue.changes.places import windows
 from segue.core.handoffs import LIVE, HandoffProgress, State
 from segue.core.lanes import Lane
@@ -195,7 +195,7 @@ async def test_a_terminal_alone_says_how_to_connect_more(tmp_path: Path) -> None
         assert terminal.had(InvitationFrame) == []
 
 
-async def test_one_scan_lets_in_links_and_brings_the_conversation(tmp_path: Path) -> None:
+async def test_one_scan_and_two_yeses_let_in_link_and_bring_the_conversation(tmp_path: Path) -> None:
     doorstep = Doorstep()
     doorstep.account = AccountSettings()
     async with doorstep.opened(tmp_path) as here, here.terminal() as terminal:
@@ -206,6 +206,12 @@ async def test_one_scan_lets_in_links_and_brings_the_conversation(tmp_path: Path
         invitation = await terminal.shown(InvitationFrame)
         link = invitation.links["telegram.main"]
         doorstep.ann.says(f"/start {link.partition('=')[2]}", doorstep.dm)
+        await doorstep.dm.reads(ASKED.format(other="ann (at the terminal of this machine)"))
+        doorstep.ann.says("/yes", doorstep.dm)
+        await doorstep.dm.reads(CONFIRM)
+        asked = await terminal.shown(NoticeFrame, lambda notice: "wants to be you, the host" in notice.text)
+        assert doorstep.ann.identity.name in asked.text
+        await terminal.says("/yes")
         await doorstep.dm.reads("Welcome. The conversation is on its way here.")
         assert await ends(terminal) is State.DONE
         thread = await doorstep.dm.sees_thread()

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.handoff import HandoffCommand, HomeCommand
+from segue.changes.commands.people import LinkCommand
 from segue.changes.commands.request import Answer, Request, Way
 from segue.changes.commands.schedules import ScheduleCommands
 from segue.changes.commands.sessions import SessionCommands
 from segue.changes.commands.transcript import TranscriptCommands
 from segue.changes.commands.views import ViewCommands
 from segue.changes.exchange.planner import Planner
-from segue.changes.people.linking import Linking
 from segue.changes.places import lanes
 from segue.changes.places.destinations import Destinations, own_chats
 from segue.changes.places.homes import Homes
@@ -37,7 +37,6 @@ class Commands:
         problems: Callable[[], Sequence[str]],
         me: Callable[[], str],
     ) -> None:
-        self._linking = Linking(settings, ids)
         limits, rules = settings.routing.limits, settings.routing.rules
         self._adapters, self._rules = adapters, rules
         consents = Consents(limits, Homes(settings.accounts), ids)
@@ -47,6 +46,7 @@ class Commands:
             consents,
             self.handoffs,
             HomeCommand(ids),
+            LinkCommand(settings, consents, ids),
             ViewCommands(problems, rules),
             SessionCommands(consents, ids),
             TranscriptCommands(limits, rules, ids),
@@ -86,12 +86,6 @@ class Commands:
         if request.rest:
             return Answer("There is no such command. /help lists what there is.")
         return Answer("\n".join(map(_line, commands.SPECS)))
-
-    def link(self, request: Request) -> Transaction[Answer]:
-        linked = yield from self._linking.link(
-            request.arrival, request.met, request.lane, request.standing, request.rest, request.at
-        )
-        return Answer(linked.text)
 
 
 def _line(spec: commands.Spec) -> str:

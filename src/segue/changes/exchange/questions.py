@@ -10,6 +10,8 @@ from segue.core.lanes import Lane
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
 
+LINK = "link"
+"""The kind of question whether two persons are one: the only one that a stranger is asked."""
 LIFETIME = 300.0
 """Seconds for which a question stays open."""
 

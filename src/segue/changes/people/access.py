@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
+from segue.changes.exchange import questions
 from segue.changes.people import codes, grants
 from segue.changes.people.persons import Met
 from segue.core.commands import Command, Unknown, may_ask
@@ -68,7 +69,7 @@ class Access:
         found = yield from grants.footing(met.person.id, self._host, account, scope, lane)
         standing = standing_of(Facts(met.person.id, found.host, known or found.granted, found.owner))
         if standing is Standing.STRANGER:
-            return (yield from self._strange(arrival, met, command, at))
+            return (yield from self._strange(arrival, met, lane, command, at))
         try:
             authorize(standing, may_ask(command))
         except Refused as refused:
@@ -87,12 +88,15 @@ class Access:
             return not account.allow.isdisjoint((arrival.speaker.identity.user, *arrival.speaker.aliases))
         return not account.allow_groups.isdisjoint((address.chat, lane.address.chat, *arrival.chat_aliases))
 
-    def _strange(self, arrival: Arrival, met: Met, command: object, at: Moment) -> Transaction[Verdict]:
-        """What becomes of a stranger: in private they may type a code, or are given one for the host to type."""
+    def _strange(self, arrival: Arrival, met: Met, lane: Lane, command: object, at: Moment) -> Transaction[Verdict]:
+        """The way in for a stranger: in private they may type a code, or are given one for the host to type."""
+        typed = command.rest if isinstance(command, Command) and command.name == "link" else ""
         if arrival.place.kind is not Kind.DM or not arrival.parts:
+            if typed:
+                yield from codes.spoil(typed, self._randomness(32).hex(), at)
             yield from _note(arrival, met, "stranger", at)
             return Refuse()
-        if isinstance(command, Command) and command.name == "link" and command.rest:
+        if typed or (isinstance(command, Command) and (yield from _was_asked(command, met, lane, at))):
             return Pass(Standing.STRANGER)
         yield from _note(arrival, met, "stranger", at)
         address = arrival.place.address
@@ -100,6 +104,14 @@ class Access:
         code, secret = make_code(self._randomness(RANDOMNESS)), self._randomness(32).hex()
         offered = self._host and (yield from codes.offer_pairing(met.person.id, account, address.key, code, secret, at))
         return Refuse(PAIRING.format(code=code) if offered else None)
+
+
+def _was_asked(command: Command, met: Met, lane: Lane, at: Moment) -> Transaction[bool]:
+    """Whether somebody answers what they were asked about a code that they typed."""
+    if command.name not in ("yes", "no"):
+        return False
+    asked = yield from questions.last(lane, met.person.id)
+    return asked is not None and asked.kind == questions.LINK and asked.open(at)
 
 
 def _note(arrival: Arrival, met: Met, detail: str, at: Moment) -> Transaction[None]:

@@ -33,7 +33,7 @@ class CodeKind(StrEnum):
     PAIRING = "pairing"
     """The host types it: the stranger who was given it may speak in private."""
     LINK = "link"
-    """Whoever types it is the person who was given it."""
+    """Whoever types it and says yes is the person who was given it."""
     HANDOFF = "handoff"
     """The same, and the conversation in which it was given comes to where it is typed."""
 
@@ -49,7 +49,18 @@ class Code(Value, frozen=True):
     kind: CodeKind
     account: str
     person: PersonId
-    body: str
+    carried: str
+    """A stranger's address; else the key of the lane where the code was given, and the session to bring."""
+
+    @property
+    def body(self) -> str:
+        """The stranger's address, or the session to bring."""
+        return self.carried.partition(" ")[0] if self.kind is not CodeKind.PAIRING else self.carried
+
+    @property
+    def lane(self) -> Lane:
+        """The lane in which it was given."""
+        return Lane.parse(self.carried.partition(" ")[2])
 
 
 def offer_pairing(
@@ -67,10 +78,11 @@ def offer_pairing(
     return True
 
 
-def give_link(person: PersonId, account: str, body: str, code: str, secret: str, at: Moment) -> Transaction[None]:
+def give_link(person: PersonId, lane: Lane, code: str, secret: str, at: Moment) -> Transaction[None]:
     """Give a person a code to join another identity with; the one that they were given here before works no more."""
     key = yield from _hold_codes(secret)
-    yield from _keep(Code(digest(key, code), CodeKind.LINK, account, person, body), at)
+    account = account_key(lane.address.platform, lane.address.account)
+    yield from _keep(Code(digest(key, code), CodeKind.LINK, account, person, f" {lane.key}"), at)
 
 
 def give_handoff(
@@ -95,6 +107,12 @@ def find_code(typed: str, by: PersonId, secret: str, at: Moment) -> Transaction[
     if code is None:
         return (yield from wrong_code(by, at))
     return replace(code, person=(yield from actors.now(code.person)))
+
+
+def spoil(typed: str, secret: str, at: Moment) -> Transaction[None]:
+    """Somebody who may not talk showed a code to others: it works no more."""
+    key = yield from _hold_codes(secret)
+    yield q.use_code(digest=digest(key, typed), at=at)
 
 
 def wrong_code(by: PersonId, at: Moment) -> Transaction[Refusal]:
@@ -129,7 +147,7 @@ def _keep(code: Code, at: Moment) -> Transaction[None]:
         kind=code.kind,
         account=code.account,
         person=code.person,
-        body=code.body,
+        body=code.carried,
         at=at,
         expires=at + LIFETIME[code.kind],
     )

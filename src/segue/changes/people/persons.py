@@ -13,9 +13,12 @@ from segue.core.messages import Speaker
 from segue.core.moves import Why
 from segue.core.titles import Title
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.core.windows import HOSTS
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Invalid
+
+_DESCRIBED = 3
 
 
 class Met(Value, frozen=True):
@@ -113,6 +116,21 @@ def link(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: M
     """Two persons are one, whoever they have been merged into since."""
     this, other = (yield from actors.now(this)), (yield from actors.now(other))
     return (yield from join(this, other, why, (yield from actors.now(by)), id, at))
+
+
+def who(identity: Identity) -> Transaction[PersonId | None]:
+    """The person behind an identity; None if nobody has spoken by it."""
+    known = yield from first(Known, q.identity(key=identity.key))
+    return known.person.id if known else None
+
+
+def described(person: PersonId) -> Transaction[str]:
+    """A person by name, which anybody can choose, and by some of their identities, which nobody can."""
+    named = yield from one(Person, q.person(person=person))
+    known = yield from identities(person)
+    shown = ", ".join(identity.name for identity in known[:_DESCRIBED] if identity not in HOSTS)
+    ways = [shown] if shown else ["at the terminal of this machine"]
+    return f"{named.name or 'Somebody without a name'} ({', '.join(ways)})"
 
 
 def linked_in(identity: Identity, address: Address) -> Transaction[None]:

@@ -155,7 +155,7 @@ where kind = :kind and account = :account and person = :person and used is null 
 
 -- name: code
 -- A code that works.
-select digest, kind, account, person, body from codes where digest = :digest and used is null and expires > :at;
+select digest, kind, account, person, body as carried from codes where digest = :digest and used is null and expires > :at;
 
 -- name: use_code
 -- A code was used: it works no more.

@@ -1,0 +1,216 @@
+"""Commands about who somebody is: /link, with and without a code.
+
+Law: two persons become one only by the yes of whoever typed the code, who was told by name whom they would be one with;
+the other side is told. Nobody becomes the host without the host's own yes, in the place where the host asked for the
+code. A code that others could read is used up. A start link, which people open without reading it, brings a
+conversation and does nothing else.
+"""
+
+import os
+from collections.abc import Callable
+from typing import assert_never
+
+import msgspec
+
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
+from segue.changes.commands.consent import Consents
+from segue.changes.commands.request import Answer, Request
+from segue.changes.exchange import deliveries, handoffs, questions
+from segue.changes.people import actors, codes, grants, persons
+from segue.changes.people.codes import Code, CodeKind
+from segue.changes.people.grants import Scope
+from segue.changes.places import lanes
+from segue.core.commands import Means
+from segue.core.contracts.database import Ids, Transaction
+from segue.core.lanes import Address, Identity, Kind, Lane, Place, account_key
+from segue.core.people import RANDOMNESS, Standing, make_code
+from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.errors import Refusal, Refused
+
+GIVEN = (
+    "Send me /link {code} from your other account, in a private chat, within ten minutes. Whoever does becomes you: "
+    "show it to nobody."
+)
+IN_PRIVATE = "Ask me in a private chat: whoever read the code here could become you."
+SHOWN = "Everyone here could read that code, so it works no more. Get a new one and send it in a private chat."
+ASKED = (
+    "That code is of {other}. If you say yes, you are one person with them: each reads the sessions of both and speaks "
+    "as both. Type /yes within five minutes if both accounts are yours, and /no if somebody sent you the code."
+)
+HOST_ASKED = (
+    "{other} typed the code that you asked for and wants to be you, the host: to read all your sessions and do all "
+    "that you may. Type /yes here within five minutes if that is your account, and /no if it isn't."
+)
+CONFIRM = "Now say /yes where you asked for the code: nobody becomes the host without that."
+LINKED = "You are one person in both places now. /unlink takes it back."
+TOLD = "{other} typed your code and is one person with you now. /unlink takes it back."
+COMING = "Welcome. The conversation is on its way here."
+ALREADY = "You are one person in both places already."
+PAIRED = "{name} may talk to me in private now."
+WELCOME = "You may talk to me now."
+HOST = "host"
+"""The kind of question whether somebody is the host."""
+_CHOICES = ("/yes", "/no")
+
+
+class Joining(Value, frozen=True):
+    """A code that somebody typed in a private chat, and who they are."""
+
+    code: Code
+    person: PersonId
+    identity: Identity
+    lane: Lane
+    place_name: str
+    standing: Standing
+
+
+_joining = msgspec.json.Decoder(Joining)
+
+
+class LinkCommand:
+    """Gives codes, and does what they are good for."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        consents: Consents,
+        ids: Ids,
+        randomness: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._settings = settings
+        self._ids = ids
+        self._randomness = randomness
+        consents.kinds[questions.LINK] = self._agreed
+        consents.kinds[HOST] = self._host_agreed
+
+    def link(self, request: Request) -> Transaction[Answer]:
+        if not request.rest:
+            return Answer((yield from self._give(request)))
+        found = yield from codes.find_code(request.rest, request.met.person.id, self._secret(), request.at)
+        answer = (yield from self._use(found, request)) if isinstance(found, Code) else found
+        if answer is Refusal.TOO_MANY_TRIES and request.standing is Standing.STRANGER:
+            return Answer()
+        return Answer(answer.value) if isinstance(answer, Refusal) else answer
+
+    def _give(self, request: Request) -> Transaction[str]:
+        arrival, lane = request.arrival, request.lane
+        if arrival.place.kind is not Kind.DM:
+            return IN_PRIVATE
+        code = make_code(self._randomness(RANDOMNESS))
+        yield from codes.give_link(request.met.person.id, lane, code, self._secret(), request.at)
+        yield from persons.linked_in(arrival.speaker.identity, lane.address)
+        return GIVEN.format(code=code)
+
+    def _use(self, code: Code, request: Request) -> Transaction[Answer | Refusal]:
+        person, at = request.met.person.id, request.at
+        if not request.here_alone:
+            yield from codes.use_code(code, at)
+            return Answer(SHOWN)
+        if not _fits(code, request):
+            return (yield from codes.wrong_code(person, at))
+        if code.kind is CodeKind.PAIRING:
+            paired = yield from codes.pair(code, person, at)
+            yield from deliveries.notify(Address.parse(code.body), WELCOME, f"paired/{code.digest}", (), at)
+            return Answer(PAIRED.format(name=paired.name or "They"))
+        if code.person == person:
+            return (yield from self._same(code, request))
+        yield from codes.use_code(code, at)
+        body = msgspec.json.encode(_typed(code, request)).decode()
+        yield from questions.ask(request.lane, person, questions.LINK, body, self._ids(), at)
+        return Answer(ASKED.format(other=(yield from persons.described(code.person))), choices=_CHOICES)
+
+    def _same(self, code: Code, request: Request) -> Transaction[Answer]:
+        """Somebody typed a code of their own: there is nobody to join, but perhaps a conversation to bring."""
+        if code.kind is CodeKind.LINK:
+            return Answer(ALREADY)
+        yield from codes.use_code(code, request.at)
+        return Answer((yield from self._bring(_typed(code, request), ALREADY, request.at)))
+
+    def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
+        """Whoever typed a code says yes."""
+        joining = _joining.decode(body)
+        other, at = (yield from actors.now(joining.code.person)), request.at
+        if other == request.met.person.id:
+            return Answer(ALREADY)
+        origin = yield from lanes.now(joining.code.lane)
+        named = yield from persons.described(request.met.person.id)
+        if not (yield from self._is_host(other)):
+            yield from deliveries.notify(
+                origin.address, TOLD.format(other=named), f"linked/{joining.code.digest}", (), at
+            )
+            return Answer((yield from self._join(joining, at)))
+        yield from questions.ask(origin, other, HOST, body, self._ids(), at)
+        yield from deliveries.notify(
+            origin.address, HOST_ASKED.format(other=named), f"host/{joining.code.digest}", (), at, _CHOICES
+        )
+        return Answer(CONFIRM)
+
+    def _host_agreed(self, request: Request, body: str) -> Transaction[Answer]:
+        """The host says yes to being one with whoever typed the code."""
+        joining, at = _joining.decode(body), request.at
+        if (yield from actors.now(joining.person)) == request.met.person.id:
+            return Answer(ALREADY)
+        told = yield from self._join(joining, at)
+        fact = Fact(Event.HOST, request.met.person.id, request.met.person.id, identity=joining.identity.key)
+        yield from audit.note(fact, at)
+        yield from deliveries.notify(joining.lane.address, told, f"linked/{joining.code.digest}", (), at)
+        return Answer(LINKED)
+
+    def _join(self, joining: Joining, at: Moment) -> Transaction[str]:
+        """Make two persons one, with what the code brings; returns what to tell whoever typed it."""
+        code, address = joining.code, joining.lane.address
+        yield from persons.link(code.person, joining.person, "link", code.person, self._ids(), at)
+        if joining.standing is Standing.STRANGER:
+            if self._public(code.lane.address) and code.kind is CodeKind.LINK:
+                # Everybody is let in there, which says nothing about them here.
+                return LINKED
+            # To who asked for the code: if the two are parted again, the other is a stranger again.
+            account = account_key(address.platform, address.account)
+            yield from grants.grant(account, code.person, Scope.DM, "link", code.person, at)
+        yield from persons.linked_in(joining.identity, address)
+        return LINKED if code.kind is CodeKind.LINK else (yield from self._bring(joining, LINKED, at))
+
+    def _bring(self, joining: Joining, joined: str, at: Moment) -> Transaction[str]:
+        """Hand the conversation off to the private chat in which its code was typed."""
+        place = Place(joining.lane.address, Kind.DM, joining.place_name)
+        person, session = (yield from actors.now(joining.code.person)), SessionId(joining.code.body)
+        origin, patience = joining.code.lane, self._settings.handoff
+        try:
+            yield from handoffs.request(self._ids(), session, origin, place, person, patience, at)
+        except Refused as refused:
+            return f"{joined} {refused}"
+        return COMING
+
+    def _is_host(self, person: PersonId) -> Transaction[bool]:
+        hosts = self._settings.hosts
+        return bool(hosts) and (yield from persons.who(hosts[0])) == person
+
+    def _public(self, address: Address) -> bool:
+        return self._settings.accounts.get((address.platform, address.account), AccountSettings()).public
+
+    def _secret(self) -> str:
+        """The secret of digests, in case that none is kept yet."""
+        return self._randomness(32).hex()
+
+
+def _fits(code: Code, request: Request) -> bool:
+    """Whether a code is good for whoever typed it, in the way in which they did."""
+    host, own = request.standing is Standing.HOST, code.person == request.met.person.id
+    typed = request.command.means is Means.TYPED
+    match code.kind:
+        case CodeKind.PAIRING:
+            return host and typed
+        case CodeKind.LINK:
+            # Whoever got the host to type a code would be the host.
+            return (own or not host) and typed
+        case CodeKind.HANDOFF:
+            return own or not host
+        case _:
+            assert_never(code.kind)
+
+
+def _typed(code: Code, request: Request) -> Joining:
+    place, identity = request.arrival.place, request.arrival.speaker.identity
+    return Joining(code, request.met.person.id, identity, request.lane, place.name, request.standing)
