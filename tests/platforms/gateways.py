@@ -101,14 +101,22 @@ def _hurried(account: Account) -> Account:
     return msgspec.structs.replace(account, keys=Brisk(keys)) if isinstance(keys, TelegramAccount) else account
 
 
-def _probe(deadly: Path) -> Callable[[Point], None]:
+def die_at(home: Path, label: str, times: int) -> None:
+    """Have the gateway of a home kill itself at a label; whoever reads this meanwhile reads all of it or nothing."""
+    (home / f"{DEADLY}.new").write_text(f"{label} {times}")
+    (home / f"{DEADLY}.new").rename(home / DEADLY)
+
+
+def _probe(home: Path) -> Callable[[Point], None]:
+    deadly = home / DEADLY
+
     def probe(point: Point) -> None:
         with contextlib.suppress(FileNotFoundError):
             label, times = deadly.read_text().rsplit(" ", 1)
             if label != point:
                 return
             if int(times) > 1:
-                deadly.write_text(f"{label} {int(times) - 1}")
+                die_at(home, label, int(times) - 1)
                 return
             deadly.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -123,7 +131,7 @@ async def _run(plan: Plan) -> None:
     # Where the machine has much else to do, a gateway that died may take a minute to be there again.
     patient = msgspec.structs.replace(config.gateway, handoff=Patience(progress=300.0))
     config = msgspec.structs.replace(config, agent=MakesRecalls(home / WIRE), accounts=accounts, gateway=patient)
-    async with gateway(config, Listener("127.0.0.1", plan.port), _probe(home / DEADLY)) as running:
+    async with gateway(config, Listener("127.0.0.1", plan.port), _probe(home)) as running:
         await asyncio.wait(running.tasks, return_when=asyncio.FIRST_COMPLETED)
 
 

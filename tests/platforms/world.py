@@ -16,7 +16,7 @@ from segue.core.transcripts import Role
 from tests.adapters.matrix import User
 from tests.drills.gateways import kill
 from tests.platforms.corners import Corner, MatrixCorner, TelegramCorner
-from tests.platforms.gateways import DEADLY, LOG, WIRE, Plan, start
+from tests.platforms.gateways import LOG, WIRE, Plan, die_at, start
 from tests.platforms.windows import is_open
 from tests.ports import free_port
 from tests.servers.crabline import TOKEN, Between, telegram
@@ -90,7 +90,7 @@ class World:
 
     def dies_at(self, point: Point, times: int = 1) -> None:
         """The gateway will kill itself there, the so-manieth time that it comes there from now on."""
-        (self.home / DEADLY).write_text(f"{point} {times}")
+        die_at(self.home, point, times)
 
     async def rises(self) -> None:
         """Wait until the gateway is dead, and run another one."""

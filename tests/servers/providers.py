@@ -26,7 +26,10 @@ class Providers:
 
     def __init__(self) -> None:
         command = [node(), Path(__file__).with_suffix(".mjs"), modules()]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # In a session of its own: Ctrl-C is for the tests, which then stop their servers.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
         self._turn = threading.Lock()
         atexit.register(self._end)
 

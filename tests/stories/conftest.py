@@ -1,6 +1,7 @@
 """Stories are told with a town of people and gateways that are processes of their own."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -48,5 +49,6 @@ async def stage(database: str) -> AsyncIterator[Stage]:
 def square(request: pytest.FixtureRequest, tmp_path: Path) -> Square:
     """A square on one platform and one database; `@everywhere` tells a story on all of them."""
     platform, database = request.param
-    where = request.getfixturevalue("today_dsn") if database == "postgres" else str(tmp_path / "segue.db")
-    return Square(platform(), where)
+    if database == "postgres":
+        return Square(platform(), request.getfixturevalue("today_dsn"))
+    return Square(platform(), str(shutil.copy(request.getfixturevalue("today_file"), tmp_path / "segue.db")))
