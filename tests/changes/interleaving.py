@@ -27,7 +27,17 @@ _AS_REPLICA = "set session_replication_role = replica"
 _QUERIES = compile_for(POSTGRES)
 _AGAIN = (Moved, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 # Columns that say when or in which order something happened, and nothing else.
-_LEFT_OUT = {"seq", "due", "expires", "id of bindings", "id of titles", "id of tips", "id of seen", "id of deliveries"}
+_LEFT_OUT = {
+    "seq",
+    "due",
+    "expires",
+    "id of bindings",
+    "id of titles",
+    "id of tips",
+    "id of seen",
+    "id of deliveries",
+    "id of audit",
+}
 
 
 class Half:

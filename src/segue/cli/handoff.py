@@ -10,7 +10,6 @@ from segue.cli.terminal.client import Client, NoGateway, connected
 from segue.cli.terminal.handoff import STEPS
 from segue.core.handoffs import LIVE, State
 from segue.core.values import SessionId, Value
-from segue.errors import SegueError
 from segue.runtime.windows.frames import Begins, HandoffFrame, HandoffRequest, OpenRequest, RefusedFrame
 
 
@@ -24,8 +23,8 @@ class HandoffOutcome(Value, frozen=True):
     error: str = ""
 
 
-class Mistaken(click.ClickException):
-    """Something to put right in the command."""
+class NotBegun(click.ClickException):
+    """A handoff that was refused before anything moved."""
 
     exit_code = 2
 
@@ -39,7 +38,7 @@ def command(session: str, destination: str, *, yes: bool, as_json: bool) -> None
     """Move SESSION, by id or title, to DESTINATION, and wait until its agent has spoken there.
 
     DESTINATION is PLATFORM, ACCOUNT or PLATFORM.ACCOUNT, or one with :CHAT. Exit codes: 0 it is there, 1 it stayed
-    where it was, 2 there is no such session or place.
+    where it was, 2 it was refused before it began.
     """
     outcome = asyncio.run(_hand_off(session, destination, yes=yes, quiet=as_json))
     if as_json:
@@ -65,7 +64,7 @@ async def _hand_off(session: str, destination: str, *, yes: bool, quiet: bool) -
 async def _follow(client: Client, session: SessionId, *, quiet: bool) -> HandoffOutcome:
     async for frame in client.frames():
         if isinstance(frame, RefusedFrame):
-            raise (Mistaken if frame.mistake else SegueError)(frame.text)
+            raise NotBegun(frame.text)
         if not isinstance(frame, HandoffFrame):
             continue
         if frame.state not in LIVE:

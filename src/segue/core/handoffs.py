@@ -12,6 +12,9 @@ from segue.core.transcripts import Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import IllegalStep
 
+YES = "--yes"
+"""At the end of /handoff: whoever reads in the new place may read the session."""
+
 
 class State(StrEnum):
     """The state of a handoff."""

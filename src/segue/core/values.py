@@ -49,6 +49,11 @@ def make_id(at: Moment, randomness: bytes) -> str:
     return "".join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])
 
 
+def is_id(text: str) -> bool:
+    """Whether a text looks like an id."""
+    return len(text) == 26 and set(text) <= set(_DIGITS)
+
+
 def make_ids(clock: Callable[[], Moment], randomness: Callable[[int], bytes]) -> Callable[[], str]:
     """A source of ids that sort by the clock and can't be guessed."""
     pool: list[bytes] = []

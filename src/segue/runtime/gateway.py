@@ -25,10 +25,8 @@ from segue.core.contracts.agents import NoFiles
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Probe
 from segue.core.contracts.wakes import Topic, read_wake
-from segue.core.handoffs import HandoffRecord
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.messages import Arrival
-from segue.core.moves import Consent
 from segue.core.settings import GatewaySettings
 from segue.core.values import SessionId
 from segue.core.windows import ShowsWindows
@@ -204,13 +202,6 @@ class Gateway:
     async def invite(self, lane: Lane, person: Person) -> Invitation | None:
         """A way to take a lane's conversation along to another platform."""
         return await self._inviting.invite(lane, person)
-
-    async def hand_off(
-        self, session: SessionId, destination: str, person: Person, consent: Consent, window: Lane
-    ) -> HandoffRecord:
-        """Hand one of the host's sessions off, as a script asks; raises `Refused` or `Invalid` if that can't be."""
-        order, at = self._commands.handoffs.order, self._clock()
-        return await self.store.driver.write(order, session, destination, person.id, consent, window, at)
 
     def webhooks(self) -> list[tuple[str, Callable[..., Awaitable[None]]]]:
         """The webhooks that platforms call, by path."""

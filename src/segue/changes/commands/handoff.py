@@ -12,12 +12,11 @@ from segue.changes.places.destinations import Choice, Destinations, reader
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.destinations import parse
-from segue.core.handoffs import HandoffRecord, Patience
+from segue.core.handoffs import YES, Patience
 from segue.core.lanes import Audience, Lane, Place
 from segue.core.moves import Consent, Limits, Resume
-from segue.core.people import Standing
 from segue.core.transcripts import Session
-from segue.core.values import Moment, PersonId, SessionId
+from segue.core.values import SessionId, is_id
 from segue.errors import Invalid, Refusal, Refused
 
 READERS = "handoff"
@@ -41,52 +40,53 @@ class HandoffCommand:
     def handoff(self, request: Request) -> Transaction[Answer]:
         if request.rest.casefold() == CANCEL:
             return (yield from self._cancel(request))
+        typed = request.rest.removesuffix(YES).rstrip()
+        consent = Consent.GIVEN if request.rest.endswith(YES) else Consent.ASKED
+        named, _, place = typed.partition(" ")
+        if place and is_id(named):
+            return (yield from self._of_session(request, SessionId(named), place, consent))
         session = yield from bound(request)
-        if not request.rest:
+        if not typed:
             return (yield from self._offer(request))
-        typed = request.rest
         if typed.isdecimal():
             typed = yield from sessions.line(request.lane, request.met.person.id, _LISTED, line_of(typed))
-        origin = request.lane.address
-        found = yield from self._destinations.find(parse(typed), request.met.person.id, request.standing, origin)
+        found = yield from self._find(request, typed, request.lane)
         if len(found) > 1:
             return (yield from self._which(request, found))
-        if found[0].consent is not Consent.GIVEN:
+        if Consent.GIVEN not in (consent, found[0].consent):
             return (yield from self._ask(request, session, found[0]))
-        return (yield from self._begin(request, session, found[0]))
+        return (yield from self._begin(request, session, request.lane, found[0]))
 
-    def order(
-        self, session: SessionId, typed: str, person: PersonId, consent: Consent, window: Lane, at: Moment
-    ) -> Transaction[HandoffRecord]:
-        """A handoff for a script of the host's, from where the session was spoken to last.
+    def _of_session(self, request: Request, session: SessionId, typed: str, consent: Consent) -> Transaction[Answer]:
+        """Hand off a session that is named, as a script does: from where it was spoken to last.
 
-        One that is spoken to from nowhere leaves from the script's own window.
+        One that is spoken to from nowhere leaves from where this was typed.
         """
+        person = request.met.person.id
         own = yield from sessions.own(session, person)
         speaking = yield from sessions.lanes(own.id)
-        others = [lane for lane in speaking if lane != window]
-        origin = others[0] if others else window
-        found = yield from self._destinations.find(parse(typed), person, Standing.HOST, origin.address)
+        origin = next((lane for lane in speaking if lane != request.lane), request.lane)
+        found = yield from self._find(request, typed, origin)
         if len(found) > 1:
             names = ", ".join(choice.name for choice in found)
             raise Invalid("destination", f"more than one place goes by {typed!r}", f"Name one of {names}.")
         choice = found[0]
-        if Consent.GIVEN not in (choice.consent, consent):
-            raise Invalid("destination", f"in {choice.name} {choice.readers}", "Say so with --yes if they may.")
+        if Consent.GIVEN not in (consent, choice.consent):
+            raise Invalid("destination", f"in {choice.name} {choice.readers}", f"Say so with {YES} if they may.")
         if origin not in speaking:
-            yield from moves.make(Resume(window, own.id), person, Limits(), self._ids(), at)
-        return (yield from self._request(own, origin, choice, person, at))
+            yield from moves.make(Resume(origin, own.id), person, Limits(), self._ids(), request.at)
+        return (yield from self._begin(request, own, origin, choice))
 
-    def _request(
-        self, session: Session, origin: Lane, choice: Choice, person: PersonId, at: Moment
-    ) -> Transaction[HandoffRecord]:
+    def _find(self, request: Request, typed: str, origin: Lane) -> Transaction[Sequence[Choice]]:
+        person = request.met.person.id
+        return (yield from self._destinations.find(parse(typed), person, request.standing, origin.address))
+
+    def _begin(self, request: Request, session: Session, origin: Lane, choice: Choice) -> Transaction[Answer]:
         there = (yield from sessions.bound(choice.lane)) if choice.lane else None
         if there is not None and there.id == session.id:
             raise Refused(Refusal.SAME_LANE)
-        return (yield from handoffs.request(self._ids(), session.id, origin, choice.place, person, self._patience, at))
-
-    def _begin(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
-        yield from self._request(session, request.lane, choice, request.met.person.id, request.at)
+        by, at = request.met.person.id, request.at
+        yield from handoffs.request(self._ids(), session.id, origin, choice.place, by, self._patience, at)
         text = f"Handing {name(session)} off to {choice.name}: {choice.readers}. /handoff cancel stops it."
         return Answer(text)
 
@@ -140,7 +140,7 @@ class HandoffCommand:
             raise Refused(Refusal.MOVED_SINCE)
         other = yield from reader(place, request.met.person.id)
         choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place, reader=other)
-        return (yield from self._begin(request, session, choice))
+        return (yield from self._begin(request, session, request.lane, choice))
 
 
 class HomeCommand:

@@ -89,6 +89,11 @@ def last_from(lane: Lane) -> Transaction[HandoffRecord | None]:
     return (yield from first(HandoffRecord, q.last_handoff_from(lane=lane.key)))
 
 
+def last_of(session: SessionId) -> Transaction[HandoffRecord | None]:
+    """The newest handoff of a session."""
+    return (yield from first(HandoffRecord, q.last_handoff_of(session=session)))
+
+
 def running(session: SessionId) -> Transaction[HandoffRecord | None]:
     """The handoff of a session that hasn't come to its end."""
     id = yield from first(str, q.handoff_running(session=session))

@@ -20,6 +20,10 @@ select {handoff} from handoffs where id = :handoff {for_update};
 -- The newest handoff from a lane.
 select {handoff} from handoffs where origin = :lane order by requested desc, id desc limit 1;
 
+-- name: last_handoff_of
+-- The newest handoff of a session.
+select {handoff} from handoffs where session = :session order by requested desc, id desc limit 1;
+
 -- name: handoffs_unclaimed
 -- Handoffs that no other replica drives that is alive, and whose session isn't bound in the new place yet.
 select id, destination from handoffs

@@ -241,8 +241,6 @@ class RefusedFrame(WindowFrame, frozen=True):
     """A handoff or a session that the window asked for can't be had."""
 
     text: str
-    mistake: bool = False
-    """Whether it was asked for in the wrong way."""
 
 
 class InvitationFrame(WindowFrame, frozen=True):

@@ -10,14 +10,15 @@ from segue.changes.exchange import answers, handoffs, turns
 from segue.changes.sessions import lists
 from segue.core.commands import Command, parse
 from segue.core.contracts.database import Clock
+from segue.core.handoffs import YES
 from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
-from segue.core.moves import Consent, Resume
+from segue.core.moves import Resume
 from segue.core.transcripts import Session, Tip
 from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
 from segue.core.windows import HOSTS
-from segue.errors import Invalid, Refused, StoreError
+from segue.errors import Refused, StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     AcceptedFrame,
@@ -92,6 +93,8 @@ class Window:
         """Messages that were said here and have no answer yet, with the command that each is."""
         self._going: dict[str, SessionId] = {}
         """Sessions that this window asked to turn to, by the message that did."""
+        self._leaving: dict[str, tuple[SessionId, str]] = {}
+        """Sessions that it asked to hand off, likewise, each with the handoff of it that was the last before."""
         self._told: set[str] = set()
         """Messages that a notice has answered which isn't shown yet."""
         self._growing = 0
@@ -166,16 +169,20 @@ class Window:
                 await self._send(page)
 
     async def hand_off(self, asked: HandoffRequest) -> None:
-        """Hand a session off, wherever it is spoken to, and show how far that is."""
-        consent = Consent.GIVEN if asked.yes else Consent.ASKED
-        try:
-            begun = await self._gateway.hand_off(asked.session, asked.destination, self._person, consent, self.lane)
-        except (Refused, Invalid, StoreError) as error:
-            await self._send(RefusedFrame(str(error), isinstance(error, Invalid)))
+        """Hand a session off, wherever it is spoken to, by the command that does it everywhere."""
+        id, last = uuid4().hex, await self._driver.read(handoffs.last_of, asked.session)
+        self._leaving[id] = asked.session, last.id if last else ""
+        await self._accept(id, f"/handoff {asked.session} {asked.destination} {YES if asked.yes else ''}".rstrip())
+
+    async def _follow(self, session: SessionId, before: str, answer: str) -> None:
+        """Show how far a handoff is that this window asked for; the answer, if none began."""
+        begun = await self._driver.read(handoffs.last_of, session)
+        if begun is None or begun.id == before:
+            await self._send(RefusedFrame(answer))
             return
         self._following = begun.id
         self._look_after()
-        self._look_after = self._gateway.watches.watch(begun.session, self._see)
+        self._look_after = self._gateway.watches.watch(session, self._see)
         self._see(HandoffMoved())
 
     async def list_commands(self) -> None:
@@ -257,6 +264,10 @@ class Window:
         if wanted:
             if wanted[-1] != self._view.session:
                 await self._send(RefusedFrame(sight.text))
+            return
+        leaving = [self._leaving.pop(id) for id in sight.answers if id in self._leaving]
+        if leaving:
+            await self._follow(*leaving[-1], sight.text)
             return
         files = (sight.file,) if sight.file else ()
         # An answer in a session that this lane left before it was there stands nowhere else here.
