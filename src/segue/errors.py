@@ -54,6 +54,7 @@ class Refusal(Enum):
     SAME_LANE = "The conversation is already in that place."
     MOVED_SINCE = "This place has moved on to another session since. Use /resume to go back."
     NOTHING_TO_UNDO = "There is nothing to take back."
+    NOTHING_TO_REDO = "There is no /undo to take back: nothing was undone, or something was said since."
     NOTHING_TO_RETRY = "Nothing was asked here that could be asked again."
     NOT_ALLOWED = "You may not do that here."
     WRONG_CODE = "That code doesn't work. A code works once and not for long: ask for a new one."

@@ -93,3 +93,14 @@ async def test_the_last_exchange_is_taken_back_and_asked_again(stage: Stage) -> 
         assert await ann.says("/undo 1") == "Took back the last exchange."
         assert await ann.says("/undo 5") == "There is nothing to take back."
         assert "waiting" in await ann.says("/status")
+
+
+async def test_a_command_that_nobody_knows_is_answered_and_never_reaches_the_agent(stage: Stage) -> None:
+    async with stage.gateway():
+        ann = Person(stage, "ann")
+        assert await ann.says("/resme 2") == (
+            "There is no command /resme. Did you mean /resume? Two slashes at the start send it as text."
+        )
+        assert "/help lists what there is." in await ann.says("/etcetera is full")
+        assert await ann.says("//etc is full") == "You said: //etc is full"
+        assert await ann.says("/etc/hosts is full") == "You said: /etc/hosts is full"

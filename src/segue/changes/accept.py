@@ -3,7 +3,7 @@
 Law: seen, who, where, may they, command or words, session, queue. All of it happens once, or none of it does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from segue.changes.places import addresses
 from segue.changes.rows import first, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
-from segue.core.commands import Command, Unknown, parse
+from segue.core.commands import Command, Unknown, nearest, parse
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
@@ -124,12 +124,20 @@ RunCommand = Callable[[Request], Transaction[Answer]]
 class FrontDoor:
     """Takes arrivals in as the settings say; without a judge everybody may speak, and all that they say is words."""
 
-    def __init__(self, settings: GatewaySettings, judge: Judge | None = None, run: RunCommand | None = None) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        judge: Judge | None = None,
+        run: RunCommand | None = None,
+        agents_own: Collection[str] = (),
+    ) -> None:
         self._settings = settings
         self._routing = settings.routing
         self._resets = settings.routing.resets.resets
         self._judge = judge
         self._run = run
+        self._agents_own = agents_own
+        """Words after a slash that the agent itself takes."""
 
     def accept(self, arrival: Arrival, fresh: Fresh, me: str | None) -> Transaction[Queued | Handled | Duplicate]:
         """Take one message in, exactly once; if its session is idle, `me` holds it when this returns."""
@@ -178,15 +186,19 @@ class FrontDoor:
             if arrival.brings_agent and (spot.speaking is None or spot.speaking.session is None):
                 yield from self._say(came, Answer(welcome(arrival.place, spot.lane, self._account(spot.lane))))
             return Handled.NOTHING_SAID
-        if isinstance(command, Command):
+        if isinstance(command, Unknown) and command.word.casefold() in self._agents_own:
+            command = None
+        if command is not None:
             return (yield from self._command(came, command, verdict))
         if not (yield from self._meant(came)):
             return Handled.NOT_MEANT
         by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
         return (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
 
-    def _command(self, came: Entering, command: Command, verdict: Pass) -> Transaction[Errand | Handled]:
+    def _command(self, came: Entering, command: Command | Unknown, verdict: Pass) -> Transaction[Errand | Handled]:
         arrival, fresh, _, met, spot = came
+        if isinstance(command, Unknown):
+            return (yield from self._unknown(came, command))
         if arrival.edits:
             # A command ran when it was typed, and what was said as words stays words.
             words = yield from edits.of_words(arrival, spot.lane.address, met.person)
@@ -199,6 +211,17 @@ class FrontDoor:
             yield from self._say(came, answer)
         if answer.ask:
             return Errand(answer.ask, answer.kind, answer.session, lane=answer.lane)
+        return Handled.COMMAND
+
+    def _unknown(self, came: Entering, command: Unknown) -> Transaction[Handled]:
+        """Answer a command that nobody knows, unless it may be meant for somebody else in a group."""
+        arrival = came.arrival
+        if arrival.edits or not (arrival.place.kind is Kind.DM or arrival.mentions_agent):
+            return Handled.NOT_MEANT
+        near = nearest(command.word)
+        hint = f" Did you mean /{near}?" if near else " /help lists what there is."
+        text = f"There is no command /{command.word}.{hint} Two slashes at the start send it as text."
+        yield from self._say(came, Answer(text))
         return Handled.COMMAND
 
     def _meant(self, came: Entering) -> Transaction[bool]:

@@ -6,6 +6,7 @@ is the owner's to make.
 """
 
 import re
+from difflib import get_close_matches
 from enum import Enum
 
 from segue.core.people import ANYBODY, HOST_ONLY, OWNERS, PEOPLE, Standing
@@ -54,8 +55,9 @@ SPECS: tuple[Spec, ...] = (
     Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", OWNERS, ("fork",)),
     Spec("handoff", "[DESTINATION]", "Move this conversation to another place, live.", OWNERS),
     Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges.", OWNERS),
+    Spec("redo", "", "Take back the last /undo, if nothing was said since.", OWNERS),
     Spec("retry", "", "Ask the last message again.", OWNERS, ("regenerate",)),
-    Spec("rewind", "", "As a reply to a message: go back to it.", OWNERS),
+    Spec("rewind", "[N]", "As a reply to a message, or by its number in /tree: go back to it.", OWNERS),
     Spec(
         "compress",
         "[FOCUS]",
@@ -63,7 +65,13 @@ SPECS: tuple[Spec, ...] = (
         OWNERS,
         ("compact", "summarize"),
     ),
-    Spec("tree", "", "Show the branches of this session.", OWNERS, shown_to=ShownTo.ASKER),
+    Spec(
+        "tree",
+        "[LETTER]",
+        "Show the branches of this session and its newest messages, or go to a branch.",
+        OWNERS,
+        shown_to=ShownTo.ASKER_OF_A_LIST,
+    ),
     Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
     Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),
     Spec("no", "", "Refuse what was just asked.", PEOPLE, ("deny",)),
@@ -114,7 +122,7 @@ class Command(Value, frozen=True):
 
 
 class Unknown(Value, frozen=True):
-    """A line that looks like a command but is none of ours; the agent may know it."""
+    """A line that looks like a command but is none of ours; the agent may have it."""
 
     word: str
 
@@ -133,6 +141,11 @@ def parse(text: str, agent: str = "") -> Command | Unknown | None:
         return Command("link", rest, Means.FOLLOWED)
     spec = BY_NAME.get(word)
     return Command(spec.name, rest) if spec else Unknown(found["word"])
+
+
+def nearest(word: str) -> str:
+    """The command that was perhaps meant by a word that is none; empty if none is near."""
+    return next(iter(get_close_matches(word.casefold(), BY_NAME, 1)), "")
 
 
 def may_ask(command: Command | Unknown | None) -> frozenset[Standing]:

@@ -110,6 +110,16 @@ class Rewind(Value, frozen=True, tag="rewind"):
     n: int = 0
 
 
+class Redo(Value, frozen=True, tag="redo"):
+    """An order to go forward to an entry that an undo left, if the session still ends where that undo took it."""
+
+    session: str = ""
+    n: int = 0
+    left_session: str = ""
+    left_n: int = 0
+    """Where the undo took the session; 0 if that is its start."""
+
+
 class Compress(Value, frozen=True, tag="compress"):
     """An order to sum up what was said; `focus` is to be kept above all."""
 
@@ -160,7 +170,7 @@ class DueWork(Value, frozen=True, tag="due"):
     missed: int = 0
 
 
-Order = Undo | Retry | Rewind | Compress
+Order = Undo | Redo | Retry | Rewind | Compress
 """The content of a turn that moves the tip."""
 Prompting = Opening | Parting | Sent | ChildResult | DueWork
 """The content of a turn that nobody's message began; the transcript gets it in words."""

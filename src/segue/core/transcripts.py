@@ -115,6 +115,7 @@ class TipMove(StrEnum):
     """Why a tip moved other than by a new entry."""
 
     UNDO = "undo"
+    REDO = "redo"
     RETRY = "retry"
     REWIND = "rewind"
     COMPRESS = "compress"

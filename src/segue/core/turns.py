@@ -20,6 +20,7 @@ from segue.core.messages import (
     Part,
     Parting,
     Parts,
+    Redo,
     Retry,
     Rewind,
     Sent,
@@ -59,6 +60,8 @@ class TurnKind(StrEnum):
     """Somebody changed what they had said while it was being answered: an entry after the answer, and nothing more."""
     UNDO = "undo"
     """Exchanges are to be taken back."""
+    REDO = "redo"
+    """What an undo took back is to stand again."""
     RETRY = "retry"
     """The last exchange is to be asked again."""
     REWIND = "rewind"
@@ -263,7 +266,7 @@ def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(takewhile(lambda t: (t.kind, t.person, t.lane) == (first.kind, first.person, first.lane), waiting))
 
 
-MOVES_TIP = frozenset({TurnKind.UNDO, TurnKind.RETRY, TurnKind.REWIND, TurnKind.COMPRESS})
+MOVES_TIP = frozenset({TurnKind.UNDO, TurnKind.REDO, TurnKind.RETRY, TurnKind.REWIND, TurnKind.COMPRESS})
 """Turns that carry an order."""
 
 
@@ -289,17 +292,20 @@ def begin(run: Run, path: Path) -> Beginning:
     try:
         match order_of(first):
             case Undo() as undo:
-                return _undo(undo, first.person, path)
+                begun = _undo(undo, first.person, path)
+            case Redo() as redo:
+                begun = _redo(redo, run, path)
             case Retry():
-                return _retry(first.person, path)
+                begun = _retry(first.person, path)
             case Rewind() as rewind:
-                return _rewind(rewind, first.person, path)
+                begun = _rewind(rewind, run, path)
             case Compress() as compress:
-                return _compress(compress, path)
+                begun = _compress(compress, path)
             case other:
                 assert_never(other)
     except Refused as refused:
         return Beginning(path, notice=str(refused))
+    return begun
 
 
 def order_of(turn: Turn) -> Order:
@@ -308,6 +314,8 @@ def order_of(turn: Turn) -> Order:
     match turn.kind:
         case TurnKind.UNDO:
             order: Order = Undo(int(text) if text.isdecimal() else 0)
+        case TurnKind.REDO:
+            order = Redo()
         case TurnKind.REWIND:
             session, _, n = text.rpartition("/")
             order = Rewind(session, int(n) if n.isdecimal() else 0)
@@ -324,6 +332,8 @@ def far_enough(turn: Turn) -> Enough | None:
         case Undo(count):
             # One exchange more than it takes back tells where the oldest of them begins.
             return lambda newest: len(exchanges(newest)) > (count or 1)
+        case Redo():
+            return bool
         case Retry():
             return _covers_retry
         case Rewind(session, n):
@@ -375,19 +385,29 @@ def _undo(order: Undo, by: str, path: Path) -> Beginning:
     return Beginning(_upto(path, to), onto=Onto(to, TipMove.UNDO, by), notice=said)
 
 
+def _redo(order: Redo, run: Run, path: Path) -> Beginning:
+    left = Tip(SessionId(order.left_session), order.left_n) if order.left_n else None
+    if run.tip != left:
+        raise Refused(Refusal.NOTHING_TO_REDO)
+    to = Tip(SessionId(order.session), order.n)
+    said = "What was undone stands again."
+    return Beginning(path, onto=Onto(to, TipMove.REDO, run.turns[0].person), notice=said)
+
+
 def _retry(by: str, path: Path) -> Beginning:
     to, asked = before_answer(path)
     again = tuple(Draft(entry.author, entry.parts, entry.source) for entry in asked)
     return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, by))
 
 
-def _rewind(order: Rewind, by: str, path: Path) -> Beginning:
+def _rewind(order: Rewind, run: Run, path: Path) -> Beginning:
+    """An entry of the path, or one of the session's own that it has left."""
     to = Tip(SessionId(order.session), order.n)
     kept = _upto(path, to)
-    if not kept:
+    if not kept and to.session != run.held.session:
         raise Refused(Refusal.NO_SUCH_MESSAGE)
     said = "Went back to that message. What came after it is kept: /tree shows it."
-    return Beginning(kept, onto=Onto(to, TipMove.REWIND, by), notice=said)
+    return Beginning(kept, onto=Onto(to, TipMove.REWIND, run.turns[0].person), notice=said)
 
 
 def _compress(order: Compress, path: Path) -> Beginning:

@@ -21,7 +21,7 @@ from segue.changes.sessions import search
 from segue.core.accounts import Health
 from segue.core.commands import SPECS, Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, TakesWebhooks
-from segue.core.contracts.agents import NoFiles
+from segue.core.contracts.agents import HasCommands, NoFiles
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Probe
 from segue.core.contracts.wakes import Topic, read_wake
@@ -112,8 +112,7 @@ class Gateway:
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
         self._turns = Turns(ground, self.agent, self._toolbox(ground, planner, prompt), prompt)
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
-        door = FrontDoor(self.settings, Access(self.settings, self._ids).judge, self._commands.run)
-        self._inbox = Inbox(self.store.driver, ground, self._turns, door)
+        self._inbox = Inbox(self.store.driver, ground, self._turns, self._door())
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(ground)
@@ -132,6 +131,11 @@ class Gateway:
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
+
+    def _door(self) -> FrontDoor:
+        judge = Access(self.settings, self._ids).judge
+        own = self.agent.commands if isinstance(self.agent, HasCommands) else ()
+        return FrontDoor(self.settings, judge, self._commands.run, own)
 
     def _listeners(self) -> dict[Topic, Callable[[str], None]]:
         """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""

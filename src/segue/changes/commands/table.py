@@ -47,9 +47,9 @@ class Commands:
             self.handoffs,
             HomeCommand(ids),
             LinkCommand(settings, consents, ids),
-            ViewCommands(problems, rules),
+            ViewCommands(problems, rules, consents),
             SessionCommands(consents, ids),
-            TranscriptCommands(limits, rules, ids),
+            TranscriptCommands(consents, limits, rules, ids),
             ScheduleCommands(Planner(adapters, settings), ids),
         )
         self._table: dict[str, Callable[[Request], Transaction[Answer]]] = {

@@ -1,15 +1,16 @@
 """Commands that change what was said: all take their place in the session's queue; /stop acts at once."""
 
-from segue.changes.commands.request import Answer, Request, bound, called, quoted
+from segue.changes.commands.consent import Consents
+from segue.changes.commands.request import Answer, Request, bound, called, line_of, quoted, short
 from segue.changes.exchange import quotes, turns
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.changes.sessions.moves import Last
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Rules
-from segue.core.messages import Compress, Order, Retry, Rewind, Undo
-from segue.core.moves import Limits, Why
+from segue.core.messages import Compress, Order, Redo, Retry, Rewind, Undo
+from segue.core.moves import Limits, Resume, Why
 from segue.core.people import OWNERS, Standing, authorize
-from segue.core.transcripts import Entry, Role
+from segue.core.transcripts import Entry, Role, Tip, TipMove
 from segue.core.turns import TurnKind
 from segue.core.values import Moment
 from segue.errors import Refusal, Refused
@@ -22,7 +23,8 @@ UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
 class TranscriptCommands:
     """Moves the tip of the session that the lane speaks to."""
 
-    def __init__(self, limits: Limits, rules: Rules, ids: Ids) -> None:
+    def __init__(self, consents: Consents, limits: Limits, rules: Rules, ids: Ids) -> None:
+        self._consents = consents
         self._limits = limits
         self._rules = rules
         self._ids = ids
@@ -41,14 +43,31 @@ class TranscriptCommands:
         where = f"You are in {yield from called(now.id)}." if now else "No session is open here now."
         return Answer(f"Took back the last move: {move.kind}. {where}")
 
+    def redo(self, request: Request) -> Transaction[Answer]:
+        """Take back the last undo, of a move or of exchanges, whichever is newer."""
+        session = yield from sessions.bound(request.lane)
+        undone = (yield from transcripts.tip_changes(session.id, 1)) if session else []
+        left = yield from moves.last_undo(request.lane)
+        if left is not None and left.at > max((yield from _last_said(request)), undone[0].at if undone else 0.0):
+            question = yield from self._consents.move(request, Resume(request.lane, left.session))
+            return question or Answer(f"You are in {yield from called(left.session)} again.")
+        last = undone[0] if undone and undone[0].why is TipMove.UNDO else None
+        if session is None or last is None or last.before is None or last.after != session.tip:
+            raise Refused(Refusal.NOTHING_TO_REDO)
+        to, back = last.before, last.after
+        order = Redo(to.session, to.n, back.session if back else "", back.n if back else 0)
+        return Answer(ask=(order,), kind=TurnKind.REDO, session=session.id)
+
     def retry(self, request: Request) -> Transaction[Answer]:
         return (yield from _queued(request, TurnKind.RETRY, Retry()))
 
     def rewind(self, request: Request) -> Transaction[Answer]:
+        if request.rest:
+            return (yield from _numbered(request))
         to = yield from quoted(request, self._rules)
         if to is None:
             return Answer(
-                "Reply with /rewind to the message that you want to go back to, or take back some by /undo N."
+                "Reply with /rewind to the message that you want to go back to, or type /rewind N: /tree numbers them."
             )
         entry = yield from quotes.entry(to.address, to.message)
         session = yield from sessions.bound(to.lane)
@@ -74,6 +93,17 @@ class TranscriptCommands:
                 return Answer("Nothing of yours is running.")
             session = left
         return Answer()
+
+
+def _numbered(request: Request) -> Transaction[Answer]:
+    """Go back to an entry of the session's own, by its number."""
+    session, entry = (yield from bound(request)), None
+    if request.rest.isdecimal():
+        entry = yield from transcripts.entry(Tip(session.id, line_of(request.rest)))
+    if entry is None:
+        return Answer(f"No message here has the number {short(request.rest)}. /tree numbers them.")
+    order = Rewind(session.id, entry.tip.n)
+    return Answer(ask=(order,), kind=TurnKind.REWIND, session=session.id)
 
 
 def _unasked(move: Last) -> Transaction[bool]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import MORE, Answer, Request, bound, called, counted, name, own, quoted, short
 from segue.changes.exchange import readers, traces, turns
 from segue.changes.exchange.explanations import Errors, explain, moment
@@ -12,10 +13,11 @@ from segue.changes.sessions import search, sessions, transcripts, trees, usage
 from segue.changes.sessions.usage import Spent
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Form, export_of
-from segue.core.exports.tree import Branch, draw
+from segue.core.exports.tree import Branch, draw, letter
 from segue.core.lanes import Rules
+from segue.core.moves import Resume
 from segue.core.people import Standing
-from segue.core.transcripts import Session
+from segue.core.transcripts import Role, Session
 from segue.errors import Refusal, Refused
 
 _FOUND = 5
@@ -23,15 +25,17 @@ _LOOKED_AT = 50
 _WAITING = 100
 _LINES = 50
 _NAMED = 10
+_NEWEST = 40
 _FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "jsonl": Form.JSONL, "json": Form.JSONL}
 
 
 class ViewCommands:
     """Tells what is there."""
 
-    def __init__(self, problems: Callable[[], Sequence[str]], rules: Rules) -> None:
+    def __init__(self, problems: Callable[[], Sequence[str]], rules: Rules, consents: Consents) -> None:
         self._problems = problems
         self._rules = rules
+        self._consents = consents
 
     def search(self, request: Request) -> Transaction[Answer]:
         person = request.met.person.id
@@ -86,14 +90,34 @@ class ViewCommands:
     def tree(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
         tree = yield from trees.tree((yield from trees.root(session)))
+        letters = {letter(n): branch for n, branch in enumerate(tree)}
+        if request.rest:
+            return (yield from self._walk(request, letters.get(request.rest.casefold())))
+        by_id = {branch.id: letter for letter, branch in letters.items()}
 
         def named(branch: Branch) -> str:
             title = f"“{branch.title or branch.label}”" if branch.title or branch.label else "an untitled session"
-            return f"{title} (here)" if branch.id == session.id else title
+            marked = f"{by_id[branch.id]}) {title}" if len(tree) > 1 else title
+            return f"{marked} (here)" if branch.id == session.id else marked
 
         left = sum(1 + len(branch.abandoned) for branch in tree) - _LINES
-        more = [f"… and {left} more lines"] if left > 0 else []
-        return Answer("\n".join([*islice(draw(tree, named), _LINES), *more]))
+        lines = [*islice(draw(tree, named), _LINES), *([f"… and {left} more lines"] if left > 0 else [])]
+        asked = yield from self._asked(request, session)
+        lines += ["", *asked, "/rewind N goes back to one of these."] if asked else []
+        return Answer("\n".join([*lines, *(["/tree LETTER goes to a branch."] if len(tree) > 1 else [])]))
+
+    def _walk(self, request: Request, branch: Branch | None) -> Transaction[Answer]:
+        if branch is None:
+            return Answer("/tree shows no such branch. Type it alone to see the letters.")
+        question = yield from self._consents.move(request, Resume(request.lane, branch.id))
+        return question or Answer(f"You are in {yield from called(branch.id)}.")
+
+    def _asked(self, request: Request, session: Session) -> Transaction[list[str]]:
+        """The newest messages of people that are the session's own, each with its number."""
+        newest = yield from transcripts.path(session.tip, lambda found: len(found) >= _NEWEST)
+        said = [e for e in newest if e.tip.session == session.id and e.author.role is Role.PERSON and e.text]
+        shown = yield from readers.seen(request.reader, said)
+        return [f"{entry.tip.n}. {short(entry.text)}" for entry in shown[-_NAMED:]]
 
     def why(self, request: Request) -> Transaction[Answer]:
         trace = yield from traces.in_lane(request.lane, request.arrival.quotes)

@@ -11,7 +11,7 @@ from segue.core.turns import TurnKind
 from segue.core.values import Value
 from segue.database.statements import q
 
-_BY_ITSELF = frozenset({TurnKind.UNDO, TurnKind.REWIND, TurnKind.COMPRESS})
+_BY_ITSELF = frozenset({TurnKind.UNDO, TurnKind.REDO, TurnKind.REWIND, TurnKind.COMPRESS})
 """Turns that the gateway does itself and tells of, in no transcript."""
 
 

@@ -171,6 +171,18 @@ def last_move(lane: Lane) -> Transaction[Last | None]:
     return (yield from first(Last, q.last_move(lane=(yield from lanes.now(lane)).key)))
 
 
+class LastUndo(Value, frozen=True):
+    """The undo that was a lane's newest move, and the session that it left."""
+
+    session: SessionId
+    at: Moment
+
+
+def last_undo(lane: Lane) -> Transaction[LastUndo | None]:
+    """The newest move of a lane, if it took another back and left a session by that."""
+    return (yield from first(LastUndo, q.last_undo(lane=(yield from lanes.now(lane)).key)))
+
+
 def close(
     session: SessionId,
     actor: PersonId,

@@ -6,8 +6,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings
@@ -90,6 +92,7 @@ class Terminal:
         self._suggestions = Suggestions()
         keys = KeyBindings()
         keys.add("escape", "enter")(_new_line)
+        keys.add("enter", filter=Condition(_is_cut_short))(_take_offer)
         keys.add("c-c")(self._interrupt)
         self._prompt: PromptSession[str] = PromptSession(
             message=self._message,
@@ -258,6 +261,26 @@ class Terminal:
             stop.add_done_callback(self._stops.discard)
         else:
             event.app.exit(exception=EOFError())
+
+
+def _offers() -> list[str]:
+    """The lines that the menu of offers would make of what is typed; the highlighted one, or else the first, leads."""
+    buffer = get_app().current_buffer
+    if (state := buffer.complete_state) is None:
+        return []
+    typed = state.original_document.text_before_cursor
+    offers = [state.current_completion] if state.current_completion else []
+    return [typed[: len(typed) + offer.start_position] + offer.text for offer in (*offers, *state.completions)]
+
+
+def _is_cut_short() -> bool:
+    typed, offers = get_app().current_buffer.text, _offers()
+    return bool(offers) and typed not in offers and not typed.endswith(" ")
+
+
+def _take_offer(event: KeyPressEvent) -> None:
+    """Enter on a word that is cut short takes the offer; a second Enter sends it."""
+    event.current_buffer.document = Document(_offers()[0])
 
 
 def _new_line(event: KeyPressEvent) -> None:

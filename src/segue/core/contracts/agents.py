@@ -1,6 +1,6 @@
 """The contract of an agent, which answers a turn."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from segue.core.messages import File, Part, ToolCall, ToolResult
@@ -169,6 +169,14 @@ class EndsSessions(Protocol):
 
     session_ending: str
     """Its task then; the answer is delivered to nobody. Empty: it gets no such turn."""
+
+
+@runtime_checkable
+class HasCommands(Protocol):
+    """An agent with commands of its own: `/WORD` comes to it as text; what nobody knows is answered by the gateway."""
+
+    commands: Collection[str]
+    """The words, in small letters and without the slash."""
 
 
 class SummedUp(Value, frozen=True):

@@ -92,6 +92,14 @@ def draw(tree: Sequence[Branch], named: Callable[[Branch], str]) -> Iterator[str
             waiting += _upwards(below[item.id], indent + ("   " if knee == _LAST else "│  "))
 
 
+def letter(n: int) -> str:
+    """The mark of a branch: a to z, then aa, ab and so on."""
+    mark = ""
+    while n >= 0:
+        mark, n = chr(ord("a") + n % 26) + mark, n // 26 - 1
+    return mark
+
+
 def _upwards(items: list[Abandoned | Branch], indent: str) -> list[tuple[Abandoned | Branch, str, str]]:
     """The lines of one branch, the lowest first, each with its knee and its indentation."""
     items.sort(key=lambda item: item.after)

@@ -57,6 +57,11 @@ select lane, session from bindings where ended_move = :move and move <> :move or
 select m.id, m.kind, m.at, b.why, b.session from moves m left join bindings b on b.move = m.id and b.lane = m.lane
 where m.lane = :lane and m.undone is null and m.kind <> 'undo' order by m.seq desc limit 1;
 
+-- name: last_undo
+-- The session that a lane left when its newest move took another back.
+select b.session, m.at from moves m join bindings b on b.ended_move = m.id and b.lane = m.lane
+where m.seq = (select max(seq) from moves where lane = :lane) and m.kind = 'undo';
+
 -- name: move
 -- One move.
 select kind, session from moves where id = :move;
