@@ -8,7 +8,7 @@ from segue.core.people import Standing
 HEADER = """\
 # Commands
 
-What you can type in any chat, in the terminal and on the page. `/help` shows the same there, and `/help COMMAND`
+Commands for any chat, the terminal and the page. `/help` shows the same there, and `/help COMMAND`
 its other names. A line that begins with two slashes is no command. Case doesn't matter.
 
 Commands work while the agent answers: what only looks, and what moves you to another session, happens at once; what
