@@ -8,7 +8,7 @@ from msgspec import Meta
 from segue.config.tables import Tables, as_table, joined, nearest
 from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
-from segue.core.resets import Policies, Policy, When
+from segue.core.resets import Policies, Policy, When, time_zone
 from segue.core.settings import AccountSettings, DmThreads, GatewaySettings, Mentions, Quotes, Streams
 from segue.core.values import Count, Live, Secret, Value
 from segue.errors import Invalid
@@ -98,8 +98,7 @@ class SchedulesSection(Value, frozen=True):
     zone: str = _DEFAULT.zone
 
     def __post_init__(self) -> None:
-        # The same words for the same mistake as in [resets].
-        Policy(zone=self.zone)
+        time_zone(self.zone)
 
 
 class ServerSection(Live, frozen=True):

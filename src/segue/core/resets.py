@@ -35,6 +35,14 @@ class Due(StrEnum):
     DAILY = "daily"
 
 
+def time_zone(name: str) -> ZoneInfo:
+    """The time zone of a name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Invalid("zone", f"{name!r} is not a time zone", "Give a name such as Europe/Lisbon.") from error
+
+
 class Policy(Value, frozen=True):
     """When a session ends by itself."""
 
@@ -50,10 +58,7 @@ class Policy(Value, frozen=True):
             raise Invalid("idle_minutes", f"{self.idle_minutes} is not a time", "Give a number of minutes above 0.")
         if not 0 <= self.hour <= 23:
             raise Invalid("hour", f"{self.hour} is not an hour", "Give a whole number from 0 to 23.")
-        try:
-            ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise Invalid("zone", f"{self.zone!r} is not a time zone", "Give a name such as Europe/Lisbon.") from error
+        time_zone(self.zone)
 
 
 class Policies(Value, frozen=True):

@@ -7,12 +7,12 @@ moment after the gap; where they repeat it, the first of the two.
 import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
 from segue.core.prompt.section import quoted
-from segue.core.resets import strikes
+from segue.core.resets import strikes, time_zone
 from segue.core.values import LAST_MOMENT, Moment, Value
 from segue.errors import Invalid
 
@@ -98,7 +98,7 @@ def following(line: str, zone: str, after: Moment) -> Moment | None:
     """When a line is due next after a moment; None if never again."""
     if line == ONCE:
         return None
-    begin = datetime.fromtimestamp(int(after), _zone(zone))
+    begin = datetime.fromtimestamp(int(after), time_zone(zone))
     for found in _simulated(line, begin):
         moment = found.timestamp()
         if moment > after:
@@ -111,7 +111,7 @@ def missed(line: str, zone: str, due: Moment, now: Moment) -> tuple[Moment, int]
     if line == ONCE:
         return due, 0
     count, last = 0, due
-    for found in _simulated(line, datetime.fromtimestamp(int(due), _zone(zone))):
+    for found in _simulated(line, datetime.fromtimestamp(int(due), time_zone(zone))):
         moment = found.timestamp()
         if moment > now:
             return last, count
@@ -130,7 +130,7 @@ def shown(line: str, zone: str, due: Moment) -> str:
 
 def _clock(zone: str, at: Moment) -> str:
     """The clock and the calendar of a zone."""
-    return datetime.fromtimestamp(min(at, LAST_MOMENT), _zone(zone)).strftime("%Y-%m-%d %H:%M")
+    return datetime.fromtimestamp(min(at, LAST_MOMENT), time_zone(zone)).strftime("%Y-%m-%d %H:%M")
 
 
 def _last(line: str, zone: str, now: Moment) -> Moment | None:
@@ -172,16 +172,9 @@ def _read(words: Sequence[str], zone: str, now: Moment) -> Plan | None:
     flat = " ".join(words).casefold().rstrip(".:,")
     for pattern, read in _FORMS:
         if found := pattern.fullmatch(flat):
-            due, line = read(found, _zone(zone), now)
+            due, line = read(found, time_zone(zone), now)
             return Plan(due, line, zone)
     return None
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Invalid("zone", f"{name!r} is not a time zone", "Give a name such as Europe/Lisbon.") from error
 
 
 def _simulated(line: str, begin: datetime) -> CronSim:

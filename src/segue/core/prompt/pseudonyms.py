@@ -9,7 +9,6 @@ import hmac
 import re
 import unicodedata
 from collections.abc import Collection, Iterable
-from typing import Protocol
 
 from segue.core.lanes import Address, Identity
 
@@ -22,35 +21,19 @@ _SHORTEST = 4
 _NUMBER = re.compile(r"\+?\(?\d(?:[\s().\-/\u2010-\u2015\u2212]{0,3}\d){6,}")
 
 
-class Veil(Protocol):
-    """Between what the gateway knows and what an agent is told."""
-
-    def identity(self, identity: Identity) -> Identity:
-        """An identity as the agent knows it."""
-        ...
-
-    def address(self, address: Address) -> Address:
-        """An address as the agent knows it."""
-        ...
-
-    def text(self, text: str, near: Iterable[Identity | Address]) -> str:
-        """A name or a topic as the agent is told it; ids of what it stands near are looked for in it."""
-        ...
-
-
 class NoVeil:
     """The agent is told everything as it is."""
 
     def identity(self, identity: Identity) -> Identity:
-        """The identity itself."""
+        """An identity as the agent knows it: itself."""
         return identity
 
     def address(self, address: Address) -> Address:
-        """The address itself."""
+        """An address as the agent knows it: itself."""
         return address
 
     def text(self, text: str, near: Iterable[Identity | Address]) -> str:  # noqa: ARG002 -- as every veil is asked
-        """The text itself."""
+        """A name or a topic as the agent is told it: itself."""
         return text
 
 
@@ -76,7 +59,7 @@ class Pseudonyms:
         return Address(address.platform, self._account(address), *ids)
 
     def text(self, text: str, near: Iterable[Identity | Address]) -> str:
-        """The text without phone numbers and hidden ids."""
+        """A name or a topic without phone numbers and without hidden ids of what it stands near."""
         hidden = {id: spot.platform for spot in near if not self._shows(spot) for id in ids_of(spot)}
         for id in sorted(hidden, key=len, reverse=True):
             if len(id) >= _SHORTEST:
@@ -114,6 +97,10 @@ class Pseudonyms:
                 letters += _LETTERS[letter]
             self._known[key] = _PREFIX + letters
         return self._known[key]
+
+
+Veil = NoVeil | Pseudonyms
+"""The difference between what the gateway knows and what an agent is told."""
 
 
 def ids_of(spot: Identity | Address) -> tuple[str, ...]:
