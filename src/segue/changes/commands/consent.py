@@ -9,7 +9,7 @@ from segue.changes.commands.request import Answer, Request, called, counted
 from segue.changes.exchange import questions
 from segue.changes.exchange.questions import Question, QuestionReply
 from segue.changes.places import addresses
-from segue.changes.places.homes import Homes
+from segue.changes.places.addresses import Homes
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.moves import Consent, Fork, Limits, Renew, Resume

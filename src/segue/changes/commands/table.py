@@ -14,8 +14,8 @@ from segue.changes.commands.transcript import TranscriptCommands
 from segue.changes.commands.views import ViewCommands
 from segue.changes.exchange.planner import Planner
 from segue.changes.places import lanes
+from segue.changes.places.addresses import Homes
 from segue.changes.places.destinations import Destinations, own_chats
-from segue.changes.places.homes import Homes
 from segue.core import commands
 from segue.core.commands import ShownTo
 from segue.core.contracts.adapters import Adapter, Whispers

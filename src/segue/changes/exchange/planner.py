@@ -7,7 +7,7 @@ from segue.changes.exchange.children import Asker
 from segue.changes.exchange.schedules import LOCAL, Order, Schedule
 from segue.changes.people import persons
 from segue.changes.places import addresses
-from segue.changes.places.homes import Homes
+from segue.changes.places.addresses import Homes
 from segue.changes.sessions import sessions
 from segue.core import schedules as times
 from segue.core.contracts.database import Transaction

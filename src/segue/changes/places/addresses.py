@@ -1,6 +1,6 @@
 """Places: the address that a chat's ids all stand for, the lane that somebody speaks in there, and homes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -10,6 +10,7 @@ from segue.changes.rows import each, first
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane, Person, Place, Rules, account_key, lane_of
+from segue.core.settings import AccountSettings
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -88,6 +89,27 @@ def home(platform: str, account: str) -> Transaction[Home | None]:
 def homes() -> Transaction[list[Home]]:
     """Every home."""
     return (yield from each(Home, q.homes()))
+
+
+class Homes:
+    """Knows every home; one that was named in chat goes before one in the settings."""
+
+    def __init__(self, accounts: Mapping[tuple[str, str], AccountSettings]) -> None:
+        self._settings = accounts
+
+    def of(self, platform: str, account: str) -> Transaction[Place | None]:
+        """The home of an account."""
+        named = yield from home(platform, account)
+        if named is not None:
+            return named.place
+        return self._settings.get((platform, account), AccountSettings()).home
+
+    def all(self) -> Transaction[list[Place]]:
+        """Every home, by account."""
+        found = {account: settings.home for account, settings in self._settings.items() if settings.home}
+        named = [home.place for home in (yield from homes())]
+        found |= {(place.address.platform, place.address.account): place for place in named}
+        return [found[account] for account in sorted(found)]
 
 
 def people(address: Address) -> Transaction[dict[PersonId, str]]:

@@ -9,7 +9,7 @@ from enum import Enum
 
 from segue.changes.people import persons
 from segue.changes.places import addresses, windows
-from segue.changes.places.homes import Homes
+from segue.changes.places.addresses import Homes
 from segue.core.contracts.adapters import Adapter, OpensThreads
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import Wanted, matching, shown

@@ -12,7 +12,7 @@ from segue.core.values import LAST_MOMENT, Moment, Value
 from segue.errors import Invalid
 
 UNREADABLE = (ValueError, TypeError, RecursionError, Invalid)
-"""The result for a message that isn't one."""
+"""Errors of a message that isn't one."""
 _UNKEEPABLE = re.compile(r"[\0\ud800-\udfff]")
 _STRUCTURED = "\0json:"
 """What state.db puts before content that isn't plain text."""
@@ -25,7 +25,7 @@ Raw = Mapping[str, Any]
 
 
 class HermesStanding(Enum):
-    """The result for one message."""
+    """The standing of a message in its session."""
 
     SAID = "it is part of the conversation"
     COMPACTED = "a summary stands for it"
