@@ -28,7 +28,7 @@ from segue.changes.commands.request import Answer, Request
 from segue.changes.people import grants
 from segue.changes.people.access import Access, Pass, Refuse, Verdict
 from segue.changes.people.persons import Met
-from segue.changes.places.homes import Homes
+from segue.changes.places.addresses import Homes
 from segue.core.commands import Command, Unknown
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
