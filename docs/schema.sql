@@ -264,7 +264,7 @@ create table turns (
   asked_in integer,
   cause text not null default '',
   awaited real,
-  received real,
+  received real, deleted real,
   primary key (session, seq),
   check ((asked_by is null) = (asked_in is null)),
   check (awaited is null or asked_by is not null),
@@ -489,3 +489,14 @@ create table audit (
 ) strict;
 create index audit_of_person on audit (person, id);
 create index audit_of_refused on audit (id) where event in ('refused', 'limited');
+
+create table deletions (
+  id integer primary key,
+  session text not null,
+  n integer not null,
+  by_person text not null,
+  since real not null,
+  until real,
+  foreign key (session, n) references entries (session, n)
+) strict;
+create unique index deletions_one_an_entry on deletions (session, n) where until is null;

@@ -318,9 +318,9 @@ async def test_a_deletion_by_its_author_withdraws_what_still_waits(world: World)
     assert [turn.parts for turn in done.next.turns] == [(Text("next"),)]
 
 
-async def test_what_runs_or_was_answered_stays_when_it_is_deleted(world: World) -> None:
+async def test_a_deletion_of_what_runs_takes_no_entry_and_no_turn(world: World) -> None:
     queued = await world.hear("ann", "running", message="m-run", me="r")
-    assert await world.accept(world.arrival("ann", (), deletes="m-run")) == Handled.NOTHING_SAID
+    assert await world.accept(world.arrival("ann", (), deletes="m-run")) == Handled.HIDDEN
     await answered(world, queued, "yes")
     assert await world.accept(world.arrival("ann", (), deletes="m-run")) == Handled.NOTHING_SAID
     assert words(await world.store.path(queued.session)) == ["yes"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, edits, letters, quotes, turns
-from segue.changes.exchange.edits import Edited
+from segue.changes.exchange.edits import Deleted, Edited
 from segue.changes.exchange.welcome import welcome
 from segue.changes.people import actors, persons
 from segue.changes.people.access import Pass, Refuse, Verdict
@@ -62,8 +62,16 @@ class Handled(Enum):
     EDITED = "it replaced words that still waited"
     EDITED_LATER = "it stands after what it edits"
     WITHDRAWN = "it took back words that still waited"
+    HIDDEN = "it took back words that were said"
     NOTHING_SAID = "it told of a place and had no words"
     NOT_MEANT = "it was for the people there"
+
+
+_DELETED = {
+    Deleted.WAITING: Handled.WITHDRAWN,
+    Deleted.SAID: Handled.HIDDEN,
+    Deleted.UNKNOWN: Handled.NOTHING_SAID,
+}
 
 
 class Queued(Value, frozen=True):
@@ -152,8 +160,7 @@ class FrontDoor:
         spot = yield from self._locate(arrival, met.person, fresh)
         if arrival.deletes:
             # Whoever said it may take it back, whatever else they may.
-            gone = yield from edits.withdraw(arrival.deletes, spot.lane.address, met.person, fresh.at)
-            return Handled.WITHDRAWN if gone else Handled.NOTHING_SAID
+            return _DELETED[(yield from edits.delete(arrival.deletes, spot.lane.address, met.person, fresh.at))]
         came = Entering(arrival, fresh, me, met, spot)
         # May they? A command, or words?
         errand = yield from self._errand(came)

@@ -254,6 +254,8 @@ class Finished(Value, frozen=True):
     tip: Tip | None
     next: Run | None
     """What runs next; None if nothing waits, and the session was let go."""
+    hidden: bool = False
+    """Something that it wrote was taken back by its author while it ran."""
 
 
 def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:

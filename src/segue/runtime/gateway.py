@@ -151,6 +151,7 @@ class Gateway:
             Topic.CONNECTIONS: self._connect,
             Topic.SAID: lambda session: self.watches.tell(SessionId(session), Changed()),
             Topic.HANDOFF: self._handoff_moved,
+            Topic.HIDDEN: lambda _: self._turns.transcripts.clear(),
             Topic.LOOK: self._look,
             Topic.NOTED: self.metrics.noted,
         }
@@ -289,6 +290,7 @@ class Gateway:
         """Wake whoever a wake-up is for; if some were lost, everybody who has a loop."""
         wake = read_wake(text)
         if wake is None:
+            self._turns.transcripts.clear()
             self._turns.wake.set()
             self._handoffs.wake.set()
             self._send("")

@@ -3,7 +3,7 @@
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import Answer, Request, bound, called, line_of, quoted, short
 from segue.changes.exchange import quotes, turns
-from segue.changes.sessions import moves, sessions, transcripts
+from segue.changes.sessions import deletions, moves, sessions, transcripts
 from segue.changes.sessions.moves import Last
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Rules
@@ -34,6 +34,8 @@ class TranscriptCommands:
         count = _count(request.rest)
         if count is None:
             return Answer("Type /undo, or /undo N to take back the last N exchanges.")
+        if not count and (back := (yield from self._shown_again(request))):
+            return back
         move = None if count else (yield from moves.last_move(request.lane))
         # What came together with a move, such as the words of `/new TEXT`, came after it.
         if move is None or (yield from _unasked(move)) or move.at <= (yield from _last_said(request)):
@@ -57,6 +59,16 @@ class TranscriptCommands:
         to, back = last.before, last.after
         order = Redo(to.session, to.n, back.session if back else "", back.n if back else 0)
         return Answer(ask=(order,), kind=TurnKind.REDO, session=session.id)
+
+    def _shown_again(self, request: Request) -> Transaction[Answer | None]:
+        """Take back that something was taken back on the platform, if that was the last thing here."""
+        person, session = request.met.person.id, (yield from sessions.bound(request.lane))
+        gone = (yield from deletions.last(session.id, person)) if session else None
+        move = yield from moves.last_move(request.lane)
+        if gone is None or gone.since <= max(move.at if move else 0.0, (yield from _last_said(request))):
+            return None
+        yield from deletions.undo(gone, person, request.at)
+        return Answer("What you deleted counts again.")
 
     def retry(self, request: Request) -> Transaction[Answer]:
         return (yield from _queued(request, TurnKind.RETRY, Retry()))

@@ -1,10 +1,11 @@
-"""Edits and deletions by their authors: text that still waits is replaced, or withdrawn; a later edit is an entry."""
+"""Edits and deletions by authors: text that waits is replaced or withdrawn; later one is an entry, one hides it."""
 
 from enum import Enum
 
 from segue.changes.exchange import turns
+from segue.changes.places import addresses
 from segue.changes.rows import each, first
-from segue.changes.sessions import transcripts
+from segue.changes.sessions import deletions, transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Person
 from segue.core.messages import Arrival, Notice, encode_parts
@@ -20,6 +21,8 @@ class Became(Value, frozen=True):
     session: SessionId
     seq: int
     kind: TurnKind
+    answered: int
+    """The turn that answered it: its own, or one that it went along with."""
 
 
 class Edited(Enum):
@@ -28,6 +31,14 @@ class Edited(Enum):
     WAITING = "the text that still waits was replaced"
     SAID = "the message was answered before, and the edit stands after it"
     UNKNOWN = "nobody knows the message"
+
+
+class Deleted(Enum):
+    """What became of a deletion."""
+
+    WAITING = "the text that still waited is withdrawn"
+    SAID = "the message was answered before, or is now, and is hidden from then on"
+    UNKNOWN = "nobody knows the message, or somebody else said it"
 
 
 def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment) -> Transaction[Edited]:
@@ -58,21 +69,29 @@ def of_words(arrival: Arrival, address: Address, person: Person) -> Transaction[
     return edited is not None and edited.kind is TurnKind.ARRIVAL
 
 
-def withdraw(message: str, address: Address, person: Person, at: Moment) -> Transaction[bool]:
-    """Take back what a person said, if it still waits; what runs or was answered stays as it is."""
+def delete(message: str, address: Address, person: Person, at: Moment) -> Transaction[Deleted]:
+    """Take back what a person said: text that still waits is withdrawn, what was said is hidden."""
     said = yield from _turn_of(message, address, person)
-    if said is None:
-        return False
-    yield q.lock_session(session=said.session)
-    return bool((yield q.withdraw_waiting(session=said.session, seq=said.seq, at=at)))
+    if said is None or said.kind is not TurnKind.ARRIVAL:
+        return Deleted.UNKNOWN
+    session, seq = said.session, said.seq
+    yield q.lock_session(session=session)
+    if (yield q.withdraw_waiting(session=session, seq=seq, at=at)):
+        return Deleted.WAITING
+    if (yield q.turn_runs(session=session, seq=seq)):
+        yield q.delete_running(session=session, seq=seq, at=at)
+        return Deleted.SAID
+    shown = yield from deletions.entries(session, seq, said.answered)
+    yield from deletions.delete(session, shown, person.id, at)
+    return Deleted.SAID if shown else Deleted.UNKNOWN
 
 
 def _turn_of(message: str, address: Address, person: Person) -> Transaction[Became | None]:
-    """The turn that a person's own message became, under whichever id its chat had then."""
-    thread = address.key.removeprefix(address.outside.key)
-    aliases = yield from each(str, q.aliases_of(address=address.outside.key))
-    for there in (address.key, *(f"{alias}{thread}" for alias in aliases)):
-        found = yield from first(Became, q.turn_of_message(message=message, address=there, person=person.id))
+    """The turn that a person's own message became, in whichever thread, under whichever id its chat had then."""
+    chat = address.outside.key
+    for there in (chat, *(yield from each(str, q.aliases_of(address=chat)))):
+        within = {"chat": there, "after": addresses.after(there)}
+        found = yield from first(Became, q.turn_of_message(message=message, person=person.id, **within))
         if found is not None:
             return found
     return None

@@ -3,7 +3,8 @@
 from segue.changes.exchange import deliveries
 from segue.changes.people import actors
 from segue.changes.places import lanes
-from segue.changes.rows import each, first, one
+from segue.changes.rows import first, one
+from segue.changes.sessions import deletions
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.transcripts import Session, Tip
@@ -27,17 +28,8 @@ def entry(address: Address, message: str) -> Transaction[Tip | None]:
     turn = yield from first(MessageTurn, q.turn_at(message=message, address=address.key))
     if turn is None:
         return None
-    asked = yield from each(int, q.turns_within(session=turn.session, turn=turn.answered))
-    entries = yield from _asked_in(turn.session, turn.answered)
-    shown = dict(zip(asked, entries, strict=False)).get(turn.seq)
-    return Tip(turn.session, shown) if shown else None
-
-
-def _asked_in(session: SessionId, turn: int) -> Transaction[list[int]]:
-    """The entries of what people asked in a turn, or those as which they were asked again, by a retry."""
-    entries = yield from each(int, q.asked_in(session=session, turn=turn))
-    again = (yield from first(int, q.asked_again(session=session, n=entries[0]))) if entries else None
-    return (yield from each(int, q.asked_in(session=session, turn=again))) if again else entries
+    shown = yield from deletions.entries(turn.session, turn.seq, turn.answered)
+    return Tip(turn.session, shown[-1]) if shown else None
 
 
 def session(lane: Lane, message: str, person: PersonId) -> Transaction[SessionId | None]:

@@ -7,7 +7,7 @@ import msgspec
 from segue.changes.exchange import routes
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import moves, titles, transcripts
+from segue.changes.sessions import deletions, moves, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Hearers, Topic, Wake
@@ -198,7 +198,7 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     if done.onto is not None:
         to = tip if done.onto.why is TipMove.COMPRESS else before
         yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
-    yield from _end(session, done, at)
+    hidden = yield from _end(session, done, at)
     turns = yield from _move_on(held, done, stands, tip, at)
     replies = yield from _replies(session, done, stands)
     yield from reply(session, name, stands.length, replies, at)
@@ -210,20 +210,34 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     if owed is not None and not turns:
         yield from _conclude(session, name, owed, at)
     yield Wake(Topic.SAID, session)
-    return Finished(before, tip, Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None)
+    return Finished(before, tip, Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None, hidden)
 
 
-def _end(session: SessionId, done: Finish, at: Moment) -> Transaction[None]:
-    """Mark the turns that are answered; raises `Fenced` if the first of them was before."""
-    name = done.turns[0]
+class EndedTurn(Value, frozen=True):
+    """A turn that has just ended."""
+
+    person: PersonId
+    deleted: Moment | None
+    """When its author took it back, if they did while it ran."""
+
+
+def _end(session: SessionId, done: Finish, at: Moment) -> Transaction[bool]:
+    """Mark the turns that are answered, and say whether one was taken back; `Fenced` if the first was marked before."""
+    name, hides = done.turns[0], False
     for seq in done.turns:
         within = None if seq == name else name
-        ended = bool(
-            (yield q.end_turn(session=session, seq=seq, outcome=done.outcome, within=within, error=done.error, at=at))
+        outcome, error = done.outcome, done.error
+        ended = yield from first(
+            EndedTurn, q.end_turn(session=session, seq=seq, outcome=outcome, within=within, error=error, at=at)
         )
-        if not ended and seq == name:
+        if ended is not None and ended.deleted is not None:
+            hidden = yield from deletions.entries(session, seq, name)
+            yield from deletions.delete(session, hidden, ended.person, ended.deleted)
+            hides = True
+        if ended is None and seq == name:
             # A commit of which nobody knew whether it happened did happen.
             raise Fenced(f"turn {name} of session {session}")
+    return hides
 
 
 def _move_on(held: Claim, done: Finish, stands: Held, tip: Tip | None, at: Moment) -> Transaction[tuple[Turn, ...]]:

@@ -135,7 +135,7 @@ def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
         raise Moved
     known: dict[str, Moment | None] = {}
     for chat in chats:
-        known[chat] = yield from first(float, q.chat_since(chat=chat, after=_after(chat)))
+        known[chat] = yield from first(float, q.chat_since(chat=chat, after=after(chat)))
     return known
 
 
@@ -147,7 +147,7 @@ def _chats(keys: Sequence[str]) -> Transaction[list[str]]:
     return list(chats)
 
 
-def _after(chat: str) -> str:
+def after(chat: str) -> str:
     """The end of a chat's threads: a key ends in `/` and the thread, and `0` comes right after `/`."""
     return f"{chat[:-1]}0"
 
@@ -163,7 +163,7 @@ def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: 
     """Ids of one chat had lanes of their own: each lane there is the same lane of the chat that stays."""
     pairs = []
     for chat in chats:
-        known = yield from each(Place, q.addresses_in(chat=chat.key, after=_after(chat.key)))
+        known = yield from each(Place, q.addresses_in(chat=chat.key, after=after(chat.key)))
         for there in known:
             place = replace(there, address=replace(kept, thread=there.address.thread))
             for lane in (yield from each(Lane, q.lanes_at(address=there.address.key))):

@@ -18,6 +18,8 @@ class Topic(StrEnum):
     """Something was said in a session."""
     HANDOFF = "handoff"
     """A handoff of a session was asked for, or came a step further, or to its end."""
+    HIDDEN = "hidden"
+    """Something that was said in a session is hidden from now on, or shown again."""
     LOOK = "look"
     """Something changed for the turn that runs in a session."""
     NOTED = "noted"

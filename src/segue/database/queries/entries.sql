@@ -1,6 +1,8 @@
 -- columns: entry
--- An entry `e`.
-e.session, e.n, e.parent_session, e.parent as parent_n, e.role, e.person, e.name, e.parts, e.at, e.turn, e.identity, e.address
+-- An entry `e`; one that its author took back says only that.
+e.session, e.n, e.parent_session, e.parent as parent_n, e.role, e.person, e.name, case when exists (
+  select 1 from deletions d where d.session = e.session and d.n = e.n and d.until is null)
+  then '[{"type":"aside","text":"Whoever said this took it back."}]' else e.parts end as parts, e.at, e.turn, e.identity, e.address
 
 -- name: end_of
 -- Where a session ends, held until the transaction does.
@@ -77,6 +79,21 @@ where e.session = :session and e.n > f.n and t.kind = 'retry' and e.role = 'pers
   and e.parent_session is not distinct from f.parent_session and e.parent is not distinct from f.parent
   and e.parts = f.parts
 order by e.n desc limit 1;
+
+-- name: delete_entry
+-- Hide an entry from now on.
+insert into deletions (session, n, by_person, since) values (:session, :n, :person, :at)
+on conflict (session, n) where until is null do nothing;
+
+-- name: last_deletion
+-- What a person took back last of all that leads to where a session ends.
+select d.session, d.since from deletions d where d.session = :session and d.by_person = :person and d.until is null
+order by d.id desc limit 1;
+
+-- name: undelete
+-- Show again what a person took back in one go.
+update deletions set until = :at where session = :session and by_person = :person and since = :since and until is null
+returning n;
 
 -- name: usage_of
 -- What a session cost, by model.

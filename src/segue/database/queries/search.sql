@@ -28,10 +28,14 @@ update sessions set indexed = :upto where id = :session and indexed = :n;
 -- The newest entries of an owner that have all these words.
 select {entry}
 from search f cross join entries e on e.seq = f.rowid cross join sessions s on s.id = e.session
-where f.search match :match and s.owner = :owner order by f.rowid desc limit :count;
+where f.search match :match and s.owner = :owner
+  and not exists (select 1 from deletions d where d.session = e.session and d.n = e.n and d.until is null)
+order by f.rowid desc limit :count;
 
 -- name: search (postgres)
 -- The newest entries of an owner that have all these words.
 select {entry}
 from search f join entries e on e.seq = f.seq join sessions s on s.id = e.session
-where f.tokens @@ cast(cast(:tsquery as text) as tsquery) and s.owner = :owner order by f.seq desc limit :count;
+where f.tokens @@ cast(cast(:tsquery as text) as tsquery) and s.owner = :owner
+  and not exists (select 1 from deletions d where d.session = e.session and d.n = e.n and d.until is null)
+order by f.seq desc limit :count;

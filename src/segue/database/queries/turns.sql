@@ -109,7 +109,7 @@ where id = :session and holder = :me and epoch = :epoch {counted};
 -- name: end_turn
 -- What became of a turn; nothing comes back if it had ended before.
 update turns set outcome = :outcome, finished = :at, within = :within, error = :error
-where session = :session and seq = :seq and outcome is null {counted};
+where session = :session and seq = :seq and outcome is null returning person, deleted;
 
 -- name: let_go
 -- A holder gives a session back.
@@ -144,6 +144,10 @@ update turns set parts = :parts where session = :session and seq = :seq and outc
 update turns set outcome = 'withdrawn', finished = :at where session = :session and seq = :seq and outcome is null
   and seq > (select case when holder is null then head else running end from sessions where id = :session) returning seq;
 
+-- name: delete_running
+-- Its author takes back what is being answered.
+update turns set deleted = :at where session = :session and seq = :seq and outcome is null;
+
 -- name: turn_runs
 -- Whether a turn of an open session waits or runs.
 select 1 from turns t join sessions s on s.id = t.session
@@ -174,8 +178,10 @@ select seq from turns where session = :session and lane = :lane and kind = 'arri
 
 -- name: turn_of_message
 -- The turn that a person's message became, whoever they were taken for at the time.
-select t.session, t.seq, t.kind from turns t join lanes l on l.key = t.lane join identities i on i.key = t.identity
-where t.message = :message and l.address = :address and i.person = :person order by t.accepted desc limit 1;
+select t.session, t.seq, t.kind, coalesce(t.within, t.seq) as answered from turns t join lanes l on l.key = t.lane
+join identities i on i.key = t.identity
+where t.message = :message and l.address >= :chat and l.address < :after and i.person = :person
+order by t.accepted desc limit 1;
 
 -- name: route_of_turn
 -- Where a turn was asked and answered.

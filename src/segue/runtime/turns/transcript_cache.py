@@ -1,8 +1,9 @@
 """The cache of transcripts: the path of each session that was answered lately, kept in memory.
 
-Law: entries never change, so a path that ends at a session's tip is right; one that ends elsewhere shares its beginning
-with the right one, and only the rest is read. The sessions that were used longest ago make room; the one that was used
-last stays, however long it is: its turn holds it in memory anyway.
+Law: entries never change, but some are hidden or shown again, and then nothing that is kept counts any more. So a path
+that ends at a session's tip is right; one that ends elsewhere shares its beginning with the right one, and only the
+rest is read. The sessions that were used longest ago make room; the one that was used last stays, however long it is:
+its turn holds it in memory anyway.
 """
 
 from collections import OrderedDict
@@ -39,6 +40,11 @@ class TranscriptCache:
         self._kept: OrderedDict[SessionId, _Kept] = OrderedDict()
         self._size = 0
 
+    def clear(self) -> None:
+        """Forget all paths: something in one of them was hidden, or is shown again."""
+        self._kept.clear()
+        self._size = 0
+
     async def path(self, session: SessionId, tip: Tip | None) -> Path:
         """The path to a session's tip, as far back as its newest summary needs."""
         if tip is None:
@@ -53,7 +59,9 @@ class TranscriptCache:
 
     def go_on(self, before: Path, run: Run, done: Finish, finished: Finished, at: Moment) -> None:
         """Take in what a finished turn wrote after the path on which it began."""
-        if finished.before != (done.onto.tip if done.onto else run.tip):
+        if finished.hidden:
+            self.clear()
+        if finished.hidden or finished.before != (done.onto.tip if done.onto else run.tip):
             return
         added, parent = [], finished.before
         first = finished.tip.n - len(done.drafts) + 1 if finished.tip else 1

@@ -34,6 +34,7 @@ class Turns:
         self._replica = ground.replica
         self._settings = ground.settings
         self._answering = Answering(ground, agent, toolbox, prompt, self.waiting)
+        self.transcripts = prompt.transcripts
         self._live: dict[SessionId, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._free = ground.settings.slots
