@@ -10,12 +10,12 @@ import pytest
 from segue.config import default
 from segue.config.loading import SECTIONS, SETS, from_tables
 from segue.config.sections import (
-    AccountSection,
     ContextSection,
     LanesSection,
     SchedulesSection,
     ServerSection,
 )
+from segue.core.settings import AccountSettings
 from segue.core.values import Value
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "settings.md"
@@ -35,7 +35,7 @@ def test_the_file_on_the_page_is_the_same_as_none(tmp_path: Path) -> None:
         (FILE["context"], ContextSection),
         (FILE["schedules"], SchedulesSection),
         ({**FILE["server"], "status_token": None}, ServerSection),
-        ({**ACCOUNT, "home": None}, AccountSection),
+        ({**ACCOUNT, "home": None}, AccountSettings),
     ],
 )
 def test_no_key_is_missing_on_the_page(said: dict[str, object], section: type[Value]) -> None:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from segue import plugins
-from segue.config.sections import AccountSection
+from segue.config.sections import HomeSection
 from segue.config.tables import Tables, as_table, joined, keys_of, nearest, refuse_unknown
 from segue.core.lanes import Identity
 from segue.core.settings import AccountSettings
@@ -76,11 +78,13 @@ def _account(platform: str, name: str, table: object, tables: Tables) -> Account
     if not _NAME.fullmatch(name):
         raise Invalid(path, "that can't be an account's name", "Use letters, digits, - and _, at most 64.")
     kind = plugins.adapter_keys(platform)
-    common, own = set(keys_of(AccountSection)), set(keys_of(kind))
+    common, own = set(keys_of(AccountSettings)), set(keys_of(kind))
     refuse_unknown(table, common | own, path)
-    shared = tables.read(_only(table, common), AccountSection, path)
-    keys = tables.read(_only(table, own), kind, path)
-    return Account(platform, name, keys, shared.settings(platform, name))
+    settings = tables.read(_only(table, common - {"home"}), AccountSettings, path)
+    if "home" in table:
+        home = tables.read(table["home"], HomeSection, joined(path, "home"))
+        settings = replace(settings, home=home.place(platform, name))
+    return Account(platform, name, tables.read(_only(table, own), kind, path), settings)
 
 
 def _identity(owner: str, accounts: Mapping[str, Account]) -> Identity:

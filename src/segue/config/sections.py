@@ -9,7 +9,7 @@ from segue.config.tables import Tables, as_table, joined, nearest
 from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
 from segue.core.resets import Policies, Policy, When, time_zone
-from segue.core.settings import AccountSettings, DmThreads, GatewaySettings, Mentions, Quotes, Streams
+from segue.core.settings import DmThreads, GatewaySettings, Quotes
 from segue.core.values import Count, Live, Secret, Value
 from segue.errors import Invalid
 
@@ -136,33 +136,3 @@ class HomeSection(Value, frozen=True):
     def place(self, platform: str, account: str) -> Place:
         """The place itself."""
         return Place(Address(platform, account, self.space, self.chat, self.thread), self.kind, self.name)
-
-
-class AccountSection(Value, frozen=True):
-    """[PLATFORM.ACCOUNT]: the keys that every account has."""
-
-    public: bool = False
-    allow: tuple[str, ...] = ()
-    allow_groups: tuple[str, ...] = ()
-    mentions: Mentions = AccountSettings().mentions
-    streams: Streams = AccountSettings().streams
-    home: HomeSection | None = None
-
-    def __post_init__(self) -> None:
-        for key, ids in (("allow", self.allow), ("allow_groups", self.allow_groups)):
-            for id in ids:
-                if not id.strip():
-                    raise Invalid(key, "one of its ids is blank", "Remove it.")
-                if id == "*":
-                    raise Invalid(key, '"*" is not an id', "List ids, or let everybody in with public = true.")
-
-    def settings(self, platform: str, account: str) -> AccountSettings:
-        """The same, as the gateway reads it."""
-        return AccountSettings(
-            public=self.public,
-            allow=frozenset(self.allow),
-            allow_groups=frozenset(self.allow_groups),
-            mentions=self.mentions,
-            home=self.home.place(platform, account) if self.home else None,
-            streams=self.streams,
-        )

@@ -7,14 +7,11 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from segue.core.handoffs import Patience
-from segue.core.lanes import (
-    Identity,
-    Place,
-    Rules,
-)
+from segue.core.lanes import Identity, Place, Rules
 from segue.core.moves import Limits
 from segue.core.resets import Policies
 from segue.core.values import Count, Seconds, Value
+from segue.errors import Invalid
 
 
 class DmThreads(StrEnum):
@@ -106,6 +103,13 @@ class AccountSettings(Value, frozen=True):
     home: Place | None = None
     """Fallback place for output that has no lane."""
     streams: Streams = Streams.LIVE
+
+    def __post_init__(self) -> None:
+        for key, ids in (("allow", self.allow), ("allow_groups", self.allow_groups)):
+            if any(not id.strip() for id in ids):
+                raise Invalid(key, "one of its ids is blank", "Remove it.")
+            if "*" in ids:
+                raise Invalid(key, '"*" is not an id', "List ids, or let everybody in with public = true.")
 
 
 class GatewaySettings(Value, frozen=True):

@@ -19,12 +19,7 @@ from segue.core.lanes import Address, Kind, Lane
 from segue.core.messages import Part, Parts, Undo
 from segue.core.moves import Why
 from segue.core.resets import Policies, due, ends
-from segue.core.transcripts import (
-    Entry,
-    TipMove,
-    before_answer,
-    exchanges,
-)
+from segue.core.transcripts import Entry, TipMove, before_answer, exchanges
 from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, TurnKind, order_of
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q

@@ -1,7 +1,5 @@
 """`segue audit`: facts about who came in, as whom, and what was taken from whom."""
 
-from __future__ import annotations
-
 import asyncio
 
 import click

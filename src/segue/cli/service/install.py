@@ -1,7 +1,5 @@
 """`segue install`: the libraries of an extra, brought in when it is asked for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib import invalidate_caches
