@@ -500,3 +500,11 @@ create table deletions (
   foreign key (session, n) references entries (session, n)
 ) strict;
 create unique index deletions_one_an_entry on deletions (session, n) where until is null;
+
+create table readings (
+  address text not null references addresses (key),
+  session text not null,
+  n integer not null,
+  primary key (address, session, n),
+  foreign key (session, n) references entries (session, n)
+) strict, without rowid;

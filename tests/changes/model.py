@@ -69,6 +69,8 @@ class Model:
     sessions: dict[str, Conversation] = field(default_factory=dict)
     bindings: list[Binding] = field(default_factory=list)
     moves: dict[str, Record] = field(default_factory=dict)
+    read: dict[str, set[Name]] = field(default_factory=dict)
+    """What was on the path of a session while a lane spoke to it; each lane is a place of its own."""
 
     def bound(self, lane: str) -> str | None:
         return next((b.session for b in self.bindings if b.lane == lane and b.ended is None), None)
@@ -83,7 +85,7 @@ class Model:
             raise Says(Refusal.ALREADY_THERE)
         if found.closed:
             raise Says(Refusal.CLOSED)
-        self._readers(session, lane, yes)
+        self._readers(session, lane, yes, by)
         self._record(move, "resume", [(lane, session, "resume")])
 
     def fork(
@@ -97,8 +99,8 @@ class Model:
         title: str,
         yes: bool,  # noqa: FBT001
     ) -> None:
-        found = self._readable(source, lane, by)
-        self._readers(source, lane, yes)
+        found = self._readable(source, lane, by, at)
+        self._readers(source, lane, yes, by, at)
         if at and not (at[0] == source and 1 <= at[1] <= len(found.said)) and at not in self._names(found.tip):
             raise Says(Refusal.NOT_FOUND)
         made = Conversation(session, by, lane, at or found.tip, source)
@@ -115,7 +117,7 @@ class Model:
             raise Says(Refusal.NOT_ALLOWED)
         if origin == destination or self.bound(destination) == session:
             raise Says(Refusal.SAME_LANE)
-        self._readers(session, destination, yes)
+        self._readers(session, destination, yes, by)
         self._record(move, "handoff", [(destination, session, "handoff")])
 
     def spawn(self, move: str, parent: str, session: str, by: str, label: str, lane: str | None, forks: bool) -> None:  # noqa: FBT001
@@ -162,6 +164,8 @@ class Model:
                 self._readable(before, lane, by)
             if before and self.sessions[before].closed and self.sessions[before] is not closed:
                 raise Says(Refusal.CLOSED)
+            if before:
+                self._readers(before, lane, False, by)  # noqa: FBT003
         if closed:
             closed.closed = False
         record.undone = True
@@ -179,6 +183,7 @@ class Model:
         name = session, len(found.said) + 1
         found.said.append(Said(name, found.tip, who, text, upto))
         found.tip = name
+        self._saw()
 
     def path(self, tip: Name | None) -> list[Said]:
         found = []
@@ -192,6 +197,7 @@ class Model:
         if not 1 <= count <= len(starts):
             raise Says(Refusal.NOTHING_TO_UNDO)
         self.sessions[session].tip = starts[-count].parent
+        self._saw()
 
     def retry(self, session: str) -> list[str]:
         starts = self._exchanges(session)
@@ -201,12 +207,14 @@ class Model:
         after = path[path.index(starts[-1]) :]
         people = next((i for i, said in enumerate(after) if said.who in {"agent", "gateway"}), len(after))
         self.sessions[session].tip = starts[-1].parent
+        self._saw()
         return [said.text for said in after[:people]]
 
     def rewind(self, session: str, to: Name) -> None:
         if to not in self._names(self.sessions[session].tip):
             raise Says(Refusal.NOT_FOUND)
         self.sessions[session].tip = to
+        self._saw()
 
     def compress(self, session: str, text: str, upto: Name) -> None:
         if upto not in self._names(self.sessions[session].tip):
@@ -243,16 +251,28 @@ class Model:
             raise Says(Refusal.NOT_FOUND)
         return found
 
-    def _readable(self, session: str, lane: str, by: str) -> Conversation:
+    def _readable(self, session: str, lane: str, by: str, at: Name | None = None) -> Conversation:
         found = self.sessions.get(session)
-        if found is None or (by != found.owner and found.origin != lane):
+        been_here = any(b.lane == lane and b.session == session for b in self.bindings)
+        if found is None or (by != found.owner and not (been_here and self._has_read(lane, at or found.tip))):
             raise Says(Refusal.NOT_FOUND)
         return found
 
-    def _readers(self, session: str, lane: str, yes: bool) -> None:  # noqa: FBT001
-        been_here = any(b.lane == lane and b.session == session for b in self.bindings)
-        if lane in self.shared and not been_here and not yes:
+    def _readers(self, session: str, lane: str, yes: bool, by: str, at: Name | None = None) -> None:  # noqa: FBT001
+        found = self.sessions[session]
+        own = found.owner == by
+        if not (own and (yes or lane not in self.shared)) and not self._has_read(lane, at or found.tip):
             raise Says(Refusal.NEEDS_YES)
+
+    def _has_read(self, lane: str, tip: Name | None) -> bool:
+        there = tip is None or (tip[0] in self.sessions and 1 <= tip[1] <= len(self.sessions[tip[0]].said))
+        return not there or set(self._names(tip)) <= self.read.get(lane, set())
+
+    def _saw(self) -> None:
+        for binding in self.bindings:
+            if binding.ended is None:
+                names = self._names(self.sessions[binding.session].tip)
+                self.read.setdefault(binding.lane, set()).update(names)
 
     def _may_reopen(self, session: str, by: str) -> None:
         found = self._own(session, by)
@@ -285,3 +305,4 @@ class Model:
             made.append((lane, before.session if before else None, to))
         session = session or next((to for _, to, _ in changes if to), None)
         self.moves[move] = Record(kind, changes[0][0] if changes else None, session, sorted(made))
+        self._saw()

@@ -63,9 +63,9 @@ def view(
     return View(by, {HERE: here, THERE: there, GROUP: group}, {s.id: s for s in sessions}, limits)
 
 
-def crowd(bound: SessionId | None = None, *known: SessionId) -> LaneView:
-    """A lane that many people read, and the sessions that have been there."""
-    return LaneView(bound, Audience.MANY, known=frozenset(known))
+def crowd(bound: SessionId | None = None, *read: SessionId) -> LaneView:
+    """A lane that many people read, and the sessions that were there and that they have read whole."""
+    return LaneView(bound, Audience.MANY, known=frozenset(read), read=frozenset(read))
 
 
 def refusal(move: Move, view: View) -> Refusal:
@@ -122,13 +122,13 @@ SPEAKS = LaneView(TAX)
         ),
         pytest.param(
             RESUME,
-            view(session(busy=True, origin=THERE), there=SPEAKS),
+            view(session(busy=True), there=SPEAKS),
             (Bind(HERE, TAX, Why.RESUME),),
             id="resume: a running turn isn't disturbed, another lane keeps it",
         ),
         pytest.param(
             Resume(GROUP, TAX),
-            view(session(origin=GROUP), by=BOB, group=crowd(None, TAX)),
+            view(session(), by=BOB, group=crowd(None, TAX)),
             (Bind(GROUP, TAX, Why.RESUME),),
             id="resume: anyone there may switch among sessions begun there",
         ),
@@ -170,7 +170,7 @@ SPEAKS = LaneView(TAX)
         ),
         pytest.param(
             Fork(GROUP, TAX, NEW),
-            view(session(tip=END, origin=GROUP), by=BOB, group=crowd(TAX, TAX)),
+            view(session(tip=END), by=BOB, group=crowd(TAX, TAX)),
             (Begin(NEW, BOB, GROUP, tip=END, parent=TAX), Bind(GROUP, NEW, Why.FORK)),
             id="fork: by anyone where it was begun, who then owns the fork",
         ),
@@ -239,9 +239,7 @@ MOVING = session(moving=True)
         pytest.param(
             RESUME, view(session(owner=BOB), by=HOST), Refusal.NOT_FOUND, id="resume: not yours, host though you are"
         ),
-        pytest.param(
-            RESUME, view(session(owner=BOB, origin=THERE)), Refusal.NOT_FOUND, id="resume: not yours, begun elsewhere"
-        ),
+        pytest.param(RESUME, view(session(owner=BOB)), Refusal.NOT_FOUND, id="resume: not yours, and never here"),
         pytest.param(
             RESUME, view(session(owner=BOB), here=SPEAKS), Refusal.NOT_FOUND, id="resume: not yours, though it is here"
         ),
@@ -404,7 +402,7 @@ def test_a_move_goes_on_in_the_lanes_that_its_lanes_go_on_as(move: Move) -> None
         ),
         pytest.param(
             (Made(GROUP, TAX, NEW),),
-            view(session(origin=GROUP), session(NEW), by=BOB, group=crowd(NEW, TAX, NEW)),
+            view(session(), session(NEW), by=BOB, group=crowd(NEW, TAX, NEW)),
             (Bind(GROUP, TAX, Why.UNDO),),
             id="by anybody, to what was begun there",
         ),
@@ -451,9 +449,15 @@ def test_what_taking_a_move_back_changes(made: tuple[Made, ...], view: View, cha
         ),
         pytest.param(
             (Made(GROUP, TAX, NEW),),
-            view(session(), session(NEW), by=BOB, group=crowd(NEW, TAX, NEW)),
+            view(session(), session(NEW), by=BOB, group=crowd(NEW, NEW)),
             Refusal.NOT_FOUND,
-            id="what was there is another's and from elsewhere",
+            id="what was there is another's and has gone on elsewhere",
+        ),
+        pytest.param(
+            (Made(GROUP, TAX, NEW),),
+            view(session(), session(NEW), group=crowd(NEW, NEW)),
+            Refusal.NEEDS_YES,
+            id="what was there has gone on elsewhere",
         ),
     ],
 )
@@ -477,7 +481,6 @@ session_views = st.tuples(
             SessionView,
             st.just(id),
             people.map(lambda actor: actor),
-            st.none() | lanes,
             st.just(Tip(id, 5)),
             closed=rarely,
             busy=rarely,
@@ -494,6 +497,7 @@ lane_views = st.builds(
     st.sampled_from((*SESSIONS, None)),
     st.sampled_from(Audience),
     st.integers(0, 1),
+    st.sampled_from((frozenset(), frozenset(SESSIONS))),
     st.sampled_from((frozenset(), frozenset(SESSIONS))),
 )
 views = st.builds(
@@ -543,7 +547,7 @@ def test_every_plan_keeps_its_promises(kind: type[Move], data: st.DataObject, vi
     if not isinstance(changes, Refusal):
         only_sessions_that_are_there_are_bound_and_no_lane_twice(changes, move, view)
         a_lane_of_a_running_handoff_is_left_alone(changes, view)
-        nobody_reads_what_is_neither_theirs_nor_begun_where_they_stand(changes, view)
+        nobody_reads_what_is_neither_theirs_nor_read_where_they_stand(changes, view)
         more_people_read_a_session_only_with_a_yes(changes, move, view)
         what_is_taken_back_leaves_every_lane_where_it_was(changes, view)
 
@@ -551,8 +555,10 @@ def test_every_plan_keeps_its_promises(kind: type[Move], data: st.DataObject, vi
 def not_yours_and_does_not_exist_are_the_same(move: Move, view: View) -> None:
     for id in sessions_of(move):
         found = view.sessions.get(id)
-        begun_here = found is not None and not isinstance(move, Spawn) and found.origin in lanes_of(move)
-        if found is None or (found.owner != view.actor and not begun_here):
+        theirs = not isinstance(move, Spawn) and all(
+            id in at.known & at.read for at in map(view.lanes.get, lanes_of(move)) if at
+        )
+        if found is None or (found.owner != view.actor and not theirs):
             gone = View(view.actor, view.lanes, {s: v for s, v in view.sessions.items() if s != id}, view.limits)
             assert outcome(move, view) is outcome(move, gone) is Refusal.NOT_FOUND
 
@@ -595,16 +601,17 @@ def brought(changes: tuple[Change, ...], view: View) -> list[tuple[SessionView, 
     ]
 
 
-def nobody_reads_what_is_neither_theirs_nor_begun_where_they_stand(changes: tuple[Change, ...], view: View) -> None:
+def nobody_reads_what_is_neither_theirs_nor_read_where_they_stand(changes: tuple[Change, ...], view: View) -> None:
     for read, lane in brought(changes, view):
-        assert read.owner == view.actor or (lane is not None and read.origin == lane)
+        assert read.owner == view.actor or (lane is not None and read.id in view.lanes[lane].read)
 
 
 def more_people_read_a_session_only_with_a_yes(changes: tuple[Change, ...], move: Move, view: View) -> None:
     if isinstance(move, Resume | Fork | Handoff) and move.consent is not Consent.GIVEN:
         for read, lane in brought(changes, view):
             assert lane is not None
-            assert view.lanes[lane].audience is Audience.ONE or read.id in view.lanes[lane].known
+            own = view.lanes[lane].audience is Audience.ONE and read.owner == view.actor
+            assert own or read.id in view.lanes[lane].read
 
 
 def what_is_taken_back_leaves_every_lane_where_it_was(changes: tuple[Change, ...], view: View) -> None:
@@ -620,8 +627,10 @@ def what_is_taken_back_leaves_every_lane_where_it_was(changes: tuple[Change, ...
         """Whether what was there may not come back, or not by whoever takes the move back."""
         if step.before is None:
             return False
-        found = after.sessions[step.before]
-        return found.closed or (found.owner != after.actor and found.origin != step.lane)
+        found, there = after.sessions[step.before], after.lanes[step.lane]
+        if found.owner == after.actor:
+            return found.closed or (there.audience is Audience.MANY and found.id not in there.read)
+        return found.closed or found.id not in there.known & there.read
 
     if not made or any(map(stays_away, made)):
         with pytest.raises(Refused):
@@ -637,11 +646,11 @@ def carried_out(changes: tuple[Change, ...], view: View) -> View:
     for change in changes:
         match change:
             case Begin():
-                sessions[change.session] = SessionView(change.session, change.owner, change.origin, change.tip)
+                sessions[change.session] = SessionView(change.session, change.owner, change.tip)
             case Bind() | Unbind():
                 was = lanes[change.lane]
                 now = change.session if isinstance(change, Bind) else None
-                lanes[change.lane] = LaneView(now, was.audience, was.live, was.known)
+                lanes[change.lane] = LaneView(now, was.audience, was.live, was.known, was.read)
     return View(view.actor, lanes, sessions, view.limits)
 
 

@@ -26,16 +26,30 @@ is for everybody.
 `/rewind` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they mean the message that the
 thread hangs on.
 
-Where others read along, `/resume`, `/sessions`, `/search` and `/schedules` show only what was said or scheduled
-there; a last line says when there is more to see in your private chat.
+Where others read along, `/status`, `/usage`, `/search`, `/tree`, `/why`, `/export`, the lists of `/resume`, `/sessions`
+and `/schedules`, and the question who may read a session are for you alone: shown only to you where the platform can do
+that, else sent to your private chat with the agent, and a line says so. If you have none there, lists show only what
+was said or scheduled in that place and no title that was given elsewhere, and a last line says when there is more.
+
 `/sessions close N` deletes nothing either: `/undo` or `/resume` opens it again.
 
 `/undo` alone takes back whichever is newer: the last move of this place (`/new`, `/resume`, `/branch` ...) or the
 last exchange, and says which. A reset that came by itself goes together with the message that caused it, which is
 asked again in the session before.
 
-A move that would let more people read a session, such as `/resume` of a private one in a group, asks first: `/yes`
-within five minutes, by you alone. A place that the host named with `/home` needs no question.
+## Who reads what
+
+A reader is a person or a place. Your private chats, terminals and pages have one reader, you. Every other place has
+one, too: everyone there, those who come later included. A place has read what was said in a session while it spoke to
+that session, and what led there; Segue keeps that as a fact.
+
+A move that would let a place read what it hasn't read, such as `/resume` of a private session in a group, or of the
+group's own after you went on with it in private, asks the session's owner first, with how much they would read: `/yes`
+within five minutes. Bringing a session of your own to a private place of your own never asks. In a shared place anybody
+may go back to a session that everyone there has read whole; for anybody but its owner, any other isn't there. What was
+asked elsewhere and still waits for its answer counts as unread. A place that the host named with `/home` needs no
+question, for the host's own sessions only. If you go on in private with what a group still speaks to, you are told:
+everyone there reads it, and `/branch` goes on alone.
 
 `/link` gives you a code; typed as `/link CODE` in a private chat from another account, it asks there whether the two
 are one person, and says by name and id whose sessions each would read and as whom each would speak. With the `/yes`

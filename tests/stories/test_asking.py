@@ -80,19 +80,68 @@ async def test_nobody_but_its_owner_brings_a_session_or_sees_it_listed(square: S
         await square.says("/yes", where=square.shown_alone(lobby))
         await square.says("/sessions new", where=lobby)
         await square.says("something else", where=lobby)
-        # Anybody there may switch among what was begun there; only its owner brings back what came from elsewhere.
+        # Anybody there may switch among what everyone there has read whole.
         listed = await square.says("/sessions", who=bob, where=lobby)
         assert "secret" not in listed
-        assert "Diary" not in listed
-        assert "Diary" in await square.alone("/sessions", lobby)
+        assert "2. “Diary”" in listed
+        assert await square.says("/sessions 2", who=bob, where=lobby) == "Back in “Diary”."
         assert await square.says("/sessions 1", who=bob, where=lobby) == "Back in an untitled session."
-        his = await square.session(lobby)
-        # That it was here before is no reason: by taking back its owner's leave, nobody else brings it back either.
-        assert await square.says("/resume Diary", where=lobby) == "Back in “Diary”."
-        assert await square.says("/sessions 1", where=lobby) == "Back in an untitled session."
+        # What was said elsewhere since is not for them: nobody but its owner brings it, and is asked anew.
+        await square.says("another secret")
         assert await square.says("/undo", who=bob, where=lobby) == Refusal.NOT_FOUND.value
-        assert (await square.session(lobby)).id == his.id
-        assert await square.says("/undo", where=lobby) == "Took back the last move: resume. You are in “Diary”."
+        assert await square.says("/sessions 2", who=bob, where=lobby) == Refusal.NOT_FOUND.value
+        assert "Diary" not in await square.says("/sessions", who=bob, where=lobby)
+        assert await square.says("/undo", where=lobby) == Refusal.NEEDS_YES.value
+        asked = await square.alone("/resume Diary", lobby)
+        assert asked.startswith("Everyone in lobby could read “Diary” then: 2 messages; 1 other person has spoken")
+        assert await square.says("/yes", where=square.shown_alone(lobby)) == "Back in “Diary”."
+        assert "2. “Diary”" in await square.says("/sessions", who=bob, where=lobby)
+
+
+@both
+async def test_who_is_alone_is_told_once_that_others_read_along(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open(TOGETHER):
+        await square.says("hello all", where=lobby)
+        await square.says("/title Plans", where=lobby)
+        await square.says("hello you")
+        told = "Back in “Plans”. Everyone in lobby reads this session. /branch goes on alone."
+        assert await square.says("/resume Plans") == told
+        assert await square.says("/branch") == "You go on in “Plans #2”; the original stays as it is."
+
+
+@both
+async def test_a_title_that_was_given_elsewhere_is_not_told_where_others_read(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open(TOGETHER):
+        await square.says("hello all", where=lobby)
+        await square.says("hello you")
+        await square.says("/resume")
+        assert (await square.says("/resume 2")).startswith("Back in")
+        await square.says("/sessions new", where=lobby)
+        await square.says("something else", where=lobby)
+        await square.says("/title Divorce")
+        bob = square.platform.person("Bob")
+        await square.says("hello you two", who=bob, where=lobby)
+        for command in ("/sessions", "/resume", "/search hello", "/tree", "/status", "/title"):
+            assert "Divorce" not in await square.says(command, who=bob, where=lobby)
+            await square.says(command, where=lobby)
+        assert not any("Divorce" in text for text in bob.sees(lobby))
+        assert "Divorce" in await square.says("/sessions")
+
+
+@both
+async def test_the_hosts_yes_to_a_home_is_not_everybodys(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    his = square.platform.dm(bob)
+    async with square.open(TOGETHER):
+        await square.says("/home", where=lobby)
+        await square.says("a secret", who=bob, where=his)
+        await square.says("/title Diary", who=bob, where=his)
+        await square.says("/resume Diary", who=bob, where=lobby)
+        assert his.replies[-1].startswith("Everyone in lobby could read “Diary” then: 2 messages")
+        await private(square)
+        assert await square.says("/resume Diary", where=lobby) == "Back in “Diary”."
 
 
 @both

@@ -245,7 +245,7 @@ class FrontDoor:
         """Words for the session that wrote the message they answer, if the host lets quotes decide."""
         arrival, lane = came.arrival, came.spot.lane
         here = Errand(arrival.parts)
-        session = yield from quotes.session(lane, arrival.quotes, came.met.person.id)
+        session = yield from quotes.session(lane, arrival.quotes, came.met.person.id, arrival.place.audience)
         current = yield from sessions.bound(lane)
         if session is None or (current is not None and current.id == session):
             return here

@@ -51,7 +51,7 @@ class Consent(Enum):
     """Whether the session's owner has said yes to more readers."""
 
     ASKED = "not given: the move is refused if it would let more people read the session"
-    GIVEN = "the owner said yes, or the host named this place a home"
+    GIVEN = "the owner said yes; the host's naming of a home is theirs"
 
 
 class Renew(Value, frozen=True, tag="renew"):
@@ -121,6 +121,8 @@ class LaneView(Value, frozen=True):
     """The number of open sessions begun here, of those in which anything was said."""
     known: frozenset[SessionId] = frozenset()
     """The sessions of the move that this lane has spoken to before."""
+    read: frozenset[SessionId] = frozenset()
+    """The sessions of the move that whoever reads here has read whole."""
 
 
 class SessionView(Value, frozen=True):
@@ -128,8 +130,6 @@ class SessionView(Value, frozen=True):
 
     id: SessionId
     owner: PersonId
-    origin: Lane | None = None
-    """The lane that it was begun in."""
     tip: Tip | None = None
     closed: bool = False
     busy: bool = False
@@ -353,20 +353,24 @@ def _owns(session: SessionView, actor: PersonId) -> bool:
 
 
 def _readable(id: SessionId, lane: Lane, view: View) -> SessionView:
-    """The session, if the actor may bring it to this lane: it is theirs, or it was begun here.
+    """The session, if the actor may bring it to this lane: it is theirs, or it was here and is read whole here.
 
     "Not yours" and "doesn't exist" are one refusal, so that nobody can tell them apart.
     """
     session = view.sessions.get(id)
-    if session is None or not (_owns(session, view.actor) or session.origin == lane):
+    if session is None or not (_owns(session, view.actor) or id in view.lanes[lane].known & view.lanes[lane].read):
         raise Refused(Refusal.NOT_FOUND)
     return session
 
 
 def _readers(session: SessionView, lane: Lane, consent: Consent, view: View) -> None:
-    """Refuse a move that lets more people read the session, unless its owner said yes."""
+    """Refuse a move that lets others read what they haven't read, unless the session's owner said yes.
+
+    This is the rule of readers. Its owner in a private lane of their own is nobody new.
+    """
     there = view.lanes[lane]
-    if there.audience is Audience.MANY and session.id not in there.known and consent is not Consent.GIVEN:
+    own = there.audience is Audience.ONE and _owns(session, view.actor)
+    if not own and session.id not in there.read and not (consent is Consent.GIVEN and _owns(session, view.actor)):
         raise Refused(Refusal.NEEDS_YES)
 
 
@@ -398,5 +402,6 @@ def take_back(made: tuple[Made, ...], view: View) -> tuple[Change, ...]:
             raise Refused(Refusal.CLOSED)
         if session.moving:
             raise Refused(Refusal.HANDOFF_RUNNING)
+        _readers(session, step.lane, Consent.ASKED, view)
         changes.append(Bind(step.lane, session.id, Why.UNDO))
     return tuple(changes)

@@ -358,15 +358,19 @@ async def test_not_yours_and_does_not_exist_read_the_same(world: World) -> None:
     assert texts == {Refusal.NOT_FOUND.value}
 
 
-async def test_what_was_begun_in_a_shared_lane_anybody_there_may_bring_back(world: World) -> None:
+async def test_what_a_shared_lane_has_read_whole_anybody_there_may_bring_back(world: World) -> None:
     ann, bob = await world.person("ann"), await world.person("bob")
-    lane = await world.thread(ann)
+    lane, private_lane = await world.thread(ann), await world.dm(ann)
     here = await world.renew(lane, ann, "begun here")
-    elsewhere = await world.renew(await world.dm(ann), ann, "begun elsewhere")
+    elsewhere = await world.renew(private_lane, ann, "begun elsewhere")
+    await refuses_move(world, Refusal.NOT_FOUND, Resume(lane, elsewhere), bob)
     await world.store.move(Resume(lane, elsewhere, consent=Consent.GIVEN), ann)
     await world.resume(lane, here, bob)
+    await world.resume(lane, elsewhere, bob)
+    await world.resume(lane, here, bob)
+    await world.exchange(elsewhere, ann, "said in private since", "answered there")
     await refuses_move(world, Refusal.NOT_FOUND, Resume(lane, elsewhere), bob)
-    await world.resume(lane, elsewhere, ann)  # known there: nobody new can read it
+    await refuses_move(world, Refusal.NEEDS_YES, Resume(lane, elsewhere), ann)
 
 
 async def test_more_readers_need_the_owners_yes(world: World) -> None:

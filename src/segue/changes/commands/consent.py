@@ -10,9 +10,14 @@ from segue.changes.exchange import questions
 from segue.changes.exchange.questions import Question, QuestionReply
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
-from segue.changes.sessions import moves, sessions, transcripts
+from segue.changes.rows import each
+from segue.changes.sessions import moves, readings, sessions, titles
 from segue.core.contracts.database import Ids, Transaction
+from segue.core.lanes import Lane, Place
 from segue.core.moves import Consent, Fork, Limits, Renew, Resume
+from segue.core.people import Standing
+from segue.core.values import SessionId
+from segue.database.statements import q
 from segue.errors import Refusal, Refused
 
 READERS = "readers"
@@ -56,7 +61,7 @@ class Consents:
     def _open_again(self, request: Request, move: Resume) -> Transaction[Answer | None]:
         """What its owner closed is theirs to open again; whether more people may read it is asked before that."""
         yield from sessions.own(move.session, request.met.person.id)
-        read = request.here_alone or (yield from sessions.spoken_to(move.lane, move.session))
+        read = request.here_alone or (yield from readings.whole(move.lane.address, move.session))
         if not read and move.consent is not Consent.GIVEN:
             return (yield from self._ask(request, move))
         yield from moves.reopen(move.session, request.met.person.id, self._limits)
@@ -67,15 +72,17 @@ class Consents:
         yield from moves.make(move, request.met.person.id, self._limits, self._ids(), request.at)
 
     def _at_home(self, request: Request) -> Transaction[bool]:
-        """Whether the host has said yes already to whoever reads here."""
+        """Whether the host, who asks, has said yes already to whoever reads here: for sessions of their own."""
+        if request.standing is not Standing.HOST:
+            return False
         address = request.lane.address
         home = yield from self._homes.of(address.platform, address.account)
         return home is not None and home.address in (address, address.outside)
 
     def _ask(self, request: Request, move: Resume | Fork) -> Transaction[Answer]:
-        """Ask the owner, and tell how many people would see how much."""
+        """Ask the owner, and tell how many people would see how much that they haven't seen."""
         wanted = move.session if isinstance(move, Resume) else move.source
-        said = yield from transcripts.count_said(wanted)
+        said = (yield from readings.unread(request.lane.address, wanted)).said
         people = yield from addresses.people(request.lane.address)
         others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode(move).decode()
@@ -83,13 +90,21 @@ class Consents:
         yield from questions.ask(asked_in, request.met.person.id, READERS, body, self._ids(), request.at)
         this, here = ("this chat", "here") if asked_in == request.lane else ("that chat", "there")
         where = request.arrival.place.name or this
-        title = (yield from called(wanted)) if request.alone else "that session"
+        title = f"“{found}”" if request.alone and (found := (yield from titles.of(wanted))) else "that session"
         known = f"{counted(others, 'other person has', 'other people have')} spoken {here} so far"
         text = (
             f"Everyone in {where} could read {title} then: {counted(said, 'message', 'messages')}; "
             f"{known}. Type /yes within five minutes to allow it, /no to leave it."
         )
         return Answer(text, choices=("/yes", "/no"), to=request.alone)
+
+    def back(self, request: Request, session: SessionId, lane: Lane) -> Transaction[Answer]:
+        """The answer that a lane speaks to a session again; whoever is alone there is told who else reads it."""
+        alone = request.here_alone and lane == request.lane
+        shared = (yield from each(Place, q.shared_places(session=session))) if alone else []
+        names = " and ".join(dict.fromkeys(place.name or place.address.chat or "that chat" for place in shared))
+        also = f" Everyone in {names} reads this session. /branch goes on alone." if names else ""
+        return Answer(f"Back in {yield from called(request, session)}.{also}")
 
     def yes(self, request: Request) -> Transaction[Answer]:
         question = yield from self._open(request)
@@ -115,4 +130,4 @@ class Consents:
     def _readers(self, request: Request, body: str) -> Transaction[Answer]:
         move = replace(_going.decode(body), consent=Consent.GIVEN)
         yield from self.move(request, move)
-        return Answer(f"Back in {yield from called(move.session)}.")
+        return (yield from self.back(request, move.session, move.lane))

@@ -1,10 +1,10 @@
 """The request and the answer of a command, and the checks that most commands begin with."""
 
-from segue.changes.exchange import quotes
+from segue.changes.exchange import quotes, readers
 from segue.changes.exchange.readers import Reader
 from segue.changes.people.persons import Met
 from segue.changes.places import lanes
-from segue.changes.sessions import sessions, titles, transcripts
+from segue.changes.sessions import sessions, transcripts
 from segue.core.commands import Command, ShownTo
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Lane, Place, Rules, lane_of
@@ -67,7 +67,7 @@ class Request(Value, frozen=True):
     @property
     def reader(self) -> Reader:
         """The readers of the answer."""
-        return Reader(self.lane, self.private)
+        return Reader(() if self.private else (self.lane.address,))
 
 
 class Answer(Value, frozen=True):
@@ -135,14 +135,14 @@ def own(request: Request) -> Transaction[Session]:
     return session
 
 
-def called(session: SessionId) -> Transaction[str]:
-    """A session as a person calls it."""
-    title = yield from titles.of(session)
+def called(request: Request, session: SessionId) -> Transaction[str]:
+    """A session as a person calls it, where others read as they know it."""
+    title = yield from readers.title(request.reader, session)
     return f"“{title}”" if title else "an untitled session"
 
 
 def name(session: Session) -> str:
-    """The same, of one that was read."""
+    """The same, of one that whoever reads the answer speaks to."""
     return f"“{session.title}”" if session.title else "an untitled session"
 
 

@@ -1,10 +1,9 @@
 """Commands that move the lane's binding: /new, /resume, /sessions, /branch, /title."""
 
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.request import MORE, Answer, Request, bound, called, line_of, name, own, short
+from segue.changes.commands.request import MORE, Answer, Request, bound, called, line_of, own, short
 from segue.changes.exchange import readers
-from segue.changes.places import lanes
-from segue.changes.sessions import moves, sessions, titles, transcripts
+from segue.changes.sessions import moves, readings, sessions, titles, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.messages import Text
 from segue.core.moves import Fork, Renew, Resume
@@ -60,7 +59,7 @@ class SessionCommands:
             )
             if session is None:
                 return (yield from _unknown(request, rest))
-            closed = yield from called(session)
+            closed = yield from called(request, session)
             yield from moves.close(session, person, self._ids(), request.at, asked_in=lane)
             return Answer(f"Closed {closed}. /undo opens it again.")
         if word.isdecimal() and not rest:
@@ -74,14 +73,14 @@ class SessionCommands:
     def _back(self, request: Request, session: SessionId) -> Transaction[Answer]:
         """Go to a session that is there, perhaps after its owner's yes."""
         question = yield from self._consents.move(request, Resume(request.lane, session))
-        return question or Answer(f"Back in {yield from called(session)}.")
+        return question or (yield from self._consents.back(request, session, request.lane))
 
     def _here(self, request: Request) -> Transaction[list[Session]]:
-        """The sessions that this person may switch to here: those that began here, and their own."""
-        lane = yield from lanes.now(request.lane)
+        """The sessions that this person may switch to here: those that everyone here has read whole, and their own."""
         listed: list[Session] = []
-        for session in (yield from sessions.here(lane, _LISTED_HERE)):
-            if session.owner == request.met.person.id or session.origin == lane:
+        for session in (yield from sessions.here(request.lane, _LISTED_HERE)):
+            own = session.owner == request.met.person.id
+            if own or (yield from readings.whole(request.lane.address, session.id)):
                 listed += [session]
         return listed
 
@@ -90,7 +89,7 @@ class SessionCommands:
         title = request.rest or parse(source.title)[0]
         new = SessionId(self._ids())
         question = yield from self._consents.move(request, Fork(request.lane, source.id, new, title=title))
-        return question or Answer(f"You go on in {yield from called(new)}; the original stays as it is.")
+        return question or Answer(f"You go on in {yield from called(request, new)}; the original stays as it is.")
 
     def title(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
@@ -116,7 +115,8 @@ class SessionCommands:
             last = yield from transcripts.entry(session.tip)
             if last and not (yield from readers.sees(request.reader, last)):
                 last, more = None, True
-            lines.append(f"{number}. {name(session)}{here}" + (f": {short(last.text)}" if last and last.text else ""))
+            words = f": {short(last.text)}" if last and last.text else ""
+            lines.append(f"{number}. {yield from called(request, session.id)}{here}{words}")
         return Answer("\n".join([*lines, f"/{kind} N opens one of them.", *([MORE] if more else [])]))
 
 

@@ -42,7 +42,7 @@ class TranscriptCommands:
             return (yield from _queued(request, TurnKind.UNDO, Undo(count)))
         yield from moves.undo(move.id, request.met.person.id, self._limits, self._ids(), request.at)
         now = yield from sessions.bound(request.lane)
-        where = f"You are in {yield from called(now.id)}." if now else "No session is open here now."
+        where = f"You are in {yield from called(request, now.id)}." if now else "No session is open here now."
         return Answer(f"Took back the last move: {move.kind}. {where}")
 
     def redo(self, request: Request) -> Transaction[Answer]:
@@ -52,7 +52,7 @@ class TranscriptCommands:
         left = yield from moves.last_undo(request.lane)
         if left is not None and left.at > max((yield from _last_said(request)), undone[0].at if undone else 0.0):
             question = yield from self._consents.move(request, Resume(request.lane, left.session))
-            return question or Answer(f"You are in {yield from called(left.session)} again.")
+            return question or Answer(f"You are in {yield from called(request, left.session)} again.")
         last = undone[0] if undone and undone[0].why is TipMove.UNDO else None
         if session is None or last is None or last.before is None or last.after != session.tip:
             raise Refused(Refusal.NOTHING_TO_REDO)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from msgspec.structs import replace
+
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import MORE, Answer, Request, bound, called, counted, name, own, quoted, short
 from segue.changes.exchange import readers, traces, turns
@@ -18,6 +20,7 @@ from segue.core.lanes import Rules
 from segue.core.moves import Resume
 from segue.core.people import Standing
 from segue.core.transcripts import Role, Session
+from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
 
 _FOUND = 5
@@ -45,7 +48,7 @@ class ViewCommands:
         shown = yield from readers.seen(request.reader, found)
         lines: list[str] = []
         for entry in shown[:_FOUND]:
-            session = yield from called(entry.tip.session)
+            session = yield from called(request, entry.tip.session)
             lines.append(f"{session}: {short(entry.text)}")
         lines = lines or ["Nothing found. What was said in the last seconds may be missing yet."]
         return Answer("\n".join(lines if len(shown) == len(found) else [*lines, MORE]))
@@ -88,29 +91,37 @@ class ViewCommands:
         return Answer(f"You are {me.name or 'somebody without a name'}, {request.standing} here.{others}")
 
     def tree(self, request: Request) -> Transaction[Answer]:
-        session = yield from bound(request)
-        tree = yield from trees.tree((yield from trees.root(session)))
+        session, reader = (yield from bound(request)), request.reader
+
+        def shown(branch: Session) -> Transaction[bool]:
+            return (yield from readers.sees(reader, branch))
+
+        tree = yield from trees.tree((yield from trees.root(session, shown)), shown)
         letters = {letter(n): branch for n, branch in enumerate(tree)}
         if request.rest:
             return (yield from self._walk(request, letters.get(request.rest.casefold())))
-        by_id = {branch.id: letter for letter, branch in letters.items()}
-
-        def named(branch: Branch) -> str:
-            title = f"“{branch.title or branch.label}”" if branch.title or branch.label else "an untitled session"
-            marked = f"{by_id[branch.id]}) {title}" if len(tree) > 1 else title
-            return f"{marked} (here)" if branch.id == session.id else marked
-
+        names: dict[SessionId, str] = {}
+        for mark, branch in letters.items():
+            title = (yield from readers.title(reader, branch.id)) or branch.label
+            named = f"“{title}”" if title else "an untitled session"
+            names[branch.id] = f"{mark}) {named}" if len(tree) > 1 else named
+        names[session.id] += " (here)"
+        if reader.places:
+            # How an abandoned branch begins may have been said elsewhere.
+            tree = tuple(replace(branch, abandoned=()) for branch in tree)
         left = sum(1 + len(branch.abandoned) for branch in tree) - _LINES
-        lines = [*islice(draw(tree, named), _LINES), *([f"… and {left} more lines"] if left > 0 else [])]
+        lines = [*islice(draw(tree, lambda branch: names[branch.id]), _LINES)]
+        lines += [f"… and {left} more lines"] if left > 0 else []
         asked = yield from self._asked(request, session)
         lines += ["", *asked, "/rewind N goes back to one of these."] if asked else []
-        return Answer("\n".join([*lines, *(["/tree LETTER goes to a branch."] if len(tree) > 1 else [])]))
+        lines += ["/tree LETTER goes to a branch."] if len(tree) > 1 else []
+        return Answer("\n".join([*lines, *([MORE] if reader.places else [])]))
 
     def _walk(self, request: Request, branch: Branch | None) -> Transaction[Answer]:
         if branch is None:
             return Answer("/tree shows no such branch. Type it alone to see the letters.")
         question = yield from self._consents.move(request, Resume(request.lane, branch.id))
-        return question or Answer(f"You are in {yield from called(branch.id)}.")
+        return question or Answer(f"You are in {yield from called(request, branch.id)}.")
 
     def _asked(self, request: Request, session: Session) -> Transaction[list[str]]:
         """The newest messages of people that are the session's own, each with its number."""

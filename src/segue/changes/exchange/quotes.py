@@ -4,9 +4,9 @@ from segue.changes.exchange import deliveries
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import first, one
-from segue.changes.sessions import deletions
+from segue.changes.sessions import deletions, readings
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Lane
+from segue.core.lanes import Address, Audience, Lane
 from segue.core.transcripts import Session, Tip
 from segue.core.values import PersonId, SessionId, Value
 from segue.database.statements import q
@@ -32,8 +32,8 @@ def entry(address: Address, message: str) -> Transaction[Tip | None]:
     return Tip(turn.session, shown[-1]) if shown else None
 
 
-def session(lane: Lane, message: str, person: PersonId) -> Transaction[SessionId | None]:
-    """The session that wrote a message, if the lane has spoken to it and this person may bring it back there."""
+def session(lane: Lane, message: str, person: PersonId, audience: Audience) -> Transaction[SessionId | None]:
+    """The session that wrote a message, if the lane has spoken to it and whoever reads there has read it whole."""
     receipt = yield from deliveries.receipt(lane.address, message)
     if receipt is None:
         return None
@@ -41,5 +41,6 @@ def session(lane: Lane, message: str, person: PersonId) -> Transaction[SessionId
     if not (yield q.been_here(lane=here.key, session=receipt.session)):
         return None
     wrote = yield from one(Session, q.session(session=receipt.session))
-    mine = wrote.owner == (yield from actors.now(person)) or wrote.origin == here
-    return wrote.id if mine and wrote.closed is None else None
+    own = wrote.owner == (yield from actors.now(person))
+    read = own if audience is Audience.ONE else (yield from readings.whole(here.address, wrote.id))
+    return wrote.id if read and wrote.closed is None else None

@@ -200,6 +200,15 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
         yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
     hidden = yield from _end(session, done, at)
     turns = yield from _move_on(held, done, stands, tip, at)
+    if stands.abandoned and tip is not None:
+        yield q.read_on(
+            session=session,
+            turn=name,
+            from_session=before.session if before else None,
+            n=before.n if before else None,
+            to_session=tip.session,
+            to_n=tip.n,
+        )
     replies = yield from _replies(session, done, stands)
     yield from reply(session, name, stands.length, replies, at)
     if done.streamed is Streamed.YES or not replies:

@@ -168,6 +168,7 @@ def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: 
             place = replace(there, address=replace(kept, thread=there.address.thread))
             for lane in (yield from each(Lane, q.lanes_at(address=there.address.key))):
                 pairs += [(lane, (yield from moves.see(place, lane.person, at)))]
+            yield q.read_like(address=there.address.key, to=place.address.key)
     if pairs:
         yield q.add_move(move=move, kind="merge", lane=None, session=None, by=by, at=at)
         yield from moves.fold(pairs, by, move, at)

@@ -10,10 +10,10 @@ from typing import assert_never
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import titles, transcripts
+from segue.changes.sessions import readings, titles, transcripts
 from segue.changes.sessions.rows import Bound, Locked
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Lane, Place, clean_place
+from segue.core.lanes import Audience, Lane, Place, clean_place
 from segue.core.moves import (
     Begin,
     Bind,
@@ -34,7 +34,7 @@ from segue.core.moves import (
     take_back,
 )
 from segue.core.titles import new_title
-from segue.core.transcripts import Session
+from segue.core.transcripts import Session, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -119,14 +119,14 @@ def check(move: Move, actor: PersonId, limits: Limits) -> Transaction[None]:
     """Raise `Refused` if a move can't be made now; nothing changes either way."""
     actor = yield from actors.hold(actor)
     move = yield from _in_lanes_of_now(move)
-    plan(move, (yield from _view(lanes_of(move), sessions_of(move), actor, limits)))
+    plan(move, (yield from _view(lanes_of(move), sessions_of(move), actor, limits, at=_at(move))))
 
 
 def make(move: Move, actor: PersonId, limits: Limits, id: str, at: Moment, within: str = "") -> Transaction[Moving]:
     """Make a move, or raise `Refused` and change nothing; `within` is the handoff that it is a step of."""
     actor = yield from actors.hold(actor)
     move = yield from _in_lanes_of_now(move)
-    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits, within)
+    view = yield from _view(lanes_of(move), sessions_of(move), actor, limits, within, _at(move))
     changes = plan(move, view)
     if isinstance(move, Fork) and move.at and not (yield from transcripts.reaches(move.source, move.at)):
         raise Refused(Refusal.NOT_FOUND)
@@ -284,9 +284,11 @@ def bind(
     if session is not None:
         since = max(at, ended.until) if ended else at
         yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=since)
+        yield q.read_by(lane=lane.key, session=session)
         yield q.sweep_soon(session=session, at=at)
     if not ended:
         return None
+    yield q.read_by(lane=lane.key, session=ended.session)
     yield q.sweep_soon(session=ended.session, at=at)
     return ended.session
 
@@ -298,8 +300,18 @@ def _in_lanes_of_now(move: Move) -> Transaction[Move]:
     return in_lanes(move, go_on)
 
 
+def _at(move: Move) -> Tip | None:
+    """The entry that a move brings to its lane, if it isn't the end of a session."""
+    return move.at if isinstance(move, Fork) else None
+
+
 def _view(
-    touched: Sequence[Lane], sessions: Iterable[SessionId], actor: PersonId, limits: Limits, within: str = ""
+    touched: Sequence[Lane],
+    sessions: Iterable[SessionId],
+    actor: PersonId,
+    limits: Limits,
+    within: str = "",
+    at: Tip | None = None,
 ) -> Transaction[View]:
     """Lock the lanes, what they speak to and the sessions named, and tell how they stand."""
     for lane in sorted(touched, key=lambda lane: lane.key):
@@ -310,21 +322,34 @@ def _view(
     bound: dict[Lane, Bound] = {}
     for lane in touched:
         bound[lane] = yield from one(Bound, q.bound(lane=lane.key))
-    wanted = {*sessions, *(here.session for here in bound.values() if here.session is not None)}
+    named = frozenset(sessions)
+    wanted = named | {here.session for here in bound.values() if here.session is not None}
     found: dict[SessionId, SessionView] = {}
     for id in sorted(wanted):
         if view := (yield from _session_view(id, limits, within)):
             found[id] = view
+    # A handoff names no session: it brings what one lane speaks to to the other.
+    about = [found[id] for id in sorted(named or (wanted if len(bound) > 1 else ())) if id in found]
     seen: dict[Lane, LaneView] = {}
     for lane, here in bound.items():
-        known = set()
-        for candidate in wanted:
-            if (yield q.been_here(lane=lane.key, session=candidate)):
-                known.add(candidate)
-        live = yield from one(int, q.begun_here(lane=lane.key, most=limits.live_per_lane))
         audience = Place(lane.address, here.kind).audience
-        seen[lane] = LaneView(here.session, audience, live, frozenset(known))
+        known, read = set[SessionId](), set[SessionId]()
+        for session in about:
+            if (yield q.been_here(lane=lane.key, session=session.id)):
+                known.add(session.id)
+            # Its owner is asked nothing in a private lane, whatever was read there.
+            own = audience is Audience.ONE and session.owner == actor
+            if not own and (yield from _read_whole(lane, session.id, at)):
+                read.add(session.id)
+        live = yield from one(int, q.begun_here(lane=lane.key, most=limits.live_per_lane))
+        seen[lane] = LaneView(here.session, audience, live, frozenset(known), frozenset(read))
     return View(actor, seen, found, limits)
+
+
+def _read_whole(lane: Lane, session: SessionId, at: Tip | None) -> Transaction[bool]:
+    """Whether all that a move brings to a lane was read there."""
+    left = yield from (readings.since(lane.address, at) if at else readings.unread(lane.address, session))
+    return left == readings.NOTHING
 
 
 def _session_view(session: SessionId, limits: Limits, within: str) -> Transaction[SessionView | None]:
@@ -338,7 +363,6 @@ def _session_view(session: SessionId, limits: Limits, within: str) -> Transactio
     return SessionView(
         locked.id,
         locked.owner,
-        locked.origin,
         locked.tip,
         closed=locked.closed,
         busy=locked.busy and not own,

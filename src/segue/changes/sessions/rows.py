@@ -1,6 +1,6 @@
 """Rows about lanes and sessions that several changes read."""
 
-from segue.core.lanes import Kind, Lane
+from segue.core.lanes import Kind
 from segue.core.transcripts import Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
 
@@ -25,7 +25,6 @@ class Locked(Value, frozen=True):
 
     id: SessionId
     owner: PersonId
-    origin: Lane | None
     tip: Tip | None
     closed: bool
     busy: bool

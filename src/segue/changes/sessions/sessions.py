@@ -69,11 +69,6 @@ def here(lane: Lane, count: int) -> Transaction[list[Session]]:
     return newest_first[::-1]
 
 
-def spoken_to(lane: Lane, session: SessionId) -> Transaction[bool]:
-    """Whether a lane speaks to a session or has: whoever reads there has read it."""
-    return bool((yield q.been_here(lane=(yield from now(lane)).key, session=session)))
-
-
 def branches(session: SessionId) -> Transaction[list[Session]]:
     """The sessions that were forked or spawned from one."""
     return (yield from each(Session, q.branches(session=session)))

@@ -6,6 +6,7 @@ from segue.changes.people import actors
 from segue.changes.rows import each, first, one
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address
 from segue.core.titles import LONGEST, Title, clean, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
 from segue.database.statements import q
@@ -42,6 +43,11 @@ def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int
 def of(session: SessionId) -> Transaction[Title | None]:
     """The title of a session."""
     return (yield from first(Title, q.title(session=session)))
+
+
+def of_at(session: SessionId, place: Address) -> Transaction[Title | None]:
+    """What a session is called in a place."""
+    return (yield from first(Title, q.title_at(session=session, address=place.key)))
 
 
 def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:

@@ -183,7 +183,8 @@ def _move(
 
 
 def record(session: SessionId, tip: Tip | None, to: Tip | None, why: TipMove, by: str, at: Moment) -> Transaction[None]:
-    """Remember that a tip moved; the caller sets it."""
+    """Remember that a tip moved, and who has read as far as it was; the caller sets it."""
+    yield q.read_by_all(session=session)
     yield q.add_tip_move(
         session=session,
         from_session=tip.session if tip else None,

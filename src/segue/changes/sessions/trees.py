@@ -4,6 +4,8 @@ Law: what was said isn't read for it, only how the entries hang together, page b
 session left, how it begins.
 """
 
+from collections.abc import Callable
+
 from segue.changes.rows import each, one
 from segue.changes.sessions import sessions, transcripts
 from segue.core.contracts.database import Transaction
@@ -23,15 +25,25 @@ class Following(Value, frozen=True):
     parent: Tip | None
 
 
-def tree(root: Session) -> Transaction[tuple[Branch, ...]]:
-    """A session with all of its owner's that grew out of it, itself first."""
+Shown = Callable[[Session], Transaction[bool]]
+"""Whether a session may be shown."""
+
+
+def every(_session: Session) -> Transaction[bool]:
+    """Show all."""
+    yield from ()
+    return True
+
+
+def tree(root: Session, shown: Shown = every) -> Transaction[tuple[Branch, ...]]:
+    """A session with all of its owner's that grew out of it and may be shown, itself first."""
     found, waiting = list[Branch](), [root]
     while waiting:
         session = waiting.pop()
         found += [(yield from _branch(session))]
         children = yield from sessions.branches(session.id)
-        own = [child for child in children if child.owner == root.owner]
-        waiting += sorted(own, key=lambda child: child.id, reverse=True)
+        for child in sorted(children, key=lambda child: child.id, reverse=True):
+            waiting += [child] if child.owner == root.owner and (yield from shown(child)) else []
     return tuple(found)
 
 
@@ -56,11 +68,11 @@ def _abandoned(session: SessionId, off: list[Link]) -> Transaction[tuple[Abandon
     return tuple(found)
 
 
-def root(session: Session) -> Transaction[Session]:
-    """The session of the same owner's that all began with."""
+def root(session: Session, shown: Shown = every) -> Transaction[Session]:
+    """The session of the same owner's that all began with, as far up as may be shown."""
     while session.parent is not None:
         parent = yield from one(Session, q.session(session=session.parent))
-        if parent.owner != session.owner:
+        if parent.owner != session.owner or not (yield from shown(parent)):
             break
         session = parent
     return session

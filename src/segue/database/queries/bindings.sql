@@ -81,3 +81,97 @@ select lane, session, since, until, why, ended_why, by_person as "by" from bindi
 -- name: lanes_bound
 -- The lanes that speak to a session now, the newest first.
 select lane from bindings where session = :session and until is null order by id desc;
+
+-- name: read_by
+-- A lane's place has read a session as it stands.
+insert into readings (address, session, n)
+select l.address, s.tip_session, s.tip from lanes l join sessions s on s.id = :session
+where l.key = :lane and s.tip is not null
+on conflict do nothing;
+
+-- name: read_by_all
+-- Every place that speaks to a session has read it as it stands.
+insert into readings (address, session, n)
+select distinct l.address, s.tip_session, s.tip from sessions s
+join bindings b on b.session = s.id and b.until is null join lanes l on l.key = b.lane
+where s.id = :session and s.tip is not null
+on conflict do nothing;
+
+-- name: read_like
+-- One place has read all that another has: they are one.
+insert into readings (address, session, n)
+select a.key, r.session, r.n from readings r join addresses a on a.key = :to where r.address = :address
+on conflict do nothing;
+
+-- name: read_on
+-- Whoever asked for a turn in a place that has left the session reads its answer, if they had read all before it.
+insert into readings (address, session, n)
+select l.address, cast(:to_session as text), cast(:to_n as bigint) from turns t join lanes l on l.key = t.lane
+where t.session = :session and t.seq = :turn and (cast(:n as bigint) is null or exists (
+  select 1 from readings r where r.address = l.address and r.session = :from_session and r.n = cast(:n as bigint)))
+on conflict do nothing;
+
+-- name: speaks_there
+-- Whether any lane of a place speaks to a session.
+select 1 from bindings b join lanes l on l.key = b.lane
+where b.session = :session and b.until is null and l.address = :address limit 1;
+
+-- name: waits_elsewhere
+-- How many turns of a session run or wait that were asked for in other places.
+select count(*) from sessions s join turns t on t.session = s.id and t.seq > s.head and t.outcome is null
+where s.id = :session and not exists (select 1 from lanes l where l.key = t.lane and l.address = :address);
+
+-- name: has_read
+-- Whether a place has read up to the very entry.
+select 1 from readings where address = :address and session = :session and n = :n;
+
+-- name: unread
+-- How many entries lead to a tip that a place hasn't read, and how many of them people or the agent said.
+with recursive line (id, parent) as (
+  select id, parent from sessions where id = :session
+  union all
+  select s.id, s.parent from line join sessions s on s.id = line.parent
+), tree (id) as (
+  select id from line where parent is null
+  union all
+  select s.id from tree join sessions s on s.parent = tree.id
+), known (session, n) as (
+  select r.session, r.n from tree join readings r on r.address = :address and r.session = tree.id
+  union
+  select s.tip_session, s.tip from lanes l join bindings b on b.lane = l.key and b.until is null
+  join sessions s on s.id = b.session join tree on tree.id = s.id where l.address = :address and s.tip is not null
+), had (session, n) as (
+  select session, n from known
+  union
+  select e.parent_session, e.parent from had join entries e on e.session = had.session and e.n = had.n
+  where e.parent is not null
+), path (session, n) as (
+  select session, n from entries where session = :session and n = :n
+  union all
+  select e.parent_session, e.parent from path p join entries e on e.session = p.session and e.n = p.n
+  where e.parent is not null
+)
+select count(*) as entries, cast(coalesce(sum(case when e.role = 'gateway' then 0 else 1 end), 0) as bigint) as said
+from path p join entries e on e.session = p.session and e.n = p.n
+where not exists (select 1 from had where had.session = p.session and had.n = p.n);
+
+-- name: been_there
+-- Whether any lane of a place has ever spoken to a session.
+select 1 from bindings b join lanes l on l.key = b.lane where b.session = :session and l.address = :address limit 1;
+
+-- name: askers
+-- The places in which people asked for what a session was asked, also by way of other sessions; nothing for what nobody
+-- asked in a place.
+with recursive up (lane, asked_by, asked_in) as (
+  select lane, asked_by, asked_in from turns where session = :session
+  union
+  select t.lane, t.asked_by, t.asked_in from up join turns t on t.session = up.asked_by and t.seq = up.asked_in
+  where up.lane is null
+)
+select distinct coalesce(l.address, '') as address from up left join lanes l on l.key = up.lane
+where up.lane is not null or up.asked_by is null;
+
+-- name: shared_places
+-- The places that speak to a session and that many people read, the newest first.
+select {place} from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
+where b.session = :session and b.until is null and a.kind <> 'dm' order by b.id desc;

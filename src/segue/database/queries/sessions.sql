@@ -15,7 +15,7 @@ from sessions s left join titles t on t.session = s.id and t.until is null where
 
 -- name: lock_session
 -- Hold a session and see how a move finds it.
-select id, owner, origin, tip_session, tip as tip_n, closed is not null as closed, head < tail as busy, depth from sessions
+select id, owner, tip_session, tip as tip_n, closed is not null as closed, head < tail as busy, depth from sessions
 where id = :session {for_update};
 
 -- name: handoff_running

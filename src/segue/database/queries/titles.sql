@@ -2,6 +2,12 @@
 -- What a session is called.
 select name, number from titles where session = :session and until is null;
 
+-- name: title_at
+-- What a session is called in a place: a title that it got when the place had left it isn't known there.
+select t.name, t.number from titles t where t.session = :session and t.until is null and exists (
+  select 1 from bindings b join lanes l on l.key = b.lane
+  where b.session = t.session and l.address = :address and (b.until is null or b.until >= t.since));
+
 -- name: last_number
 -- The newest number of a lineage.
 select coalesce(max(number), 0) from titles where owner = :owner and name = :name and until is null;

@@ -1,0 +1,48 @@
+"""Readings: how far each place has read what was said.
+
+Law: a place has read an entry if it lay on the path of a session while one of the place's lanes spoke to that. Whoever
+has read an entry has read all that leads to it, so who has read where a session ends has read it whole.
+"""
+
+from __future__ import annotations
+
+from segue.changes.rows import first, one
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address
+from segue.core.transcripts import Session, Tip
+from segue.core.values import SessionId, Value
+from segue.database.statements import q
+
+
+class Unread(Value, frozen=True):
+    """What a place hasn't read of a session."""
+
+    entries: int = 0
+    said: int = 0
+    """How many of them people or the agent said, and what waits to be answered elsewhere."""
+
+
+NOTHING = Unread()
+
+
+def unread(address: Address, session: SessionId) -> Transaction[Unread]:
+    """How much of a session a place hasn't read; what was asked elsewhere and isn't answered counts."""
+    place = address.key
+    if (yield q.speaks_there(address=place, session=session)):
+        return NOTHING
+    known = yield from first(Session, q.session(session=session))
+    before = yield from since(address, known.tip if known else None)
+    waiting = yield from one(int, q.waits_elsewhere(address=place, session=session))
+    return Unread(before.entries + waiting, before.said + waiting)
+
+
+def since(address: Address, tip: Tip | None) -> Transaction[Unread]:
+    """How much of what leads to an entry a place hasn't read."""
+    if tip is None or (yield q.has_read(address=address.key, session=tip.session, n=tip.n)):
+        return NOTHING
+    return (yield from one(Unread, q.unread(address=address.key, session=tip.session, n=tip.n)))
+
+
+def whole(address: Address, session: SessionId) -> Transaction[bool]:
+    """Whether a place has read a session whole."""
+    return (yield from unread(address, session)) == NOTHING
