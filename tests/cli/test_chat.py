@@ -80,6 +80,13 @@ def test_nothing_to_say_is_a_mistake(home: Home, arguments: list[str]) -> None:
     assert home.segue("chat", *arguments).exit_code == 2
 
 
+def test_what_comes_by_standard_input_is_said(home: Home) -> None:
+    done = home.segue("chat", said="say it\nin two lines\n")
+    assert done.exit_code == 0, done.stderr
+    assert "in two lines" in home.segue("sessions", "show", home.json("sessions", "list")[0]["id"]).stdout
+    assert "it is blank" in home.segue("chat", said="  \n").stderr
+
+
 def test_a_turn_that_fails_is_exit_code_1(home: Home) -> None:
     (home.path / "segue.toml").write_text("[turns]\nattempts = 1")
     done = home.segue("chat", "-m", "fail")
@@ -94,7 +101,7 @@ async def test_a_running_gateway_answers_and_gives_links(tmp_path: Path) -> None
         async with run(tmp_path, "chat", "-m", "say good morning") as chat:
             assert await chat.end() == (0, "good morning\n", "")
         links = []
-        for arguments in (["link"], ["link", "--json"]):
+        for arguments in (["signin"], ["signin", "--json"]):
             async with run(tmp_path, *arguments) as link:
                 code, out, _ = await link.end()
             assert code == 0
@@ -113,7 +120,7 @@ async def test_a_running_gateway_answers_and_gives_links(tmp_path: Path) -> None
 
 
 def test_without_a_gateway_there_is_no_link(home: Home) -> None:
-    done = home.segue("link")
+    done = home.segue("signin")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"Error: No gateway answers in {home.path}. Start one with `segue serve`.\n"
     assert list(home.path.iterdir()) == []

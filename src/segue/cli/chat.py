@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import uuid4
@@ -45,16 +46,18 @@ class ChatReply(Value, frozen=True):
 
 
 @click.command()
-@click.option("-m", "--message", required=True, help="What to say.")
+@click.option("-m", "--message", help="What to say.  [default: what comes by standard input]")
 @click.option("--session", help="Say it in this session, by id or title.  [default: the terminal's]")
 @json_option
-def command(message: str, session: str | None, *, as_json: bool) -> None:
+def command(message: str | None, session: str | None, *, as_json: bool) -> None:
     """Say one thing to the agent and print the reply.
 
     If no gateway runs, one runs in this process for the exchange. With --session, open terminals stay where they are.
     """
-    if not message.strip():
-        raise Invalid("message", "it is blank", "Say something: -m TEXT.")
+    if message is None and not sys.stdin.isatty():
+        message = sys.stdin.buffer.read().decode(errors="replace").rstrip()
+    if not message or not message.strip():
+        raise Invalid("message", "it is blank", "Say something: -m TEXT, or by standard input.")
     reply = asyncio.run(_chat(config_here(), message, session))
     if as_json:
         print_json(reply)

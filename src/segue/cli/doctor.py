@@ -68,7 +68,7 @@ async def _look() -> list[Finding]:
     findings += _folder(folder)
     if config is not None:
         findings += await _database(config)
-    return [*findings, *await _gateway(folder)]
+    return [*findings, *await gateway_findings(folder)]
 
 
 def _config() -> tuple[Config | None, list[Finding]]:
@@ -170,7 +170,8 @@ def _pile(about: str, pile: Pile, says: str, fix: str) -> Finding:
     return Finding(about, FindingState.WRONG, f"{pile.count} {says} {moment(pile.at)}{why}.", fix)
 
 
-async def _gateway(folder: Path) -> list[Finding]:
+async def gateway_findings(folder: Path) -> list[Finding]:
+    """How the gateway of a data folder stands, and each of its accounts."""
     if not is_served(folder / SOCKET):
         return [Finding("gateway", FindingState.NOTE, f"none runs in {folder}.", "`segue serve` runs one.")]
     try:

@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TextIO
 
 from segue.config import Config, Untrusted, default, find, load
@@ -26,10 +27,18 @@ def config_here() -> Config:
     return load(file, os.environ)
 
 
+LOG = "log"
+_LARGEST_LOG = 10 * 1024 * 1024
+
+
 def open_log(folder: Path) -> TextIO:
-    """The log in a data folder, for a gateway whose terminal is talked in."""
+    """The log in a data folder; a large one makes way for a new one, and is kept beside it until that is large too."""
     _make(folder)
-    return private_file(folder / "log").open("a", buffering=1)
+    log = private_file(folder / LOG)
+    if log.stat().st_size > _LARGEST_LOG:
+        log.replace(folder / f"{LOG}.1")
+        private_file(log)
+    return log.open("a", buffering=1)
 
 
 def private_file(path: Path) -> Path:
@@ -56,6 +65,18 @@ async def opened(config: Config) -> AsyncIterator[tuple[Store, Person]]:
     """The store of a config, and the host in it."""
     async with await open_configured(config) as store:
         yield store, await store.person(HOSTS[0])
+
+
+@asynccontextmanager
+async def looked_at(config: Config) -> AsyncIterator[tuple[Store, Person]]:
+    """The same for a command that only looks: where there is no database yet it finds an empty one, and makes none."""
+    if not isinstance(config.store, Path) or config.store.exists():
+        async with opened(config) as found:
+            yield found
+        return
+    with TemporaryDirectory() as folder:
+        async with await open_store(Path(folder) / config.store.name) as store:
+            yield store, await store.person(HOSTS[0])
 
 
 async def named(store: Store, by: Person, name: str) -> Session:

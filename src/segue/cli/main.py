@@ -15,7 +15,9 @@ _COMMANDS = {
     "talk": "Talk to the agent in this terminal; what `segue` alone does.",
     "chat": "Say one thing and print the reply.",
     "serve": "Run the gateway.",
-    "link": "Print a new sign-in link of the page.",
+    "status": "Show whether a gateway runs, and how its accounts stand.",
+    "logs": "Show the gateway's log.",
+    "signin": "Print a new sign-in link of the page.",
     "sessions": "List, read, search, export, import and name your sessions.",
     "handoff": "Move a session to another place.",
     "schedules": "List and cancel your scheduled work.",
@@ -30,7 +32,13 @@ _COMMANDS = {
     "import": "Bring in what another program remembers.",
 }
 """A sentence on each command, in the order in which help lists them."""
-_MODULES = {"import": "imports", "install": "service.install", "audit": "people.audit"}
+_MODULES = {
+    "import": "imports",
+    "install": "service.install",
+    "logs": "service.logs",
+    "status": "service.status",
+    "audit": "people.audit",
+}
 """Modules of another name than their command's."""
 
 
@@ -78,7 +86,7 @@ class CommandGroup(click.Group):
             raise Failure(str(error)) from error
 
 
-@click.group(cls=CommandGroup, invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from segue.cli.gateway import PAGE, RunningGateway, Stop, serve
-from segue.cli.host import config_here
+from segue.cli.host import config_here, open_log
 from segue.config import load
 from segue.errors import Invalid
 from segue.runtime.gateway import Gateway
@@ -34,6 +34,7 @@ def command(agent: str | None, port: int | None, host: str | None, file: Path | 
     brought = bring(agent) if agent is not None else None
     listener = Listener(host or config.server.host, config.server.port if port is None else port)
     logs.start(sys.stderr, config.secrets)
+    logs.start(open_log(config.data), config.secrets)
 
     def ready(running: RunningGateway) -> None:
         click.echo(f"Segue listens on {running.url}")

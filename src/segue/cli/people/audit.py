@@ -6,7 +6,7 @@ import click
 
 from segue.changes import audit
 from segue.changes.audit import Noted
-from segue.cli.host import config_here, opened
+from segue.cli.host import config_here, looked_at
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.core.lanes import Identity
 
@@ -26,7 +26,7 @@ def command(count: int, *, as_json: bool) -> None:
 
 
 async def _newest(count: int) -> list[Noted]:
-    async with opened(config_here()) as (store, _):
+    async with looked_at(config_here()) as (store, _):
         return await store.driver.read(audit.newest, count)
 
 

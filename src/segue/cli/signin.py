@@ -1,4 +1,4 @@
-"""`segue link`: a new sign-in link of the page."""
+"""`segue signin`: a new sign-in link of the page."""
 
 import os
 
