@@ -88,8 +88,9 @@ def test_what_comes_by_standard_input_is_said(home: Home) -> None:
 
 
 def test_a_turn_that_fails_is_exit_code_1(home: Home) -> None:
-    (home.path / "segue.toml").write_text("[turns]\nattempts = 1")
-    done = home.segue("chat", "-m", "fail")
+    nobody = 'kind = "model"\nmodel = "openai:none"\nbase_url = "http://127.0.0.1:9/v1"\nretries = 0'
+    (home.path / "segue.toml").write_text(f"[turns]\nattempts = 1\n[agent]\n{nobody}\n")
+    done = home.segue("chat", "-m", "hello")
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: The turn was failed, not answered.")
     assert done.stdout.strip()
