@@ -16,17 +16,17 @@ from segue.store import open_driver
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
 from tests.servers import homeserver
 
-# The same examples in every run, however slow the machine. `--hypothesis-profile=drill` takes more, new ones each time.
+# The same examples in every run, however slow the machine. `make drill` takes more, new ones each time.
 hypothesis.settings.register_profile(
     "test",
-    max_examples=200,
+    max_examples=100,
     derandomize=True,
     database=None,
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile(
-    "drill", hypothesis.settings.get_profile("test"), max_examples=20_000, derandomize=False
+    "drill", hypothesis.settings.get_profile("test"), max_examples=2_000, derandomize=False
 )
 hypothesis.settings.load_profile("test")
 

@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from segue.core.messages import Sending
 from segue.core.settings import Streams
 from segue.core.values import Live
 from tests.drills import (
+    backlog,
     bindings,
     children,
     disks,
@@ -129,6 +131,17 @@ def _everywhere(_fresh: Fresh, seed: int) -> str:
     return "\n".join(found.wrong)
 
 
+def _backlog(fresh: Fresh, _seed: int) -> str:
+    return "\n".join(asyncio.run(backlog.run(fresh(), 10_000)))
+
+
+def _properties(_fresh: Fresh, _seed: int) -> str:
+    tests = ["tests/core", "tests/changes/test_machine.py", "tests/changes/test_races.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--hypothesis-profile=drill", *tests]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode else ""
+
+
 def _soak(fresh: Fresh, _seed: int) -> str:
     found = asyncio.run(soak.run(fresh(), 20_000))
     _say(f"soak: {found.before.memory:,} bytes after 10,000 turns, {found.after.memory:,} after 20,000")
@@ -154,6 +167,9 @@ DRILLS = {
     "forgeries": Drill(1_000_000, "forged and replayed calls to webhooks", 20_000, _forgeries),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
+    "backlog": Drill(100_000, "messages that waited on SQLite", 10_000, _backlog),
+    "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),
+    "properties": Drill(20_000, "new examples of each property, and every pause of every race", 2_000, _properties),
     "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),
 }

@@ -1,15 +1,10 @@
-"""Several people, several places, one session; and a great many messages."""
+"""Several people, several places, one session."""
 
 import asyncio
-import time
 from itertools import pairwise
 
-from segue import AGENT, Address, Identity, Kind, PersonId, Place, Resume, Role, SessionId, Text, open_store
-from segue.changes.accept import Fresh, FrontDoor
-from segue.core.messages import Arrival, Speaker
-from segue.core.settings import GatewaySettings
+from segue import AGENT, Address, Identity, Kind, Place, Resume, Role, open_store
 from segue.core.transcripts import GATEWAY
-from segue.store import fresh_ids
 from tests.drills.gateways import ACCOUNT
 from tests.stories.conftest import Stage
 
@@ -73,30 +68,3 @@ async def test_a_long_turn_delays_no_other_session(stage: Stage) -> None:
             await town.say("bob", f"bob-message-{n}")
             await town.hears("bob", f"I am bob-message-{n}")
         assert not town.texts("ann")
-
-
-async def test_ten_thousand_messages_that_wait_are_all_answered_in_order(stage: Stage) -> None:
-    town = stage.town
-    chats = [f"chat{n}" for n in range(20)]
-    async with await open_store(stage.where) as store:
-        ids, door = fresh_ids(time.time), FrontDoor(GatewaySettings())
-
-        async def leave(chat: str, n: int) -> None:
-            fresh = Fresh(PersonId(ids()), SessionId(ids()), ids(), (ids(),), ids(), time.time())
-            await store.driver.write(door.accept, _arrival(chat, n), fresh, None)
-
-        for n in range(500):
-            await asyncio.gather(*(leave(chat, n) for chat in chats))
-    async with stage.gateway():
-        for chat in chats:
-            await town.hears(chat, f"I am {chat}-message-499")
-    for chat in chats:
-        answered = [message for call in town.calls(chat) for message in call["answers"]]
-        assert answered == [f"{chat}-message-{n}" for n in range(500)]
-
-
-def _arrival(chat: str, n: int) -> Arrival:
-    place = Place(Address("http", ACCOUNT, "", chat), Kind.DM)
-    speaker = Speaker(Identity("http", ACCOUNT, chat), chat)
-    message = f"{chat}-message-{n}"
-    return Arrival(place, message, speaker, (Text(f"I am {message}"),), time.time())
