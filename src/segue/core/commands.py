@@ -16,7 +16,7 @@ _LINE = re.compile(r"^/(?P<word>[a-zA-Z][a-zA-Z_-]*)(?:@(?P<to>[^\s@]+))?(?:\s+(
 
 
 class ShownTo(Enum):
-    """Who is to see the answer to a command, where several people are."""
+    """The people who see the answer to a command, where several are."""
 
     ALL = "everybody there"
     ASKER = "whoever typed it"
@@ -98,7 +98,7 @@ BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name,
 
 
 class Means(Enum):
-    """How a command came about."""
+    """The way in which a command came about."""
 
     TYPED = "somebody typed it"
     FOLLOWED = "somebody opened a start link, perhaps without reading it"
@@ -114,7 +114,7 @@ class Command(Value, frozen=True):
 
     @property
     def shown_to(self) -> ShownTo:
-        """Who is to see the answer."""
+        """The people who see the answer."""
         shown_to = BY_NAME[self.name].shown_to
         if shown_to is ShownTo.ASKER_OF_A_LIST:
             return ShownTo.ALL if self.rest else ShownTo.ASKER

@@ -117,7 +117,7 @@ class Redo(Value, frozen=True, tag="redo"):
     n: int = 0
     left_session: str = ""
     left_n: int = 0
-    """Where the undo took the session; 0 if that is its start."""
+    """The session's end after the undo; 0 if that is its start."""
 
 
 class Compress(Value, frozen=True, tag="compress"):
