@@ -83,7 +83,7 @@ create table sessions (
   due real not null default 0,
   fails integer not null default 0,
   deaths integer not null default 0,
-  sweep real default 0,
+  sweep real default 0, forgotten real,
   check (head <= tail),
   check (running <= tail),
   check (holder is null or head < tail),
@@ -154,10 +154,17 @@ create table entries (
   check ((parent is null) = (parent_session is null))
 ) strict;
 create index entries_after on entries (parent_session, parent) where parent_session <> session;
-create trigger entries_never_change before update on entries
-begin select raise(abort, 'entries never change'); end;
 create trigger entries_never_go before delete on entries
 begin select raise(abort, 'entries never go'); end;
+create trigger entries_never_change before update on entries
+when new.parts not like '%"type":"stone"%'
+  or not exists (select 1 from erasures x where x.session = old.session and x.n = old.n and x.done = 0)
+  or new.seq <> old.seq or new.session <> old.session or new.n <> old.n or new.parent_session is not old.parent_session
+  or new.parent is not old.parent or new.role <> old.role or new.person <> old.person or new.at <> old.at
+  or new.turn <> old.turn or new.identity <> old.identity or new.address <> old.address
+begin select raise(abort, 'entries never change'); end;
+create trigger entries_change_once after update on entries
+begin update erasures set done = 1 where session = new.session and n = new.n and done = 0; end;
 
 create virtual table search using fts5 (tokens, owner, content = '', columnsize = 0, detail = column, tokenize = 'ascii');
 
@@ -279,6 +286,8 @@ create trigger turns_never_go before delete on turns
 begin select raise(abort, 'turns never go'); end;
 create trigger turns_keep_their_route before update of route on turns when new.route <> old.route
 begin select raise(abort, 'turns keep their route'); end;
+create index turns_asked_by on turns (asked_by, asked_in) where asked_by is not null;
+create index turns_quotes on turns (quotes) where quotes <> '';
 
 create table journal (
   session text not null,
@@ -322,7 +331,7 @@ create table deliveries (
   sent real,
   dead real,
   error text,
-  handoff text, only_for text not null default '',
+  handoff text, only_for text not null default '', forgotten integer,
   check (sent is null or dead is null)
 ) strict;
 create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;
@@ -331,6 +340,8 @@ create index deliveries_due on deliveries (account, due)
 create index deliveries_held on deliveries (holder) where holder is not null;
 create index deliveries_receipts on deliveries (message, address) where message is not null;
 create index deliveries_dead on deliveries (dead) where dead is not null;
+create index deliveries_forgotten on deliveries (forgotten) where forgotten is not null and message is not null;
+create index deliveries_notices on deliveries (address) where session is null and text <> '';
 
 create table letters (
   id integer primary key,
@@ -508,3 +519,28 @@ create table readings (
   primary key (address, session, n),
   foreign key (session, n) references entries (session, n)
 ) strict, without rowid;
+
+create table forgettings (
+  id integer primary key,
+  kind text not null check (kind in ('exchange', 'session', 'person')),
+  session text references sessions (id),
+  n integer not null default 0,
+  by_person text not null,
+  why text not null check (why in ('asked', 'deleted', 'retention', 'host')),
+  at real not null,
+  address text not null default '',
+  answers text not null default '[]',
+  taken text not null default '{}',
+  cleaned real
+) strict;
+create index forgettings_unclean on forgettings (id) where cleaned is null;
+
+create table erasures (
+  id integer primary key,
+  forgetting integer not null references forgettings (id),
+  session text not null,
+  n integer not null,
+  done integer not null default 0,
+  foreign key (session, n) references entries (session, n)
+) strict;
+create unique index erasures_open on erasures (session, n) where done = 0;

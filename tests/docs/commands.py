@@ -13,7 +13,7 @@ its other names. A line that begins with two slashes is no command. Case doesn't
 
 Commands work while the agent answers: what only looks, and what moves you to another session, happens at once; what
 changes the transcript (`/undo`, `/retry`, `/rewind`, `/compress`) takes its place in the queue. None of them
-deletes anything.
+deletes anything, but for `/forget`.
 
 | type | what it does | also | who may |
 | --- | --- | --- | --- |
@@ -23,8 +23,8 @@ FOOTER = """
 host; *the host* is the one person who runs this Segue. What reaches only your own sessions (`/resume`, `/search`)
 is for everybody.
 
-`/rewind` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they mean the message that the
-thread hangs on.
+`/rewind`, `/forget` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they mean the message
+that the thread hangs on.
 
 Where others read along, `/status`, `/usage`, `/search`, `/tree`, `/why`, `/export`, the lists of `/resume`, `/sessions`
 and `/schedules`, and the question who may read a session are for you alone: shown only to you where the platform can do
@@ -55,6 +55,25 @@ everyone there reads it, and `/branch` goes on alone.
 are one person, and says by name and id whose sessions each would read and as whom each would speak. With the `/yes`
 they are one, and the place where the code was asked for is told. To become one with the host takes the host's own
 `/yes` there, too. A code works once and for ten minutes, and no more once it was typed where others could read it.
+
+## Forgetting
+
+`/forget` as a reply to a message takes its exchange for good: the question, the answer, tool calls with their results,
+what was asked again or edited, summaries that stand for it, citations of it, what was sent of it, dead letters, files.
+`/forget N` takes the exchange of entry N, as `/tree` numbers it; `/forget session` takes the session with the children
+that it spawned, its titles and its scheduled work. It asks once and says what goes. Whoever wrote the message may, and
+whoever owns the session. A turn that runs is stopped first.
+
+A stone stays where something stood: when it was removed, and by whom. Branches keep their own entries over the stones.
+Afterwards the words are in no row, index, log or free page of the database and in no file of the data folder; messages
+of the agent are deleted where the platform lets it. The receipt lists what Segue can't reach: your own messages on a
+platform, a provider's copy, an agent's own session, exports that were sent, backups (on PostgreSQL WAL archives and
+standbys, too), and the lines that a terminal keeps of what was typed in it. It also says where words of it still stand
+because somebody or a model repeated them: these are yours to forget in turn.
+
+The host may have sessions forgotten by themselves, so many days after their last message: `[retention]` in segue.toml,
+and `retention_days` in an account's table, which beats it. A session goes when every place where it was spoken to keeps
+it no longer; never while a turn, a question, a child, a handoff or scheduled work of it is open. `/status` says it.
 
 ## Settings
 

@@ -30,6 +30,7 @@ from tests.drills import (
     disks,
     everywhere,
     forgeries,
+    forgetting,
     handoffs,
     hostile_lanes,
     hostile_names,
@@ -118,6 +119,11 @@ def _forgeries(fresh: Fresh, seed: int) -> str:
     return "\n".join([*found.wrong, *beside.wrong])
 
 
+def _forgetting(fresh: Fresh, seed: int) -> str:
+    with tempfile.TemporaryDirectory(prefix="segue-drill-") as scratch:
+        return "\n".join(asyncio.run(forgetting.run(fresh(), Path(scratch), 50, seed)))
+
+
 def _disks(_fresh: Fresh, seed: int) -> str:
     return "\n".join(disks.run(20, seed).wrong)
 
@@ -165,6 +171,8 @@ DRILLS = {
     "power": Drill(20_000, "power cuts on SQLite", 500, _power),
     "disks": Drill(1_000, "disks that fail, fill up, are locked or damaged", 20, _disks),
     "forgeries": Drill(1_000_000, "forged and replayed calls to webhooks", 20_000, _forgeries),
+    "forgetting": Drill(1_000, "canaries forgotten on SQLite", 50, _forgetting),
+    "forgetting-postgres": Drill(1_000, "canaries forgotten on PostgreSQL", 50, _forgetting),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
     "names": Drill(100_000, "hostile names and bodies", 10_000, _names),
     "backlog": Drill(100_000, "messages that waited on SQLite", 10_000, _backlog),

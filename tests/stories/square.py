@@ -41,6 +41,10 @@ class BehindHttp(Platform):
     keys_last = float("inf")
     callback = ""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.deleted: list[str] = []
+
     def adapter(self) -> Http:
         """The adapter that ships."""
         return Http(self.account, Secret(SECRET), self.callback, Shelf())
@@ -48,6 +52,10 @@ class BehindHttp(Platform):
     async def take(self, scope: Any, receive: Any, send: Any) -> None:
         """Take what the gateway sends."""
         call = json.loads(await Request(scope, receive).body())
+        if call["kind"] == "delete":
+            self.deleted.append(call["message"])
+            await JSONResponse({})(scope, receive, send)
+            return
         message = self.sends(Address(**call["address"]), _shown(call), call["key"], call["only"])
         await JSONResponse({"id": message.id})(scope, receive, send)
 

@@ -21,6 +21,7 @@ from segue.config.sections import (
 from segue.config.tables import Tables, as_table, keys_of, nearest, within
 from segue.core.lanes import Identity, Rules
 from segue.core.moves import Limits
+from segue.core.retention import Retention
 from segue.core.settings import GatewaySettings, Redaction, Settings
 from segue.core.values import Live, Secret
 from segue.errors import Invalid
@@ -35,6 +36,7 @@ SECTIONS = (
     "owners",
     "replica",
     "resets",
+    "retention",
     "schedules",
     "server",
     "store",
@@ -119,6 +121,7 @@ def _gateway(
         accounts={(account.platform, account.name): account.settings for account in accounts},
         redaction=Redaction.PSEUDONYMS if context.redact_pii else Redaction.NONE,
         quotes=lanes.quotes,
+        retention=tables.section(said, "retention", Retention),
         zone=tables.section(said, "schedules", SchedulesSection).zone,
         **settings,
     )

@@ -16,7 +16,7 @@ _LINE = re.compile(r"^/(?P<word>[a-zA-Z][a-zA-Z_-]*)(?:@(?P<to>[^\s@]+))?(?:\s+(
 
 
 class ShownTo(Enum):
-    """The people who see the answer to a command, where several are."""
+    """Who is to see the answer to a command, where several people are."""
 
     ALL = "everybody there"
     ASKER = "whoever typed it"
@@ -65,6 +65,7 @@ SPECS: tuple[Spec, ...] = (
         OWNERS,
         ("compact", "summarize"),
     ),
+    Spec("forget", "[N or session]", "As a reply to a message: take its exchange for good; asks first.", PEOPLE),
     Spec(
         "tree",
         "[LETTER]",
@@ -98,7 +99,7 @@ BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name,
 
 
 class Means(Enum):
-    """The way in which a command came about."""
+    """How a command came about."""
 
     TYPED = "somebody typed it"
     FOLLOWED = "somebody opened a start link, perhaps without reading it"
@@ -114,7 +115,7 @@ class Command(Value, frozen=True):
 
     @property
     def shown_to(self) -> ShownTo:
-        """The people who see the answer."""
+        """Who is to see the answer."""
         shown_to = BY_NAME[self.name].shown_to
         if shown_to is ShownTo.ASKER_OF_A_LIST:
             return ShownTo.ALL if self.rest else ShownTo.ASKER

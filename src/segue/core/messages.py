@@ -93,6 +93,14 @@ class Summary(Value, frozen=True, tag="summary"):
     """The last entry that the summary stands for."""
 
 
+class Stone(Value, frozen=True, tag="stone"):
+    """A stone: something stood here, and somebody had it forgotten."""
+
+    at: Moment
+    by: str = ""
+    """The person who had it forgotten; empty if the host's retention did."""
+
+
 class Undo(Value, frozen=True, tag="undo"):
     """An order to take exchanges back; 0 takes back the last, or the reset that it came with."""
 
@@ -117,7 +125,7 @@ class Redo(Value, frozen=True, tag="redo"):
     n: int = 0
     left_session: str = ""
     left_n: int = 0
-    """The session's end after the undo; 0 if that is its start."""
+    """Where the undo took the session; 0 if that is its start."""
 
 
 class Compress(Value, frozen=True, tag="compress"):
@@ -174,7 +182,7 @@ Order = Undo | Redo | Retry | Rewind | Compress
 """The content of a turn that moves the tip."""
 Prompting = Opening | Parting | Sent | ChildResult | DueWork
 """The content of a turn that nobody's message began; the transcript gets it in words."""
-Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Citation | Summary | Order | Prompting
+Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Citation | Summary | Stone | Order | Prompting
 Parts = tuple[Part, ...]
 
 _encoder = msgspec.json.Encoder()

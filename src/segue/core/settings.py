@@ -7,9 +7,10 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from segue.core.handoffs import Patience
-from segue.core.lanes import Identity, Place, Rules
+from segue.core.lanes import Identity, Kind, Lane, Place, Rules
 from segue.core.moves import Limits
 from segue.core.resets import Policies
+from segue.core.retention import Days, Retention
 from segue.core.values import Count, Seconds, Value
 from segue.errors import Invalid
 
@@ -103,6 +104,8 @@ class AccountSettings(Value, frozen=True):
     home: Place | None = None
     """Fallback place for output that has no lane."""
     streams: Streams = Streams.LIVE
+    retention_days: Days | None = None
+    """Days after its last message that a session is forgotten; None if the account has no rule of its own."""
 
     def __post_init__(self) -> None:
         for key, ids in (("allow", self.allow), ("allow_groups", self.allow_groups)):
@@ -151,3 +154,15 @@ class GatewaySettings(Value, frozen=True):
     """The data folder, where scheduled work leaves its files; empty if there is none."""
     sweep: float = 30.0
     """Seconds between looks for sessions that are over."""
+    retention: Retention = Retention()
+
+    def kept_days(self, lane: Lane, kind: Kind) -> int:
+        """Days after its last message that a session of a lane is forgotten; 0 is never."""
+        account = self.accounts.get((lane.address.platform, lane.address.account), AccountSettings())
+        return self.retention.of(lane, kind, account.retention_days)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether anything is forgotten by itself."""
+        own, accounts = self.retention, self.accounts.values()
+        return any((own.days, own.dm, own.group, own.thread, *(account.retention_days for account in accounts)))

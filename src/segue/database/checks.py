@@ -11,6 +11,7 @@ import apsw
 from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.contracts.wakes import Wake
 from segue.core.values import Moment, Value
+from segue.database.shapes import difference, shape_in, unlike
 from segue.database.sqlite_file import APPLICATION, SqliteFile
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations
 from segue.errors import StoreCorrupt, StoreUnreachable
@@ -98,6 +99,9 @@ async def _look(connection: apsw.Connection, place: str, tally: Count) -> Checke
         raise StoreCorrupt(f"{place} is another program's database. Name another file.")
     ((sound,), *_) = connection.execute("pragma quick_check(1)").fetchall()
     damage = "" if sound == "ok" else str(sound)
+    known = 0 < version <= newest and not damage
+    if known and (lacking := difference(version, shape_in(connection), migrations(SQLITE))):
+        damage = unlike(version, lacking)
     if version != newest or damage:
         return Checked(place, version, newest, damage)
     queries = compile_for(SQLITE)
@@ -119,8 +123,9 @@ async def _check_server(address: str, tally: Count) -> Checked:
     try:
         version = await server.version(connection)
         newest = max(number for number, _ in migrations(POSTGRES))
-        if version != newest:
-            return Checked(server.place, version, newest)
+        lacking = await server.lacking(connection, version) if 0 < version <= newest else ""
+        if version != newest or lacking:
+            return Checked(server.place, version, newest, unlike(version, lacking) if lacking else "")
         queries = compile_for(POSTGRES)
 
         async def fetch(statement: Statement) -> list[Row]:

@@ -15,12 +15,18 @@ T = TypeVar("T")
 class Absent:
     """A driver that can run nothing."""
 
+    copies = ()
+
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """There is nowhere to write to."""
         _refuse()
 
     async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """There is nothing to read."""
+        _refuse()
+
+    async def scrub(self) -> bool:
+        """There is nothing to clean."""
         _refuse()
 
     async def hint(self, topic: str) -> None:

@@ -33,6 +33,8 @@ _IN_THE_WAY = (
 class Postgres:
     """Runs transactions against one schema of a PostgreSQL database."""
 
+    copies = ("WAL archives, standbys and backups of the database",)
+
     def __init__(
         self, server: Server, pool: "Pool", channel: Channel, queries: Mapping[str, Compiled], probe: Probe
     ) -> None:
@@ -72,6 +74,11 @@ class Postgres:
     async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one that only reads, on a snapshot, beside the writers."""
         return cast(T, await self._settle(_READ, unheeded, lambda: transaction(*args, **kwargs)))
+
+    async def scrub(self) -> bool:
+        """Vacuum what lost its words, and build the index of words anew: an index keeps a word that no row has."""
+        await self._server.scrub()
+        return True
 
     async def hint(self, topic: str) -> None:
         """Wake every process that shares this database."""

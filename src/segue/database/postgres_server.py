@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from segue.core.contracts.probes import Point, Probe
+from segue.database.shapes import difference, shape_of, unlike
+from segue.database.statements import POSTGRES, SQLITE, migrations
 from segue.database.transactions import Steps, pending, too_long
 from segue.errors import (
     Invalid,
@@ -28,6 +30,11 @@ TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClient
 
 # A server may have been told not to wait for its disk; we acknowledge what is committed, so we do.
 _DURABLE = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
+_WORDY = (
+    *("entries", "turns", "journal", "partials", "deliveries", "letters", "search", "titles", "contexts"),
+    *("schedules", "persons", "addresses", "sessions"),
+)
+"""The tables that hold what people said."""
 _SILENT = "it doesn't answer. See whether it runs and whether the address is right."
 _MEANINGS: tuple[tuple[type[Exception], type[StoreError], str], ...] = (
     (asyncpg.LockNotAvailableError, StoreLocked, "somebody else held it too long. Try again."),
@@ -132,6 +139,9 @@ class Server:
         try:
             if await connection.fetchval("show server_encoding") != "UTF8":
                 raise StoreUnreachable(f"{self.place} can't keep every language. Create it with encoding UTF8.")
+            version = await self.version(connection)
+            if version and steps == migrations(POSTGRES) and (lacking := await self.lacking(connection, version)):
+                raise StoreCorrupt(f"{self.place}: {unlike(version, lacking)}")
             while pending(steps, await self.version(connection), self.place):
                 async with connection.transaction(isolation="read_committed"):
                     await connection.execute("select pg_advisory_xact_lock($1)", self._key())
@@ -152,6 +162,27 @@ class Server:
         await connection.execute(script)
         await connection.execute("insert into version values ($1)", number)
         probe(Point.MIGRATION_DONE)
+
+    async def lacking(self, connection: asyncpg.Connection, version: int) -> str:
+        """What the schema lacks that the migrations of its version make; empty if nothing."""
+        columns = await connection.fetch(
+            "select table_name, column_name from information_schema.columns where table_schema = $1", self.schema
+        )
+        return difference(version, shape_of((row[0], row[1]) for row in columns), migrations(SQLITE))
+
+    async def scrub(self) -> None:
+        """Vacuum the tables that held words, and build the index of words anew.
+
+        An index that maps words to rows keeps a word when its last row is gone.
+        """
+        connection = await self.connect()
+        try:
+            await connection.execute(f"vacuum (index_cleanup on) {', '.join(_WORDY)}")
+            await connection.execute("reindex index concurrently search_tokens")
+        except TROUBLE as error:
+            raise self.named(error) from error
+        finally:
+            await connection.close()
 
     async def version(self, connection: asyncpg.Connection) -> int:
         """The version of our schema, 0 if there is none yet; one that another program filled is refused."""

@@ -47,6 +47,8 @@ class RunsIn(Enum):
 class Sqlite:
     """Runs transactions against one SQLite file."""
 
+    copies = ("copies and backups of the database file",)
+
     def __init__(self, file: SqliteFile, writer: Desk, readers: Desk, hints: Hints) -> None:
         self._file = file
         self._writer = writer
@@ -102,6 +104,10 @@ class Sqlite:
             raise StoreUnreachable(f"{self._file.path} was closed. Open it again.")
         desk.submit(job)
         return job.future
+
+    async def scrub(self) -> bool:
+        """Fold the log into the file and empty it: what is overwritten there is overwritten for good."""
+        return await asyncio.to_thread(self._file.empty_log)
 
     async def hint(self, topic: str) -> None:
         """Wake every process that shares this file."""

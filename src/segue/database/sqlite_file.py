@@ -10,6 +10,7 @@ import apsw
 
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point, Probe
+from segue.database.shapes import difference, shape_in, unlike
 from segue.database.transactions import Steps, pending, too_long
 from segue.errors import (
     StoreConflict,
@@ -50,6 +51,7 @@ _SETTINGS = """
     pragma wal_autocheckpoint = 4000;
     pragma journal_size_limit = 16384000;
     pragma temp_store = memory;
+    pragma secure_delete = on;
 """
 
 
@@ -69,9 +71,11 @@ class SqliteFile:
             connection = self._connect()
             try:
                 self._recognise(connection)
+                self._refuse_unlike(connection, steps)
                 self._log_ahead(connection)
                 _sync_folder(self.path.parent)
                 self._migrate(connection, steps, probe)
+                _write_anew(connection)
                 connection.execute("pragma foreign_keys = on")
             except BaseException:
                 connection.close()
@@ -88,6 +92,18 @@ class SqliteFile:
         except apsw.Error as error:
             raise self.named(error) from error
         return connection
+
+    def empty_log(self) -> bool:
+        """Fold all of the log into the file and cut it to nothing; False if somebody still reads from it."""
+        try:
+            connection = self._connect()
+            try:
+                ((busy, _, _),) = connection.execute("pragma wal_checkpoint(truncate)")
+            finally:
+                connection.close()
+        except apsw.Error as error:
+            raise self.named(error) from error
+        return not busy
 
     def named(self, error: apsw.Error) -> Exception:
         """Segue's error for one of SQLite's; one that only a mistake in our SQL can cause stays as it is."""
@@ -147,6 +163,12 @@ class SqliteFile:
                 raise StoreCorrupt(f"{self.path} is a database of another program. Name another file for Segue's.")
         return int(version)
 
+    def _refuse_unlike(self, connection: apsw.Connection, steps: Steps) -> None:
+        """Refuse a file whose tables aren't those of its version: a query would fail on it later, in other words."""
+        version = self._version(connection)
+        if version and (lacking := difference(version, shape_in(connection), steps)):
+            raise StoreCorrupt(f"{self.path}: {unlike(version, lacking)}")
+
     def _log_ahead(self, connection: apsw.Connection) -> None:
         """Write-ahead log: readers never wait. The switch takes a lock that SQLite itself doesn't wait for."""
         deadline = time.monotonic() + self._patience
@@ -185,6 +207,18 @@ class SqliteFile:
         probe(Point.MIGRATION_DONE)
         connection.execute("commit")
         probe(Point.MIGRATION_COMMITTED)
+
+
+def _write_anew(connection: apsw.Connection) -> None:
+    """Write the file anew, once after the upgrade that asked for it: free pages of before hold what was overwritten."""
+    if not connection.execute("select 1 from sqlite_schema where name = 'settings'").fetchall():
+        return
+    if connection.execute("select 1 from settings where name = 'vacuum'").fetchall():
+        # Whoever else has the file open may be in the way: then the next one to open it does it.
+        with contextlib.suppress(apsw.BusyError):
+            connection.execute("vacuum")
+            connection.execute("delete from settings where name = 'vacuum'")
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -34,6 +34,7 @@ from segue.database.none import Absent
 from segue.database.transactions import unheeded
 from segue.errors import Fenced, StoreUnreachable
 from segue.runtime.files import Exporting
+from segue.runtime.forgetting import Cleaner, Retaining
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
 from segue.runtime.intake import Life
@@ -55,7 +56,7 @@ from segue.runtime.tools.schedules import Scheduling
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.turns import Turns
 from segue.runtime.windows.local import Watched
-from segue.runtime.windows.watchers import Changed, HandoffMoved, Watches
+from segue.runtime.windows.watchers import Changed, Forgotten, HandoffMoved, Watches
 from segue.store import Store, fresh_ids
 
 log = logging.getLogger(__name__)
@@ -119,13 +120,13 @@ class Gateway:
         self._schedules = Schedules(self._patient, planner, self.settings, clock)
         self._watchdog = Watchdog(self.metrics)
         self._sweep = Sweep(self._patient, self.agent, self.settings, clock)
-        exporting = Exporting(self._patient, files)
-        self._outboxes = {account: Outbox(ground, adapter, exporting) for account, adapter in self._adapters.items()}
+        self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
         self._lives = [
             Life(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
             for adapter in adapters
             if not isinstance(adapter, ShowsWindows)
         ]
+        self._cleaner = Cleaner(self.store.driver, self._adapters, self.settings, clock, self._let_go)
         self._ears = self._listeners()
         self._taking_in = False
         self._spawned: set[asyncio.Task[None]] = set()
@@ -152,6 +153,7 @@ class Gateway:
             Topic.SAID: lambda session: self.watches.tell(SessionId(session), Changed()),
             Topic.HANDOFF: self._handoff_moved,
             Topic.HIDDEN: lambda _: self._turns.transcripts.clear(),
+            Topic.FORGOTTEN: lambda _: self._cleaner.wake.set(),
             Topic.LOOK: self._look,
             Topic.NOTED: self.metrics.noted,
         }
@@ -254,6 +256,8 @@ class Gateway:
                     group.create_task(self._turns.claim(), name="claim")
                     group.create_task(self._index(), name="index")
                     group.create_task(self._forget(), name="forget")
+                    group.create_task(self._cleaner.run(), name="cleaner")
+                    group.create_task(Retaining(self._patient, self.settings, self._clock).run(), name="retention")
                     group.create_task(self._messages.sweep(), name="answers")
                     group.create_task(self._sweep.run(), name="sweep")
                     group.create_task(self._schedules.run(), name="schedules")
@@ -286,6 +290,11 @@ class Gateway:
             await self._patient.write(audit.forget, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
+    def _let_go(self) -> None:
+        """Let go of the words that are kept in memory: something was forgotten."""
+        self._turns.transcripts.clear()
+        self.watches.tell_all(Forgotten())
+
     def _heard(self, text: str) -> None:
         """Wake whoever a wake-up is for; if some were lost, everybody who has a loop."""
         wake = read_wake(text)
@@ -293,6 +302,7 @@ class Gateway:
             self._turns.transcripts.clear()
             self._turns.wake.set()
             self._handoffs.wake.set()
+            self._cleaner.wake.set()
             self._send("")
             self._connect("")
         else:

@@ -126,7 +126,7 @@ class Someone:
         self.platform.takes_back(message, self)
 
     def sees(self, chat: Chat) -> list[str]:
-        """The agent's messages in a chat that they are shown."""
+        """What the agent said in a chat, as far as they are shown it."""
         return [m.text for m in chat.messages if not m.by and (not m.only or m.only in self.ids)]
 
     def opens_thread(self, title: str, chat: Chat) -> Chat:

@@ -99,7 +99,7 @@ class Overhears(Harness, Protocol):
     """A harness of a platform on which one person can be shown what others aren't."""
 
     async def read_as(self, at: Address, who: str) -> list[Seen]:
-        """The agent's messages somewhere that this person is shown, the oldest first."""
+        """All that the agent has said somewhere and this person is shown, the oldest first."""
         ...
 
 

@@ -45,7 +45,7 @@ class Platform:
     ids: ClassVar[Patterns] = PLAIN
     threads = Threads.NONE
     longest = 4096
-    """The greatest length of a text, as the platform counts it."""
+    """What a text may count, as the platform counts it."""
     count: ClassVar[Callable[[str], int]] = len
     tells_deletions = False
     """It says that somebody took a message back, and who."""

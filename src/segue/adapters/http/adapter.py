@@ -49,6 +49,10 @@ class Http:
         """Send one message and return the platform's id of it."""
         return id_in(await self._callback.call(_call(delivery)), "id")
 
+    async def delete(self, address: Address, message: str) -> None:
+        """Delete a message of ours; the same call may come again."""
+        await self._callback.call(Call(f"delete/{message}", "delete", address, message=message))
+
     async def close(self) -> None:
         """Let go of the connections."""
         await self._callback.close()

@@ -38,7 +38,7 @@ class Call(Value, frozen=True):
     """The body of a call to the callback; a field that a kind doesn't need is empty."""
 
     key: str
-    kind: Literal["message", "edit", "typing", "open_thread"]
+    kind: Literal["message", "edit", "delete", "typing", "open_thread"]
     address: Address
     text: str = ""
     message: str = ""

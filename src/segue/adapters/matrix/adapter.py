@@ -91,6 +91,10 @@ class Matrix:
         key, content = f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text)
         await self._write(delivery, there, key, content)
 
+    async def delete(self, address: Address, message: str) -> None:
+        """Delete a message of ours."""
+        await self._server.redact((await self._now(address, message)).chat, message)
+
     async def _content(self, delivery: Delivery, thread: str, answers: str) -> Json:
         file = delivery.file
         if file is None:

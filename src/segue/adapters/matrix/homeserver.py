@@ -158,6 +158,10 @@ class Homeserver:
         path = Path.v3.rooms[room].send["m.room.message"][transaction]
         return str((await self._call(Method.PUT, path, content))["event_id"])
 
+    async def redact(self, room: str, event: str) -> None:
+        """Take the content of an event away; asked again, it is the same redaction."""
+        await self._call(Method.PUT, Path.v3.rooms[room].redact[event][f"delete-{event}"], {})
+
     async def typing(self, room: str, milliseconds: int) -> None:
         """Show that the bot writes."""
         path = Path.v3.rooms[room].typing[self.user]

@@ -18,7 +18,7 @@ from segue.adapters.shared.background import beside
 from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
 from segue.adapters.shared.letters import or_letter
 from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, reached
-from segue.adapters.telegram.chats import Chats, Pace, thread
+from segue.adapters.telegram.chats import Chats, Pace, number, thread
 from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.outgoing import Outgoing, fits
 from segue.adapters.telegram.updates import Attachment, Update, decode
@@ -204,6 +204,10 @@ class Telegram:
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`."""
         await self._outgoing.edit(delivery)
+
+    async def delete(self, address: Address, message: str) -> None:
+        """Delete a message of ours; Telegram lets us within two days."""
+        await self._chats.call(address, lambda chat: self._api.delete_message(chat, number(message)))
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, for five seconds."""

@@ -13,10 +13,24 @@ from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from segue.agents.models.agent import PydanticAgent
 from segue.agents.models.keys import ModelKeys, Thinking
 
-_SPEAKS = {"ollama": "openai", "openai-chat": "openai", "openai-responses": "openai"}
-"""Providers whose models are made by another one's module."""
+_ROOMS = {
+    "anthropic": "anthropic",
+    "google": "google",
+    "ollama": "openai",
+    "openai": "openai",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+}
+"""The module that makes the models of each provider."""
 _NO_KEY = "none"
 """Servers of one's own want no key, but the libraries do."""
+_EFFORT: dict[Thinking, ThinkingLevel] = {
+    Thinking.OFF: False,
+    Thinking.MINIMAL: "minimal",
+    Thinking.LOW: "low",
+    Thinking.MEDIUM: "medium",
+    Thinking.HIGH: "high",
+}
 _TIMEOUT = httpx2.Timeout(600.0, connect=10.0)
 
 
@@ -48,7 +62,7 @@ def model_agent(keys: ModelKeys) -> ModelAgent:
 def model_of(keys: ModelKeys, client: httpx2.AsyncClient) -> Model:
     """The model itself; only the library of its provider is imported, each takes seconds."""
     key = keys.api_key.reveal() if keys.api_key else _NO_KEY
-    provider = import_module(f"segue.agents.models.{_SPEAKS.get(keys.provider, keys.provider)}")
+    provider = import_module(f"segue.agents.models.{_ROOMS[keys.provider]}")
     return cast("Model", provider.make(keys, key, client))
 
 
@@ -58,5 +72,5 @@ def _settings(keys: ModelKeys) -> ModelSettings:
     if keys.max_tokens is not None:
         settings["max_tokens"] = keys.max_tokens
     if keys.thinking is not None:
-        settings["thinking"] = False if keys.thinking is Thinking.OFF else cast("ThinkingLevel", keys.thinking.value)
+        settings["thinking"] = _EFFORT[keys.thinking]
     return settings

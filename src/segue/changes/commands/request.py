@@ -61,7 +61,7 @@ class Request(Value, frozen=True):
 
     @property
     def shown_in(self) -> tuple[Lane, ...]:
-        """The lanes in which the answer's numbers count: this one, and the one where it is read."""
+        """Where the answer's numbers count: here, and where it is read."""
         return (self.lane, self.alone.lane) if self.alone and self.alone.lane != self.lane else (self.lane,)
 
     @property

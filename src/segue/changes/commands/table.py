@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from segue.changes.commands.consent import Consents
+from segue.changes.commands.forget import ForgetCommand
 from segue.changes.commands.handoff import HandoffCommand, HomeCommand
 from segue.changes.commands.people import LinkCommand
 from segue.changes.commands.request import Answer, Request, Way
@@ -46,8 +47,9 @@ class Commands:
             consents,
             self.handoffs,
             HomeCommand(ids),
+            ForgetCommand(consents, rules, ids),
             LinkCommand(settings, consents, ids),
-            ViewCommands(problems, rules, consents),
+            ViewCommands(problems, settings, consents),
             SessionCommands(consents, ids),
             TranscriptCommands(consents, limits, rules, ids),
             ScheduleCommands(Planner(adapters, settings), ids),

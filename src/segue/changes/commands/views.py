@@ -16,9 +16,9 @@ from segue.changes.sessions.usage import Spent
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Form, export_of
 from segue.core.exports.tree import Branch, draw, letter
-from segue.core.lanes import Rules
 from segue.core.moves import Resume
 from segue.core.people import Standing
+from segue.core.settings import GatewaySettings
 from segue.core.transcripts import Role, Session
 from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
@@ -35,9 +35,10 @@ _FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "js
 class ViewCommands:
     """Tells what is there."""
 
-    def __init__(self, problems: Callable[[], Sequence[str]], rules: Rules, consents: Consents) -> None:
+    def __init__(self, problems: Callable[[], Sequence[str]], settings: GatewaySettings, consents: Consents) -> None:
         self._problems = problems
-        self._rules = rules
+        self._settings = settings
+        self._rules = settings.routing.rules
         self._consents = consents
 
     def search(self, request: Request) -> Transaction[Answer]:
@@ -62,8 +63,13 @@ class ViewCommands:
         queue = f"{counted(len(waiting), 'turn runs or waits', 'turns run or are waiting')}."
         return Answer(
             f"You are in {name(session)}, begun {moment(session.began)}: {counted(said, 'message', 'messages')}. "
-            f"{places} {queue if waiting else 'Nothing is waiting.'}{self._trouble(request)}"
+            f"{places} {queue if waiting else 'Nothing is waiting.'}{self._kept(request)}{self._trouble(request)}"
         )
+
+    def _kept(self, request: Request) -> str:
+        """How long the host keeps what is said here."""
+        days = self._settings.kept_days(request.lane, request.arrival.place.kind)
+        return f" It is forgotten {counted(days, 'day', 'days')} after its last message." if days else ""
 
     def _trouble(self, request: Request) -> str:
         """The gateway's troubles, which are the host's affair alone."""

@@ -54,12 +54,13 @@ def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment
     identity = arrival.speaker.identity.key
     if (yield q.turn_runs(session=session, seq=seq)):
         # What it changes isn't in the transcript yet.
-        call = f"edit/{id}"
+        call = f"edit/{edited.answered}/{id}"
         ask = Ask(session, TurnKind.EDIT, call, parts, person.id, person.name, route=address.key, identity=identity)
         yield from turns.ask(ask, at)
     else:
         author = Author(Role.PERSON, person.id, person.name)
-        yield from transcripts.append(session, [Draft(author, parts, Source(identity, address.key))], at)
+        draft = Draft(author, parts, Source(identity, address.key))
+        yield from transcripts.append(session, [draft], at, edited.answered)
     return Edited.SAID
 
 

@@ -52,10 +52,10 @@ def add(
     return parent
 
 
-def append(session: SessionId, drafts: Sequence[Draft], at: Moment) -> Transaction[Tip | None]:
-    """Add entries at the tip."""
+def append(session: SessionId, drafts: Sequence[Draft], at: Moment, turn: int = 0) -> Transaction[Tip | None]:
+    """Add entries at the tip; they belong to a turn if they say what it said in other words."""
     end = yield from _hold(session)
-    tip = yield from add(session, end.tip, end.length, drafts, at, 0)
+    tip = yield from add(session, end.tip, end.length, drafts, at, turn)
     yield from _set_tip(session, tip, end.length + len(drafts), at)
     return tip
 

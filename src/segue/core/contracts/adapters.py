@@ -151,6 +151,15 @@ class EditsMessages(Protocol):
 
 
 @runtime_checkable
+class DeletesMessages(Protocol):
+    """An adapter whose platform lets a message be deleted that was sent."""
+
+    async def delete(self, address: Address, message: str) -> None:
+        """Delete one of the account's own messages, once or again; raises `SendError` if the platform won't."""
+        ...
+
+
+@runtime_checkable
 class ShowsTyping(Protocol):
     """An adapter whose platform can show that somebody writes."""
 

@@ -28,12 +28,21 @@ Ids = Callable[[], str]
 class Driver(Protocol):
     """Runs transactions against one database."""
 
+    @property
+    def copies(self) -> Sequence[str]:
+        """Copies of what is written that the database may have made and that we don't reach, in words."""
+        ...
+
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it once; when this returns, what it did is durable."""
         ...
 
     async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one that only reads, beside the writers."""
+        ...
+
+    async def scrub(self) -> bool:
+        """Clean free space, log and indexes of what rows held before; returns whether nothing is left."""
         ...
 
     async def hint(self, topic: str) -> None:

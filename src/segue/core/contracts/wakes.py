@@ -20,6 +20,8 @@ class Topic(StrEnum):
     """A handoff of a session was asked for, or came a step further, or to its end."""
     HIDDEN = "hidden"
     """Something that was said in a session is hidden from now on, or shown again."""
+    FORGOTTEN = "forgotten"
+    """Something was forgotten: whoever keeps words in memory lets go of them."""
     LOOK = "look"
     """Something changed for the turn that runs in a session."""
     NOTED = "noted"

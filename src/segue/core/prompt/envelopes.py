@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from segue.core.lanes import Address, Identity, clean_name
-from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Summary, Text
+from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Stone, Summary, Text
 from segue.core.prompt.pseudonyms import Veil
 from segue.core.text.normal import normal
 from segue.core.transcripts import Author, Draft, Entry, Role, Source
@@ -61,6 +61,8 @@ class Envelope(Value, frozen=True):
 
 def words(said: Draft | Entry, voices: Voices) -> str:
     """The text of what was said as a model is to get it; only what the gateway said is JSON that says so."""
+    if all(isinstance(part, Stone) for part in said.parts):
+        return ""
     if said.author.role is Role.AGENT:
         return told(said.parts)
     if said.author.role is Role.GATEWAY:

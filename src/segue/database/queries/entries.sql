@@ -101,3 +101,47 @@ select model, cast(sum(input) as bigint) as input, cast(sum(output) as bigint) a
   cast(sum(reasoning) as bigint) as reasoning, cast(sum(cache_read) as bigint) as cache_read,
   cast(sum(cache_write) as bigint) as cache_write, sum(cost) as cost, count(distinct turn) as turns
 from usage where session = :session group by model order by model;
+
+-- name: unindexed
+-- Sessions with entries that can't be found yet.
+select id as session, indexed, began_by as owner from sessions where indexed < length order by id limit :count;
+
+-- name: entries_to_index
+-- Entries that can't be found yet.
+select seq, n, parts from entries where session = :session and n > :n order by n limit :count;
+
+-- name: add_to_index (sqlite)
+-- Make an entry findable by its words and by whose session it is, unless it was forgotten meanwhile.
+insert into search (rowid, tokens, owner) select e.seq, :tokens, :owner from entries e
+where e.seq = :seq and (e.parts not like '[{"type":"stone"%' or e.parts like '%"type":"text"%');
+
+-- name: add_to_index (postgres)
+-- Make an entry findable by its words and by whose session it is, unless it was forgotten meanwhile.
+insert into search (seq, tokens)
+select e.seq, array_to_tsvector(string_to_array(cast(:tokens as text), ' ') || ('@' || cast(:owner as text)))
+from entries e where e.seq = :seq and (e.parts not like '[{"type":"stone"%' or e.parts like '%"type":"text"%') for share
+on conflict (seq) do nothing;
+
+-- name: indexed
+-- How far the index of a session has come.
+select indexed from sessions where id = :session;
+
+-- name: indexed_upto
+-- The index has come this far, if another process wasn't there first.
+update sessions set indexed = :upto where id = :session and indexed = :n;
+
+-- name: search (sqlite)
+-- The newest entries of an owner that have all these words.
+select {entry}
+from search f cross join entries e on e.seq = f.rowid cross join sessions s on s.id = e.session
+where f.search match :match and s.owner = :owner
+  and not exists (select 1 from deletions d where d.session = e.session and d.n = e.n and d.until is null)
+order by f.rowid desc limit :count;
+
+-- name: search (postgres)
+-- The newest entries of an owner that have all these words.
+select {entry}
+from search f join entries e on e.seq = f.seq join sessions s on s.id = e.session
+where f.tokens @@ cast(cast(:tsquery as text) as tsquery) and s.owner = :owner
+  and not exists (select 1 from deletions d where d.session = e.session and d.n = e.n and d.until is null)
+order by f.seq desc limit :count;

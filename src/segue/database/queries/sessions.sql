@@ -36,7 +36,7 @@ select id from sessions where parent = :parent and label = :label and closed is 
 select {session}
 from sessions s left join titles t on t.session = s.id and t.until is null
 where s.owner = :owner and (s.used, s.id) < (:before, :id) and s.used >= :since
-  and (s.tip is not null or s.length > 0 or s.tail > 0)
+  and s.forgotten is null and (s.tip is not null or s.length > 0 or s.tail > 0)
 order by s.used desc, s.id desc limit :count;
 
 -- name: sessions_of_lane
@@ -44,7 +44,7 @@ order by s.used desc, s.id desc limit :count;
 select {session}
 from (select session, min(id) as first from bindings where lane = :lane group by session) as b
 join sessions s on s.id = b.session left join titles t on t.session = s.id and t.until is null
-where s.closed is null and (s.tip is not null or s.length > 0 or s.tail > 0) order by b.first desc limit :count;
+where s.closed is null and s.forgotten is null and (s.tip is not null or s.length > 0 or s.tail > 0) order by b.first desc limit :count;
 
 -- name: close_session
 -- A session takes no more turns; its transcript stays.

@@ -15,9 +15,9 @@ UNREADABLE = (ValueError, TypeError, RecursionError, Invalid)
 """Errors of a message that isn't one."""
 _UNKEEPABLE = re.compile(r"[\0\ud800-\udfff]")
 _STRUCTURED = "\0json:"
-"""The mark that state.db puts before content that isn't plain text."""
+"""What state.db puts before content that isn't plain text."""
 _SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
-"""Beginnings of a message that stands for those that were compacted."""
+"""How a message begins that stands for those that were compacted."""
 _PLAIN_THOUGHTS = ("reasoning", "reasoning_content")
 _STRUCTURED_THOUGHTS = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
 

@@ -50,6 +50,10 @@ class WindowView:
         self.session, self._shows_nothing, self.answered = session, True, 0
         return True
 
+    def forget(self) -> None:
+        """Show the session anew: something of it was forgotten."""
+        self._shows_nothing = True
+
     async def update(self, session: Session | None) -> TranscriptFrame | EntriesFrame | None:
         """New entries of the session that is looked at; its last page, if they don't follow those shown."""
         named = shown(session) if session else None

@@ -15,6 +15,10 @@ class Changed(Value, frozen=True):
     """A turn is over: look at the transcript again."""
 
 
+class Forgotten(Value, frozen=True):
+    """Something was forgotten: show all anew."""
+
+
 class HandoffMoved(Value, frozen=True):
     """A handoff from there came a step further, or to its end."""
 
@@ -26,7 +30,7 @@ class Growing(Value, frozen=True):
     text: str
 
 
-Sight = Arrived | Changed | HandoffMoved | Growing
+Sight = Arrived | Changed | Forgotten | HandoffMoved | Growing
 
 
 class Watches:
@@ -50,6 +54,13 @@ class Watches:
                 del self._watchers[what]
 
         return stop
+
+    def tell_all(self, sight: Sight) -> None:
+        """Something happened that may concern anybody."""
+        self._grown.clear()
+        for watchers in list(self._watchers.values()):
+            for see in list(watchers.values()):
+                see(sight)
 
     def tell(self, what: SessionId | Lane, sight: Sight) -> None:
         """Something happened there."""

@@ -43,7 +43,7 @@ from segue.runtime.windows.frames import (
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.view import WindowView, answer, listed, shown
-from segue.runtime.windows.watchers import Arrived, Changed, Growing, HandoffMoved, Sight
+from segue.runtime.windows.watchers import Arrived, Changed, Forgotten, Growing, HandoffMoved, Sight
 from segue.store import Store
 
 _MOST_WAITING = 100
@@ -240,6 +240,9 @@ class Window:
             case Arrived() | Changed():
                 await self._refresh()
                 await self._settle()
+            case Forgotten():
+                self._view.forget()
+                await self._refresh()
             case HandoffMoved():
                 await self._show_handoff()
             case Delivery():

@@ -1,0 +1,1 @@
+"""Forgetting: a person has words taken on purpose, and a stone stands where they were."""

@@ -1,0 +1,183 @@
+"""Forgetting, where a transaction can't reach: memory, platforms, files, free space; then the receipt.
+
+Law: a forgetting is done when nothing of it is left that we reach, and its receipt lists the rest. Any replica may
+clean up; what one couldn't do is tried again, also after a restart.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from segue.changes.forgetting import cleaning, retention
+from segue.changes.forgetting.cleaning import Forgetting, LeftMessage
+from segue.changes.forgetting.erasure import Removed
+from segue.changes.forgetting.extent import TimeRun
+from segue.core.contracts.adapters import Adapter, DeletesMessages
+from segue.core.contracts.database import Clock, Driver
+from segue.core.settings import GatewaySettings
+from segue.core.values import Moment
+from segue.errors import SendError, StoreError
+from segue.runtime.files import FOLDER as KEPT
+from segue.runtime.files import is_kept
+from segue.runtime.replica import Pause
+from segue.runtime.retrying import Patient
+from segue.runtime.schedules import FOLDER as SCHEDULED
+
+log = logging.getLogger(__name__)
+
+_BATCH = 10
+_PAGE = 500
+_HOUR = 3600.0
+_CALL = 10.0
+"""Seconds that a platform has to delete a message."""
+_GRACE = 60.0
+"""Seconds after which a file that nothing names belongs to nobody: until then its message may be on its way in."""
+Adapters = Mapping[tuple[str, str], Adapter]
+
+
+class Cleaner:
+    """Cleans up after each forgetting."""
+
+    def __init__(
+        self, driver: Driver, adapters: Adapters, settings: GatewaySettings, clock: Clock, forget: Callable[[], None]
+    ) -> None:
+        self._driver = driver
+        self._store = Patient(driver)
+        self._adapters = adapters
+        self._data = Path(settings.data) if settings.data else None
+        self._clock = clock
+        self._forget = forget
+        """Lets go of what this process keeps in memory."""
+        self._known: int | None = None
+        self.wake = Pause(settings.poll)
+
+    async def run(self) -> None:
+        """Clean up until cancelled; what is in memory goes at the first look after a forgetting, whoever asked."""
+        while True:
+            await self.once()
+            await self.wake.wait()
+
+    async def once(self) -> int:
+        """Clean up after what was forgotten by now; returns after how much."""
+        newest = await self._store.read(cleaning.last)
+        if newest != self._known:
+            self._known = newest
+            self._forget()
+        done = 0
+        for forgetting in await self._store.read(cleaning.to_clean, _BATCH):
+            done += await self._clean(forgetting)
+        return done
+
+    async def _clean(self, forgetting: Forgetting) -> bool:
+        if not await self._store.write(cleaning.clear_notices, forgetting):
+            return False
+        taken, found = forgetting.took, await self._store.read(cleaning.standing, forgetting.id)
+        standing = [message for message in found if not await self._delete(message)]
+        await asyncio.to_thread(self._drop_work, taken.work, taken.schedules)
+        if not await self._drop_files(taken.files, forgetting.at):
+            return False
+        try:
+            if not await self._driver.scrub():
+                return False
+        except StoreError as error:
+            log.warning("what was forgotten can't be cleaned from the database yet: %s", error)
+            return False
+        receipt = receipt_of(forgetting, taken, standing, self._driver.copies)
+        return await self._store.write(cleaning.done, forgetting, receipt, self._clock())
+
+    async def _delete(self, message: LeftMessage) -> bool:
+        """Delete a message on its platform, if that lets us; returns whether it is gone."""
+        adapter = self._adapters.get((message.address.platform, message.address.account))
+        if adapter is None or not isinstance(adapter, DeletesMessages):
+            return False
+        try:
+            async with asyncio.timeout(_CALL):
+                await adapter.delete(message.address, message.message)
+        except (SendError, TimeoutError) as error:
+            log.warning("a forgotten message of %s stands: %s", message.address.platform, type(error).__name__)
+            return False
+        await self._store.write(cleaning.deleted, message)
+        return True
+
+    def _drop_work(self, work: Iterable[TimeRun], schedules: Iterable[str]) -> None:
+        """Delete the files that scheduled work left."""
+        if self._data is None:
+            return
+        for run in work:
+            at = datetime.fromtimestamp(run.due, ZoneInfo(run.zone))
+            (self._data / SCHEDULED / run.schedule / f"{at:%Y-%m-%dT%H%M%z}.md").unlink(missing_ok=True)
+        for schedule in schedules:
+            folder = self._data / SCHEDULED / schedule
+            for file in folder.glob("*") if folder.is_dir() else ():
+                file.unlink(missing_ok=True)
+
+    async def _drop_files(self, files: Iterable[str], at: Moment) -> bool:
+        """Delete the files that went with it, and those that nothing names; returns whether no more is to be done."""
+        if self._data is None:
+            return True
+        for where in files:
+            if is_kept(where) and not await self._store.read(cleaning.names, where):
+                (self._data / where).unlink(missing_ok=True)
+        settled = True
+        for path in await asyncio.to_thread(lambda data: sorted((data / KEPT).glob("*/*")), self._data):
+            with contextlib.suppress(FileNotFoundError):
+                kept = path.stat().st_mtime
+                if kept > at or await self._store.read(cleaning.names, path.relative_to(self._data).as_posix()):
+                    continue
+                if kept < self._clock() - _GRACE:
+                    path.unlink()
+                else:
+                    settled = False
+        return settled
+
+
+class Retaining:
+    """Forgets what the host keeps no longer; any number of replicas may look, each session goes once."""
+
+    def __init__(self, store: Patient, settings: GatewaySettings, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Look once an hour until cancelled; where all is kept for ever there is nothing to look for."""
+        while self._settings.forgets:
+            await self.once()
+            await asyncio.sleep(_HOUR)
+
+    async def once(self) -> int:
+        """Look at every session that may be due; returns how many were forgotten."""
+        forgotten, after, at = 0, "", self._clock()
+        while found := await self._store.read(retention.unused, at - retention.DAY, after, _PAGE):
+            for session in found:
+                forgotten += await self._store.write(retention.look, session, self._settings, at)
+            after = found[-1].id
+        return forgotten
+
+
+def receipt_of(forgetting: Forgetting, taken: Removed, standing: Iterable[LeftMessage], copies: Iterable[str]) -> str:
+    """What a person is told: what is gone, what we couldn't reach, and where its words still stand."""
+    del forgetting
+    gone = [_count(taken.said, "message"), _count(taken.calls, "tool call"), _count(taken.summaries, "summary")]
+    gone += [_count(len(taken.files), "file"), _count(max(0, taken.sessions - 1), "child session")]
+    left = [f"your own messages on {account}" for account in taken.asked_on]
+    stand = sorted({f"{message.address.platform}.{message.address.account}" for message in standing})
+    left += [f"my messages on {account}" for account in stand]
+    left += [f"what the provider of {model} keeps" for model in taken.models]
+    left += [*copies, "exports that were sent, and an agent's own session"]
+    lines = [f"Forgotten: {', '.join(filter(None, gone)) or 'all of it'}.", f"Not in my reach: {'; '.join(left)}."]
+    if taken.repeats:
+        found = [f"{f'“{hit.title}”' if hit.title else 'an untitled session'} ({hit.n})" for hit in taken.repeats]
+        lines.append(f"Some of its words stand elsewhere: {', '.join(found)}.")
+    return "\n".join(lines)
+
+
+def _count(count: int, noun: str) -> str:
+    if not count:
+        return ""
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"1 {noun}" if count == 1 else f"{count:,} {many}"

@@ -1,0 +1,60 @@
+"""Erasures: an entry changes once for each row that says so, to a stone, and nothing else about it does."""
+
+import pytest
+
+from segue.changes.forgetting import erasure
+from segue.changes.forgetting.erasure import Cause, Reason
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Person
+from segue.core.messages import Stone, encode_parts
+from segue.core.transcripts import Tip
+from segue.database.statements import q
+from segue.errors import StoreConflict
+from tests.changes.world import World
+
+STONE = encode_parts((Stone(1.0),))
+
+
+def changed(tip: Tip, parts: str, rows: int) -> Transaction[None]:
+    """Change an entry, after so many rows that allow it."""
+    [(id,)] = yield q.add_forgetting(
+        kind="exchange", session=tip.session, n=tip.n, by="", why="asked", at=1.0, address="", answers="[]", taken="{}"
+    )
+    for _ in range(rows):
+        yield q.add_erasure(forgetting=id, session=tip.session, n=tip.n)
+    yield q.lay_stone(session=tip.session, n=tip.n, parts=parts)
+
+
+async def spoken(world: World) -> tuple[Person, Tip]:
+    ann = await world.person("ann")
+    session = await world.renew(await world.dm(ann), ann)
+    tip = await world.store.say(session, ann, "a secret")
+    assert tip is not None
+    return ann, tip
+
+
+async def test_an_entry_changes_only_with_its_erasure_and_only_to_a_stone(world: World) -> None:
+    _, tip = await spoken(world)
+    with pytest.raises(StoreConflict):
+        await world.store.driver.write(changed, tip, STONE, 0)
+    with pytest.raises(StoreConflict):
+        await world.store.driver.write(changed, tip, '[{"type":"text","text":"other words"}]', 1)
+    await world.store.driver.write(changed, tip, STONE, 1)
+    [entry] = await world.store.path(tip)
+    assert entry.parts == (Stone(1.0),)
+    with pytest.raises(StoreConflict):
+        # That row has been used.
+        await world.store.driver.write(changed, tip, STONE, 0)
+
+
+async def test_a_person_goes_with_all_that_they_said_and_their_name(world: World) -> None:
+    ann, tip = await spoken(world)
+    await world.store.index()
+    reason = Reason(ann.id, Cause.HOST, world.clock())
+    while await world.store.driver.write(erasure.person_step, ann.id, reason):
+        """There is more."""
+    await world.store.driver.write(erasure.person_end, ann.id, reason)
+    [entry] = await world.store.path(tip)
+    assert entry.parts == (Stone(reason.at, ann.id),)
+    assert await world.store.sessions(ann) == []
+    assert await world.store.search("secret", ann) == []

@@ -1,0 +1,52 @@
+"""Remains: every place in a database, its log and its files in which a word still stands."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import asyncpg
+
+
+async def remains(where: str, word: str) -> list[str]:
+    """Where a word still stands in a database: rows, indexes, log and free pages, as far as each can be looked at."""
+    if where.startswith("postgresql://"):
+        return await _on_server(where, word)
+    return [*_in_file(Path(where), word)]
+
+
+def files_with(folder: Path, word: str) -> list[str]:
+    """The files under a folder that hold a word."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return [path.relative_to(folder).as_posix() for path in found if word.encode() in path.read_bytes()]
+
+
+def _in_file(path: Path, word: str) -> Iterator[str]:
+    for part in ("", "-wal", "-shm"):
+        file = Path(f"{path}{part}")
+        if file.exists() and word.encode() in file.read_bytes():
+            yield file.name
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.execute("create virtual table temp.words using fts5vocab(main, search, 'row')")
+        if connection.execute("select 1 from temp.words where instr(term, ?)", (word,)).fetchall():
+            yield "the index's vocabulary"
+        tables = connection.execute("select name from sqlite_schema where type = 'table' and name not like 'search%'")
+        for (table,) in tables.fetchall():
+            for row in connection.execute(f'select * from "{table}"'):
+                if any(word in str(value) for value in row):
+                    yield f"{table}: {row}"
+    finally:
+        connection.close()
+
+
+async def _on_server(dsn: str, word: str) -> list[str]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        tables = await connection.fetch("select tablename from pg_tables where schemaname = 'segue'")
+        found = []
+        for (table,) in tables:
+            rows = await connection.fetch(f"select t::text from segue.{table} t where strpos(t::text, $1) > 0", word)
+            found += [f"{table}: {row}" for (row,) in rows]
+        return found
+    finally:
+        await connection.close()
