@@ -110,27 +110,75 @@ async def test_ctrl_c_stops_the_turn_and_not_the_program(tmp_path: Path) -> None
 
 async def test_leaving_and_closing_a_terminal_leave_the_gateway_and_its_turns(tmp_path: Path) -> None:
     async with served(tmp_path) as gateway:
-        async with terminal(tmp_path) as first, terminal(tmp_path) as second:
+        async with terminal(tmp_path) as first:
             first.types("say tea\r")
             await first.until(lambda screen: "\ntea" in screen)
-            await second.until(lambda screen: "\ntea" in screen)
-            first.types("/quit\r")
-            assert await first.leaves() == 0
-            assert gateway.runs
-            second.types("count to 8 slowly\r")
-            await second.shows("1, 2")
-            second.close()
+            async with terminal(tmp_path, "--join") as second:
+                await second.until(lambda screen: "\ntea" in screen)
+                first.types("/quit\r")
+                assert await first.leaves() == 0
+                assert gateway.runs
+                second.types("count to 8 slowly\r")
+                await second.shows("1, 2")
+                second.close()
         async with terminal(tmp_path) as third:
             await third.shows("1, 2, 3, 4, 5, 6, 7, 8.")
             await third.until(lambda screen: screen.count("count to 8 slowly") == 1)
         assert gateway.runs
 
 
-async def test_a_terminal_whose_gateway_goes_says_so(tmp_path: Path) -> None:
+async def test_a_second_terminal_has_a_conversation_of_its_own(tmp_path: Path) -> None:
+    async with served(tmp_path), terminal(tmp_path) as first:
+        first.types("say tea\r")
+        await first.until(lambda screen: "\ntea" in screen)
+        first.types("/title Tea\r")
+        await first.shows("Tea · terminal · ready")
+        async with terminal(tmp_path) as second:
+            second.types("say milk\r")
+            await second.until(lambda screen: "\nmilk" in screen)
+            assert "tea" not in second.text
+        # The next one beside it begins anew, too, and one that asks for a new conversation gets one.
+        async with terminal(tmp_path) as third:
+            await third.shows("untitled session · terminal · ready")
+            assert "milk" not in third.text
+        async with terminal(tmp_path, "--join", "Tea") as fourth:
+            await fourth.until(lambda screen: "\ntea" in screen)
+        assert "milk" not in first.text
+        first.types("/quit\r")
+        assert await first.leaves() == 0
+        async with terminal(tmp_path, "--new") as fifth:
+            await fifth.shows("untitled session · terminal · ready")
+
+
+async def test_a_terminal_whose_gateway_goes_waits_for_it_and_goes_on(tmp_path: Path) -> None:
     async with served(tmp_path) as gateway, terminal(tmp_path) as here:
+        here.types("say tea\r")
+        await here.until(lambda screen: "\ntea" in screen)
         await gateway.end()
         await here.shows("The gateway has gone.")
-        await here.leaves()
+        here.types("say milk\r")
+        async with served(tmp_path):
+            await here.shows("The gateway is back.")
+            await here.until(lambda screen: "\nmilk" in screen)
+            assert here.text.count("\ntea") == 1
+            here.types("/quit\r")
+            assert await here.leaves() == 0
+
+
+async def test_the_terminal_that_runs_the_gateway_leaves_it_to_those_who_are_attached(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as first:
+        first.types("say tea\r")
+        await first.until(lambda screen: "\ntea" in screen)
+        async with terminal(tmp_path) as second:
+            second.types("say milk\r")
+            await second.until(lambda screen: "\nmilk" in screen)
+            first.types("/quit\r")
+            await first.shows("the gateway goes on until the last one leaves")
+            second.types("say honey\r")
+            await second.until(lambda screen: "\nhoney" in screen)
+            second.types("/quit\r")
+            assert await second.leaves() == 0
+        assert await first.leaves() == 0
 
 
 @pytest.mark.parametrize("there", ["", "log/"], ids=["no folder", "no log"])

@@ -39,14 +39,20 @@ _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called b
 class RunningGateway:
     """A gateway that runs, and where it is reached."""
 
-    def __init__(self, sign_in: SignIn, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
+    def __init__(self, sign_in: SignIn, terminal: Local, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
         self._sign_in = sign_in
+        self._terminal = terminal
         self.url = url
         self.tasks = tasks
 
     def link(self) -> str:
         """An address that signs one browser in, once."""
         return self.url + self._sign_in.link()
+
+    async def others(self) -> bool:
+        """Whether a terminal is attached, once those that just left are gone."""
+        await asyncio.sleep(0.1)
+        return bool(self._terminal.chats)
 
 
 @asynccontextmanager
@@ -99,7 +105,7 @@ async def gateway(
         ]
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
-        yield RunningGateway(sign_in, listener.url, [*servers, ended])
+        yield RunningGateway(sign_in, terminal, listener.url, [*servers, ended])
 
 
 async def serve(

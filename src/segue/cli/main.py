@@ -88,8 +88,16 @@ class CommandGroup(click.Group):
 
 @click.group(cls=CommandGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
+@click.option("--new", is_flag=True, help="Talk, in a new conversation.")
+@click.option(
+    "--join",
+    is_flag=False,
+    flag_value="",
+    metavar="[SESSION]",
+    help="Talk, in the conversation of the open terminal or in this one.",
+)
 @click.pass_context
-def main(ctx: click.Context) -> None:
+def main(ctx: click.Context, *, new: bool, join: str | None) -> None:
     """One conversation with an AI agent, alive wherever people talk to it."""
     if ctx.invoked_subcommand is None and (talk := ctx.command.get_command(ctx, "talk")):  # type: ignore[attr-defined]
-        ctx.invoke(talk)
+        ctx.invoke(talk, new=new, join=join)

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from segue.cli.gateway import PAGE, SOCKET, RunningGateway, Stop, gateway
-from segue.cli.host import config_here, open_log
+from segue.cli.host import config_here, named, open_log, opened
 from segue.cli.terminal.client import Client, connected
 from segue.cli.terminal.plain import given, piped, plain
 from segue.cli.terminal.screen import Terminal
@@ -18,42 +18,70 @@ from segue.config import Config, data_folder
 from segue.errors import Invalid
 from segue.runtime.server.listeners import Listener, is_served
 from segue.runtime.telemetry import logs
-from segue.runtime.windows.frames import OpenRequest
+from segue.runtime.windows.frames import Begins, OpenRequest
 
 FIRST = "Hello!"
 """The first message where nobody is there to type one."""
+STAYS = "Another terminal is attached: the gateway goes on until the last one leaves. Ctrl-C ends it now."
+_LOOK = 0.5
 _FEWEST = 6
 """Entries that even the smallest terminal is shown."""
 
 
 @click.command()
 @click.option("--page", is_flag=True, help="Show the page's address too; without a terminal, serve it until stopped.")
-def command(*, page: bool) -> None:
+@click.option("--new", is_flag=True, help="Begin a new conversation.")
+@click.option(
+    "--join",
+    is_flag=False,
+    flag_value="",
+    metavar="[SESSION]",
+    help="Join a conversation: one of yours by id or title, else that of the terminal that is open.",
+)
+def command(*, page: bool, new: bool, join: str | None) -> None:
     """Talk to the agent in this terminal.
+
+    The first terminal goes on where the last one left off; one that is opened beside it has a conversation of its own.
 
     If no gateway runs, one runs in this process for as long as you talk, for the terminal and the page alone;
     `segue serve` keeps one running, and connects platforms.
     """
-    asyncio.run(_talk(data_folder(os.environ), page=page))
+    begins = Begins.NEW if new else Begins.OWN if join is None else Begins.JOINED
+    asyncio.run(_talk(data_folder(os.environ), begins, join or "", page=page))
 
 
-async def _talk(folder: Path, *, page: bool) -> None:
+async def _talk(folder: Path, begins: Begins, join: str, *, page: bool) -> None:
+    opening = await _opening(begins, join)
     if is_served(folder / SOCKET):
-        async with connected(folder, _opening()) as client:
+        async with connected(folder, opening) as client:
             await _converse(client, folder, "")
         return
     config = config_here()
     logs.start(open_log(config.data), config.secrets)
     # Whoever hands off leaves, and a gateway that leaves with them would answer nobody: platforms need `segue serve`.
     alone = msgspec.structs.replace(config, accounts=())
-    async with gateway(alone, _listener(config)) as running, connected(config.data, _opening()) as client:
-        if page and not sys.stdin.isatty():
-            await _show(client, running)
-            return
-        link = running.link() if page else ""
-        if link:
-            click.echo(f"{PAGE}{link}\n")
-        await _converse(client, config.data, running.url if page else "")
+    async with gateway(alone, _listener(config)) as running:
+        async with connected(config.data, opening) as client:
+            if page and not sys.stdin.isatty():
+                await _show(client, running)
+                return
+            link = running.link() if page else ""
+            if link:
+                click.echo(f"{PAGE}{link}\n")
+            await _converse(client, config.data, running.url if page else "")
+        if await running.others():
+            click.echo(STAYS)
+            await _alone(running)
+
+
+async def _alone(running: RunningGateway) -> None:
+    """Until no terminal is attached any more, or somebody stops it."""
+    stop = Stop()
+    stop.listen()
+    asked = asyncio.create_task(stop.wait())
+    while await running.others() and not asked.done():
+        await asyncio.wait([asked], timeout=_LOOK)
+    asked.cancel()
 
 
 async def _show(client: Client, running: RunningGateway) -> None:
@@ -73,9 +101,16 @@ async def _converse(client: Client, folder: Path, page: str) -> None:
         await plain(client, piped())
 
 
-def _opening() -> OpenRequest:
+async def _opening(begins: Begins, join: str) -> OpenRequest:
     """A window that shows about as much as the screen holds."""
-    return OpenRequest(page=max(_FEWEST, shutil.get_terminal_size().lines // 2))
+    session = None
+    if join:
+        async with opened(config_here()) as (store, host):
+            session = (await named(store, host, join)).id
+    if not sys.stdin.isatty():
+        # A script goes on where the terminal is, as it always did, unless it says otherwise.
+        begins = Begins.LAST if begins is Begins.OWN else begins
+    return OpenRequest(max(_FEWEST, shutil.get_terminal_size().lines // 2), begins=begins, session=session)
 
 
 def _listener(config: Config) -> Listener:

@@ -1,5 +1,6 @@
 """A window on the gateway over the socket in the data folder."""
 
+import asyncio
 import getpass
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,20 +10,23 @@ from uuid import uuid4
 
 import httpx2
 import msgspec
+from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from segue.cli.gateway import SOCKET
 from segue.cli.output import printable
 from segue.core.messages import File
+from segue.core.values import SessionId
 from segue.errors import SegueError
 from segue.runtime.files import is_kept
 from segue.runtime.server.listeners import is_served
-from segue.runtime.windows.frames import Asked, OpenRequest, SayRequest, Shown, encode
+from segue.runtime.windows.frames import Asked, Begins, OpenRequest, SayRequest, Shown, encode
 from segue.runtime.windows.sign_in import token_in
 
 _LARGEST = 64 * 1024 * 1024
 _OPEN = OpenRequest()
+_PAUSE = 0.5
 
 
 class NoGateway(SegueError):
@@ -32,9 +36,10 @@ class NoGateway(SegueError):
 class Client:
     """This user's terminal window, or a script's."""
 
-    def __init__(self, socket: ClientConnection, folder: Path) -> None:
+    def __init__(self, socket: ClientConnection, folder: Path, opening: OpenRequest) -> None:
         self._socket = socket
         self._folder = folder
+        self._opening = opening
 
     async def say(self, text: str, id: str = "") -> str:
         """Say something; returns the id that it is acknowledged by. The same id again is the same message."""
@@ -56,6 +61,22 @@ class Client:
                 yield read_frame(text)
         except ConnectionClosed:
             return
+
+    async def again(self, session: SessionId | None) -> None:
+        """Wait until a gateway answers again, and open the same window on it, on the session that it showed."""
+        opening = replace(self._opening, begins=Begins.OWN, session=session)
+        while True:
+            await asyncio.sleep(_PAUSE)
+            try:
+                self._socket = await _connect(self._folder)
+                await self.ask(opening)
+            except NoGateway:
+                continue
+            return
+
+    async def close(self) -> None:
+        """Let go of the gateway."""
+        await self._socket.close()
 
     def kept(self, files: Sequence[File]) -> list[str]:
         """A line for each file: where it is, if that is the data folder."""
@@ -83,17 +104,22 @@ def _clean(value: Any) -> Any:
 @asynccontextmanager
 async def connected(folder: Path, request: OpenRequest = _OPEN) -> AsyncIterator[Client]:
     """A window on the gateway of a data folder, on this user's lane or on one of its own."""
-    headers = {"Authorization": f"Bearer {token_in(folder)}", "X-Segue-User": getpass.getuser()}
+    client = Client(await _connect(folder), folder, request)
     try:
-        socket = await unix_connect(
+        await client.ask(request)
+        yield client
+    finally:
+        await client.close()
+
+
+async def _connect(folder: Path) -> ClientConnection:
+    try:
+        headers = {"Authorization": f"Bearer {token_in(folder)}", "X-Segue-User": getpass.getuser()}
+        return await unix_connect(
             str(folder / SOCKET), "ws://localhost/live", additional_headers=headers, max_size=_LARGEST
         )
     except (OSError, InvalidHandshake) as error:
         raise _nobody(folder) from error
-    async with socket:
-        client = Client(socket, folder)
-        await client.ask(request)
-        yield client
 
 
 async def ask(folder: Path, method: str, path: str) -> httpx2.Response:

@@ -21,11 +21,12 @@ from rich.text import Text as Styled
 
 from segue.cli.host import private_file
 from segue.cli.output import printable, short
-from segue.cli.terminal.client import Client
+from segue.cli.terminal.client import Client, NoGateway
 from segue.cli.terminal.handoff import WARNING, Departure, typed
 from segue.cli.terminal.qr import qr
 from segue.core.commands import Command, parse
 from segue.core.transcripts import Role
+from segue.core.values import SessionId
 from segue.runtime.windows.frames import (
     CommandsFrame,
     CommandsRequest,
@@ -40,6 +41,7 @@ from segue.runtime.windows.frames import (
     Shown,
     ShownCommand,
     ShownEntry,
+    ShownSession,
     TranscriptFrame,
     WaitingFrame,
 )
@@ -49,6 +51,10 @@ _QUITS = ShownCommand("quit", "", "Leave; the conversation stays.")
 _TAKES_TITLES = "resume"
 _REMEMBERED = 50
 """Things typed that may still come back as entries."""
+_MOMENT = 0.1
+GREETING = """Segue keeps this conversation; it goes on here, on the page and in your chats.
+Type to talk. /help lists what else you can type, /handoff takes it to your phone, /quit leaves."""
+GONE = "The gateway has gone. This terminal waits for it: `segue serve` starts it again, Ctrl-D leaves."
 _TAIL = 12
 """Lines of a growing reply that are shown while it is written."""
 
@@ -85,6 +91,7 @@ class Terminal:
         self._growing = ""
         self._waiting = 0
         self._title = ""
+        self._session: SessionId | None = None
         self._typed: dict[str, str] = {}
         """Messages that were typed here, stand on the screen already and have no answer yet."""
         self._shown: list[ShownEntry] = []
@@ -104,14 +111,18 @@ class Terminal:
             refresh_interval=0.5,
         )
         self._stops: set[asyncio.Task[str]] = set()
+        self._reached = asyncio.Event()
+        """Whether a gateway listens."""
+        self._reached.set()
         self._departure = Departure()
 
     async def run(self) -> None:
-        """Talk until somebody leaves or the gateway goes."""
+        """Talk until somebody leaves; a gateway that goes is waited for."""
         await self._client.ask(CommandsRequest())
         await self._client.ask(SessionsRequest())
         showing = asyncio.create_task(self._show())
         typing = asyncio.create_task(self._type())
+        self._console.print(Styled(GREETING, "dim"), end="\n\n")
         with patch_stdout(raw=True):
             await asyncio.wait([showing, typing], return_when=asyncio.FIRST_COMPLETED)
             # Nobody is asked for anything any more.
@@ -140,30 +151,47 @@ class Terminal:
                 # A command never comes back as an entry: it is forgotten behind what was typed since.
                 while len(self._typed) > _REMEMBERED:
                     del self._typed[next(iter(self._typed))]
+                await self._say(text, id)
+
+    async def _say(self, text: str, id: str) -> None:
+        """Say something, also to a gateway that comes back later; it is the same message each time."""
+        while True:
+            await self._reached.wait()
+            try:
                 await self._client.say(text, id)
+            except NoGateway:
+                await asyncio.sleep(_MOMENT)
+                continue
+            return
 
     async def _show(self) -> None:
-        async for frame in self._client.frames():
-            before = self._title
-            self._frame(frame)
-            if isinstance(frame, TranscriptFrame) or self._title != before:
-                await self._client.ask(SessionsRequest())
-            if self._departure.done:
-                return
-            if self._prompt.app.is_running:
-                self._prompt.app.invalidate()
-        self._console.print(Styled("The gateway has gone. Start it again with `segue serve`.", "yellow"))
+        while True:
+            async for frame in self._client.frames():
+                before = self._title
+                self._frame(frame)
+                if isinstance(frame, TranscriptFrame) or self._title != before:
+                    await self._client.ask(SessionsRequest())
+                if self._departure.done:
+                    return
+                if self._prompt.app.is_running:
+                    self._prompt.app.invalidate()
+            self._reached.clear()
+            self._growing, self._waiting = "", 0
+            self._console.print(Styled(GONE, "yellow"))
+            await self._client.again(self._session)
+            self._reached.set()
+            self._console.print(Styled("The gateway is back.", "yellow"))
 
     def _frame(self, frame: Shown) -> None:
         """Show what belongs to the conversation."""
         match frame:
             case TranscriptFrame():
                 self._growing = ""
-                self._title = frame.session.title if frame.session else ""
+                self._name(frame.session)
                 self._turn_to(frame)
             case EntriesFrame():
                 self._growing = "" if frame.entries else self._growing
-                self._title = frame.session.title if frame.session else ""
+                self._name(frame.session)
                 self._go_on(frame.entries)
             case WaitingFrame():
                 self._waiting = len(frame.turns)
@@ -173,6 +201,9 @@ class Terminal:
                 self._growing = frame.text if frame.begins else self._growing + frame.text
             case _:
                 self._know(frame)
+
+    def _name(self, session: ShownSession | None) -> None:
+        self._title, self._session = (session.title, session.id) if session else ("", None)
 
     def _know(self, frame: Shown) -> None:
         """Show what stands around the conversation: notices, what can be typed, where it goes."""

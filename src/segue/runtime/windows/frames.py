@@ -32,6 +32,12 @@ class Begins(StrEnum):
 
     LAST = "last"
     """The lane's; where it has none, the last of its person's."""
+    OWN = "own"
+    """The same, unless another window looks at that lane now: then a new one, in a lane beside it."""
+    JOINED = "joined"
+    """The conversation of the window that looks at the lane now, in a lane beside it."""
+    NEW = "new"
+    """A new one, in the lane or beside it likewise."""
     HERE = "here"
     """The lane's, if it has one: a script says itself which session it means."""
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import TypeVar, assert_never
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from segue.runtime.files import UNKNOWN, Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     Asked,
+    Begins,
     CommandsRequest,
     EarlierRequest,
     HandoffRequest,
@@ -47,6 +49,7 @@ _FILES = frozenset(str(file.relative_to(_PAGE)) for file in _PAGE.rglob("*") if 
 _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "html": "text/html"}
 _PICTURES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 _KEPT = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "private"}
+_OWN = frozenset({Begins.OWN, Begins.JOINED, Begins.NEW})
 _YEAR = 365 * 86400
 _POLICY = "default-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
 _SIGNED_OUT = 4401
@@ -154,8 +157,8 @@ class Windows:
         async def open_one(request: Asked) -> tuple[Window, OpenRequest]:
             if not isinstance(request, OpenRequest):
                 raise Invalid("frame", "a window is opened first", "Reload the page.")
-            seat = Seat(f"{who.chat}:{request.lane}", who.name) if request.lane else who
-            window = Window(self._gateway, self._places[platform], seat, send, time.time)
+            place = self._places[platform]
+            window = Window(self._gateway, place, _seat_of(who, request, place), send, time.time)
             return await window.open(request), request
 
         while (opened := await _next(socket, open_one)) is None:
@@ -194,6 +197,16 @@ class Windows:
             return (TERMINAL, Seat(user, user)) if self._sign_in.is_terminal(authorization) else None
         browser = self._sign_in.browser(socket.cookies.get(COOKIE, ""))
         return (WEB, Seat(browser, self._name)) if browser else None
+
+
+def _seat_of(who: Seat, request: OpenRequest, place: Local) -> Seat:
+    """The lane that a window asks for; beside one that is looked at already, the first that nobody looks at."""
+    if request.lane:
+        return Seat(f"{who.chat}:{request.lane}", who.name)
+    if request.begins not in _OWN or not place.watched(who.chat):
+        return who
+    free = next(chat for n in count(2) if not place.watched(chat := f"{who.chat}:{n}"))
+    return Seat(free, who.name, beside=who.chat)
 
 
 async def _next(socket: WebSocket, obey: Callable[[Asked], Awaitable[T]]) -> T | None:

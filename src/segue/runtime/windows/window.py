@@ -13,7 +13,7 @@ from segue.core.contracts.database import Clock
 from segue.core.handoffs import YES
 from segue.core.lanes import Address, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
-from segue.core.moves import Resume
+from segue.core.moves import Renew, Resume
 from segue.core.transcripts import Session, Tip
 from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
@@ -62,6 +62,8 @@ class Seat(Value, frozen=True):
     chat: str
     """A terminal's user, a browser, or a lane beside those."""
     name: str
+    beside: str = ""
+    """The chat that another window looks at now, if this one was opened beside it."""
 
 
 async def meet_host(store: Store) -> None:
@@ -223,9 +225,18 @@ class Window:
         """Turn to the session that the window is to open on, if its lane has none or another one was asked for."""
         store = self._gateway.store
         bound = await store.bound(self.lane)
-        if asked.session is not None and (bound is None or bound.id != asked.session):
-            await self.resume(asked.session)
-        elif asked.session is None and asked.begins is Begins.LAST and bound is None:
+        wanted = asked.session
+        if asked.begins is Begins.JOINED and self._seat.beside:
+            place = Place(Address(self._local.platform, self._local.account, chat=self._seat.beside), Kind.DM)
+            joined = await store.bound(await store.lane(place, self._person))
+            wanted = wanted or (joined.id if joined else None)
+        if wanted is not None:
+            if bound is None or bound.id != wanted:
+                await self.resume(wanted)
+        elif asked.begins is Begins.NEW or self._seat.beside:
+            if bound is not None and bound.tip is not None:
+                await store.move(Renew(self.lane, SessionId(uuid4().hex)), self._person)
+        elif asked.begins is not Begins.HERE and bound is None:
             recent = await store.sessions(self._person, count=_LISTED)
             if last := next((session for session in recent if session.closed is None), None):
                 try:
