@@ -544,3 +544,12 @@ create table erasures (
   foreign key (session, n) references entries (session, n)
 ) strict;
 create unique index erasures_open on erasures (session, n) where done = 0;
+
+create table blocks (
+  id integer primary key,
+  person text not null references persons (id),
+  since real not null,
+  until real,
+  by_person text not null
+) strict;
+create unique index blocks_once on blocks (person) where until is null;

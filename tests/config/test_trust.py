@@ -61,4 +61,6 @@ def test_a_folder_of_somebody_elses_runs_nothing(apart: Path) -> None:
     assert not ran.exists()
     assert segue("trust").returncode == 0
     assert segue("sessions", "list").returncode == 0
+    assert not ran.exists(), "whoever only looks needs no secret"
+    segue("doctor")
     assert ran.exists()

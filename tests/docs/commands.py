@@ -55,6 +55,9 @@ everyone there reads it, and `/branch` goes on alone.
 are one person, and says by name and id whose sessions each would read and as whom each would speak. With the `/yes`
 they are one, and the place where the code was asked for is told. To become one with the host takes the host's own
 `/yes` there, too. A code works once and for ten minutes, and no more once it was typed where others could read it.
+`/unlink` parts them again: each has what was theirs, also what they began meanwhile, and neither reads on in what was
+the other's. Work that somebody scheduled, and sessions that agents start for them, ask each time whether they may still
+talk.
 
 ## Forgetting
 

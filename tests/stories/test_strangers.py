@@ -41,7 +41,7 @@ async def ask_all(square: Square, who: Someone, chat: Chat, name: str) -> list[s
 
 def test_every_command_that_could_name_a_session_is_tried() -> None:
     tried = {line.split()[0].removeprefix("/") for line in NAMING}
-    quoting_only, elsewhere = {"rewind", "stop", "home"}, {"handoff", "schedule", "schedules"}
+    quoting_only, elsewhere = {"rewind", "stop", "home", "unlink", "revoke"}, {"handoff", "schedule", "schedules"}
     assert {spec.name for spec in SPECS} - tried - quoting_only <= elsewhere
 
 

@@ -70,7 +70,7 @@ def command(message: str | None, session: str | None, *, as_json: bool) -> None:
 async def _chat(config: Config, message: str, name: str | None) -> ChatReply:
     session = None
     if name is not None:
-        async with opened(config) as (store, host):
+        async with opened() as (store, host):
             session = (await named(store, host, name)).id
     id = uuid4().hex  # the same with every gateway, so that it is asked once
     for _ in range(_GATEWAYS - 1):

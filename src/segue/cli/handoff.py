@@ -8,6 +8,7 @@ from segue.cli.host import config_here, named, opened
 from segue.cli.output import json_option, print_json, printable
 from segue.cli.terminal.client import Client, NoGateway, connected
 from segue.cli.terminal.handoff import STEPS
+from segue.config import Fetch
 from segue.core.handoffs import LIVE, State
 from segue.core.values import SessionId, Value
 from segue.runtime.windows.frames import Begins, HandoffFrame, HandoffRequest, OpenRequest, RefusedFrame
@@ -52,8 +53,8 @@ def command(session: str, destination: str, *, yes: bool, as_json: bool) -> None
 
 
 async def _hand_off(session: str, destination: str, *, yes: bool, quiet: bool) -> HandoffOutcome:
-    config = config_here()
-    async with opened(config) as (store, host):
+    config = config_here(Fetch.STORE)
+    async with opened() as (store, host):
         id = (await named(store, host, session)).id
     own = OpenRequest(page=1, lane=f"{id}:handoff", begins=Begins.HERE)
     async with connected(config.data, own) as client:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TextIO
 
-from segue.config import Config, Untrusted, default, find, load
+from segue.config import Config, Fetch, Untrusted, default, find, load
 from segue.core.lanes import Person
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
@@ -16,7 +16,7 @@ from segue.errors import Invalid, Refused, StoreUnreachable
 from segue.store import Store, open_store
 
 
-def config_here() -> Config:
+def config_here(fetch: Fetch = Fetch.ALL) -> Config:
     """The settings in segue.toml, or the defaults where there is none."""
     try:
         file = find(os.environ, Path.cwd())
@@ -24,7 +24,7 @@ def config_here() -> Config:
         raise
     except Invalid:
         return default(os.environ)
-    return load(file, os.environ)
+    return load(file, os.environ, fetch)
 
 
 LOG = "log"
@@ -61,17 +61,18 @@ async def open_configured(config: Config) -> Store:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[Store, Person]]:
-    """The store of a config, and the host in it."""
-    async with await open_configured(config) as store:
+async def opened() -> AsyncIterator[tuple[Store, Person]]:
+    """The store of the config that holds here, and the host in it; no secret but the database's own is fetched."""
+    async with await open_configured(config_here(Fetch.STORE)) as store:
         yield store, await store.person(HOSTS[0])
 
 
 @asynccontextmanager
-async def looked_at(config: Config) -> AsyncIterator[tuple[Store, Person]]:
+async def looked_at() -> AsyncIterator[tuple[Store, Person]]:
     """The same for a command that only looks: where there is no database yet it finds an empty one, and makes none."""
+    config = config_here(Fetch.STORE)
     if not isinstance(config.store, Path) or config.store.exists():
-        async with opened(config) as found:
+        async with opened() as found:
             yield found
         return
     with TemporaryDirectory() as folder:

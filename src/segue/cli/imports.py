@@ -8,7 +8,7 @@ import click
 
 from segue.cli.host import config_here, opened
 from segue.cli.output import awaited, json_option, print_json, printable
-from segue.config import Config
+from segue.config import Config, Fetch
 from segue.imports.hermes import import_hermes
 
 
@@ -26,8 +26,8 @@ async def hermes(path: Path, *, as_json: bool) -> None:
 
     PATH is the folder that Hermes keeps its state in, usually ~/.hermes; it stays as it is.
     """
-    config = config_here()
-    async with opened(config) as (store, host):
+    config = config_here(Fetch.STORE)
+    async with opened() as (store, host):
         report = await import_hermes(path, store, host, config.gateway.routing.rules, _accounts(config))
     if as_json:
         print_json(report)

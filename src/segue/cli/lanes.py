@@ -2,7 +2,7 @@
 
 import click
 
-from segue.cli.host import config_here, looked_at
+from segue.cli.host import looked_at
 from segue.cli.output import awaited, json_option, moment, print_list, printable
 from segue.core.bindings import LaneStanding
 from segue.core.destinations import OWN, spot
@@ -19,7 +19,7 @@ _PAGE = 500
 async def command(*, as_json: bool) -> None:
     """List every lane with the session that it speaks to, since when and why."""
     found: list[LaneStanding] = []
-    async with looked_at(config_here()) as (store, host):
+    async with looked_at() as (store, host):
         while page := await store.lanes(found[-1].lane if found else None, _PAGE):
             found += page
         titles = [await _title(store, host, standing) for standing in found]

@@ -22,6 +22,7 @@ _COMMANDS = {
     "handoff": "Move a session to another place.",
     "schedules": "List and cancel your scheduled work.",
     "lanes": "List where people talk, and the session that each place speaks to.",
+    "people": "List who may talk, since when and by what, and take it back.",
     "audit": "List who was let in, linked, signed in, refused or revoked.",
     "trace": "Follow a message: received, queued, answered, sent.",
     "doctor": "Say what is wrong here, and the fix.",
@@ -38,6 +39,7 @@ _MODULES = {
     "logs": "service.logs",
     "status": "service.status",
     "audit": "people.audit",
+    "people": "people.people",
 }
 """Modules of another name than their command's."""
 

@@ -5,7 +5,7 @@ import time
 import click
 
 from segue.changes.exchange import schedules
-from segue.cli.host import config_here, looked_at, opened
+from segue.cli.host import looked_at, opened
 from segue.cli.output import awaited, json_option, print_list, print_one, short
 from segue.core.schedules import shown
 from segue.errors import Invalid, Refused
@@ -21,7 +21,7 @@ def command() -> None:
 @awaited
 async def list_(*, as_json: bool) -> None:
     """List what is still to come, the next first."""
-    async with looked_at(config_here()) as (store, host):
+    async with looked_at() as (store, host):
         found = await store.driver.read(schedules.owned, host.id)
     rows = [(s.id, shown(s.line, s.zone, s.due or s.since), s.deliver, short(s.task)) for s in found]
     print_list(
@@ -35,7 +35,7 @@ async def list_(*, as_json: bool) -> None:
 @awaited
 async def cancel(id: str, *, as_json: bool) -> None:
     """Cancel scheduled work by its id."""
-    async with opened(config_here()) as (store, host):
+    async with opened() as (store, host):
         try:
             gone = await store.driver.write(schedules.cancel, id, host.id, time.time())
         except Refused as refused:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from segue.changes.sessions import transcripts, trees
-from segue.cli.host import config_here, looked_at, named, opened
+from segue.cli.host import looked_at, named, opened
 from segue.cli.output import awaited, json_option, moment, print_json, print_list, print_one, printable, short
 from segue.core.exports.jsonl import Form
 from segue.core.exports.tree import Branch, draw
@@ -36,7 +36,7 @@ async def list_(active: float | None, *, as_json: bool) -> None:
     """List your sessions, last used first; empty ones aren't listed."""
     since = 0.0 if active is None else time.time() - 60 * active
     found: list[Session] = []
-    async with looked_at(config_here()) as (store, host):
+    async with looked_at() as (store, host):
         while page := await store.sessions(host, _PAGE, found[-1] if found else None, since):
             found += page
         said = [await _last(store, session) for session in found]
@@ -51,7 +51,7 @@ async def list_(active: float | None, *, as_json: bool) -> None:
 @awaited
 async def show(session: str, *, tree: bool, as_json: bool) -> None:
     """Show what was said in a session."""
-    async with looked_at(config_here()) as (store, host):
+    async with looked_at() as (store, host):
         found = await named(store, host, session)
         if tree:
             drawn = await store.driver.read(trees.tree, found)
@@ -75,7 +75,7 @@ async def show(session: str, *, tree: bool, as_json: bool) -> None:
 @awaited
 async def search(words: tuple[str, ...], *, as_json: bool) -> None:
     """Find what was said: entries that have all the words, the newest first."""
-    async with looked_at(config_here()) as (store, host):
+    async with looked_at() as (store, host):
         # A gateway does this too, a moment after something was said; none may be running.
         await store.index()
         found = await store.search(" ".join(words), host, _PAGE)
@@ -92,7 +92,7 @@ async def search(words: tuple[str, ...], *, as_json: bool) -> None:
 @awaited
 async def export(session: str, form: str, file: Path | None) -> None:
     """Export a session: jsonl is all of it, markdown what was said up to its tip."""
-    async with looked_at(config_here()) as (store, host):
+    async with looked_at() as (store, host):
         text = await store.export((await named(store, host, session)).id, host, Form(form))
     if file is None:
         click.echo(text, nl=False)
@@ -116,7 +116,7 @@ async def import_(file: Path, *, as_json: bool) -> None:
         raise Invalid(str(file), f"it can't be read ({error.strerror})", "Name the file of an export.") from error
     except UnicodeDecodeError as error:
         raise Invalid(str(file), "it is not UTF-8 text", "Name the file of an export.") from error
-    async with opened(config_here()) as (store, host):
+    async with opened() as (store, host):
         session = await store.session(await store.import_session(text, host), host)
     print_one(session, f"{session.id}  {session.title or _UNTITLED}", as_json=as_json)
 
@@ -128,7 +128,7 @@ async def import_(file: Path, *, as_json: bool) -> None:
 @awaited
 async def title(session: str, name: str, *, as_json: bool) -> None:
     """Name a session; a name that you have used takes the next number."""
-    async with opened(config_here()) as (store, host):
+    async with opened() as (store, host):
         found = await named(store, host, session)
         await store.set_title(found.id, name, host)
         entitled = await store.session(found.id, host)

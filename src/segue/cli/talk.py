@@ -105,7 +105,7 @@ async def _opening(begins: Begins, join: str) -> OpenRequest:
     """A window that shows about as much as the screen holds."""
     session = None
     if join:
-        async with opened(config_here()) as (store, host):
+        async with opened() as (store, host):
             session = (await named(store, host, join)).id
     if not sys.stdin.isatty():
         # A script goes on where the terminal is, as it always did, unless it says otherwise.

@@ -4,7 +4,7 @@ import click
 
 from segue.changes.exchange.explanations import Errors, explain
 from segue.changes.exchange.traces import of_message
-from segue.cli.host import config_here, looked_at
+from segue.cli.host import looked_at
 from segue.cli.output import awaited, json_option, print_one
 from segue.errors import SegueError
 
@@ -18,7 +18,7 @@ async def command(message: str, *, as_json: bool) -> None:
 
     MESSAGE is the id of what somebody wrote, or of what Segue answered.
     """
-    async with looked_at(config_here()) as (store, _):
+    async with looked_at() as (store, _):
         trace = await store.driver.read(of_message, message)
     if not (trace.turns or trace.seen or trace.notices):
         raise SegueError(f'No message is known by "{message}". Give the id that its platform knows it by.')

@@ -3,6 +3,7 @@
 from segue.config.accounts import Account
 from segue.config.file import data_folder, find
 from segue.config.loading import Config, default, load, mistakes
+from segue.config.references import Fetch
 from segue.config.trust import Untrusted, trust
 
-__all__ = ["Account", "Config", "Untrusted", "data_folder", "default", "find", "load", "mistakes", "trust"]
+__all__ = ["Account", "Config", "Fetch", "Untrusted", "data_folder", "default", "find", "load", "mistakes", "trust"]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from segue import plugins
 from segue.config.accounts import Account, read_accounts, read_owners, refuse_silence
 from segue.config.file import NAME, data_folder, read_file
-from segue.config.references import References
+from segue.config.references import Fetch, References
 from segue.config.sections import (
     ENDING,
     ContextSection,
@@ -67,9 +67,9 @@ class Config(Live, frozen=True):
     """Everything that no log may show."""
 
 
-def load(file: Path, environ: Mapping[str, str]) -> Config:
+def load(file: Path, environ: Mapping[str, str], fetch: Fetch = Fetch.ALL) -> Config:
     """Read a file; raises `Invalid` for the first mistake in it."""
-    return from_tables(read_file(file), file.absolute(), environ)
+    return from_tables(read_file(file), file.absolute(), environ, fetch)
 
 
 def default(environ: Mapping[str, str]) -> Config:
@@ -77,10 +77,10 @@ def default(environ: Mapping[str, str]) -> Config:
     return from_tables({}, data_folder(environ) / NAME, environ)
 
 
-def from_tables(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> Config:
+def from_tables(said: Mapping[str, Any], file: Path, environ: Mapping[str, str], fetch: Fetch = Fetch.ALL) -> Config:
     """The settings in the tables of a file."""
     data = data_folder(environ)
-    references = References(environ, file.parent)
+    references = References(environ, file.parent, fetch)
     tables = Tables(references)
     accounts = read_accounts(said, SECTIONS, tables)
     owners = read_owners(said, accounts, tables)
@@ -148,7 +148,7 @@ def _store(section: StoreSection, folder: Path, data: Path, references: Referenc
 def _server(url: str, references: References) -> Secret:
     """The address of a PostgreSQL server: written out if it has no password, else by reference."""
     written = url.startswith(_POSTGRES)
-    address = Secret(url) if written else references.fetch(url)
+    address = Secret(url) if written else references.fetch(url, Fetch.STORE)
     if not address.reveal().startswith(_POSTGRES):
         raise Invalid("", "it is not the address of a PostgreSQL server", "Begin it with postgresql://")
     if written and urlsplit(url).password:

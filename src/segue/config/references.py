@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 
 from segue.core.values import Secret
@@ -10,19 +11,31 @@ from segue.errors import Invalid
 
 _SLOWEST = 30
 """Seconds that a command may take, a person's touch of a key included."""
+_LEFT = "not fetched"
 _FIX = 'Keep it elsewhere and say where: "env:NAME", "file:PATH" or "cmd:COMMAND".'
+
+
+class Fetch(Enum):
+    """The secrets that a command needs."""
+
+    ALL = "all that the file refers to"
+    STORE = "the database's own, for commands that only look into it"
 
 
 class References:
     """Fetches what references name, and remembers what was secret."""
 
-    def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
+    def __init__(self, environ: Mapping[str, str], folder: Path, fetch: Fetch = Fetch.ALL) -> None:
         self._environ = environ
         self._folder = folder
+        self._fetch = fetch
         self.fetched: list[Secret] = []
 
-    def fetch(self, reference: object) -> Secret:
-        """The secret behind a reference; errors leave their field to whoever knows the key."""
+    def fetch(self, reference: object, needed_for: Fetch = Fetch.ALL) -> Secret:
+        """The secret behind a reference; errors leave their field to whoever knows the key.
+
+        One that the command doesn't need is left where it is: nothing is run, and nothing read.
+        """
         if not isinstance(reference, str) or not reference.strip():
             raise Invalid("", "it is blank" if reference == "" else "it is not a reference", _FIX)
         kind, colon, name = reference.partition(":")
@@ -31,8 +44,9 @@ class References:
             raise Invalid("", "the secret itself is in the file", _FIX)
         if not name.strip():
             raise Invalid("", f"nothing follows {kind}:", _FIX)
-        value = read(name.strip())
-        secret = Secret(value)
+        if needed_for is Fetch.ALL and self._fetch is Fetch.STORE:
+            return Secret(_LEFT)
+        secret = Secret(read(name.strip()))
         self.fetched.append(secret)
         return secret
 

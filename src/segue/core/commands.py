@@ -81,6 +81,8 @@ SPECS: tuple[Spec, ...] = (
     Spec("search", "WORDS", "Search your own sessions.", PEOPLE, shown_to=ShownTo.ASKER),
     Spec("export", "[markdown or jsonl]", "Send this session as a file.", OWNERS, ("save",), ShownTo.ASKER),
     Spec("link", "[CODE]", "Join your identities across platforms.", ANYBODY, ("pair",)),
+    Spec("unlink", "[N]", "List whom you are one person with; with a number, part them again.", PEOPLE),
+    Spec("revoke", "[N]", "List who was let in by a code; with a number, take it back.", HOST_ONLY, (), ShownTo.ASKER),
     Spec("who", "", "Show who you are and who is here.", PEOPLE, ("whoami",)),
     Spec(
         "why",

@@ -113,11 +113,12 @@ class Gateway:
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
         self._turns = Turns(ground, self.agent, self._toolbox(ground, planner, prompt), prompt)
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
-        self._inbox = Inbox(self.store.driver, ground, self._turns, self._door())
+        access = Access(self.settings, self._ids)
+        self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(ground)
-        self._schedules = Schedules(self._patient, planner, self.settings, clock)
+        self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock)
         self._watchdog = Watchdog(self.metrics)
         self._sweep = Sweep(self._patient, self.agent, self.settings, clock)
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
@@ -133,10 +134,9 @@ class Gateway:
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
 
-    def _door(self) -> FrontDoor:
-        judge = Access(self.settings, self._ids).judge
+    def _door(self, access: Access) -> FrontDoor:
         own = self.agent.commands if isinstance(self.agent, HasCommands) else ()
-        return FrontDoor(self.settings, judge, self._commands.run, own)
+        return FrontDoor(self.settings, access.judge, self._commands.run, own)
 
     def _listeners(self) -> dict[Topic, Callable[[str], None]]:
         """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""

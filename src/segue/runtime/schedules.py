@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from segue.changes.exchange import schedules
 from segue.changes.exchange.planner import Planner
-from segue.changes.exchange.schedules import Schedule, Time, Unkept
+from segue.changes.exchange.schedules import Schedule, Still, Time, Unkept
 from segue.core import schedules as times
 from segue.core.contracts.database import Clock
 from segue.core.settings import GatewaySettings
@@ -27,8 +27,9 @@ _BATCH = 100
 class Schedules:
     """Runs scheduled work when it is due; any number of replicas may, each time is one turn."""
 
-    def __init__(self, store: Patient, planner: Planner, settings: GatewaySettings, clock: Clock) -> None:
+    def __init__(self, store: Patient, planner: Planner, settings: GatewaySettings, still: Still, clock: Clock) -> None:
         self._store = store
+        self._still = still
         self._planner = planner
         self._folder = Path(settings.data) / FOLDER if settings.data else None
         self._clock = clock
@@ -60,7 +61,7 @@ class Schedules:
         note = f"Scheduled work is done now: {schedule.task}.{late}" if late else ""
         route = await self._store.read(self._planner.route, schedule)
         time = Time(schedule.due, due, missed, following)
-        return await self._store.write(schedules.run, schedule, time, route, note, at)
+        return await self._store.write(schedules.run, schedule, time, route, note, self._still, at)
 
     async def _write_files(self, folder: Path) -> None:
         for run in await self._store.read(schedules.unkept, _BATCH):

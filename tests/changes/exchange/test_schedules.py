@@ -5,10 +5,15 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
+from segue.changes import audit
+from segue.changes.audit import Event
 from segue.changes.exchange import schedules, turns
 from segue.changes.exchange.schedules import MOST, Order, Schedule, Time
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Place
 from segue.core.schedules import ONCE, Plan, following
 from segue.core.turns import TurnKind
+from segue.core.values import PersonId
 from segue.errors import Invalid, Refused
 from tests.changes.invariants import violations
 from tests.changes.world import World, private
@@ -31,12 +36,19 @@ async def make(world: World, wanted: Order, call: str = "call") -> Schedule:
     return await world.store.driver.write(schedules.make, wanted, world.ids(), call, world.clock())
 
 
+def anybody(person: PersonId, place: Place | None) -> Transaction[bool]:
+    """Let everybody's work go on."""
+    del person, place
+    yield from ()
+    return True
+
+
 async def run(world: World, schedule: Schedule) -> bool:
     """Notice that work is due."""
     assert schedule.due is not None
     following_time = following(schedule.line, schedule.zone, schedule.due)
     time = Time(schedule.due, schedule.due, 0, following_time)
-    arguments = schedule, time, schedule.route, "", world.clock()
+    arguments = schedule, time, schedule.route, "", anybody, world.clock()
     return await world.store.driver.write(schedules.run, *arguments)
 
 
@@ -161,3 +173,21 @@ async def test_work_is_not_asked_of_the_session_that_somebody_else_began_in_its_
     [claimed] = await world.store.driver.write(turns.claim, "r", 10)
     [turn] = claimed.turns
     assert (turn.session, turn.lane, turn.route) == (session, None, wanted.route)
+
+
+async def test_work_of_whoever_may_talk_no_more_ends_instead_of_running(world: World) -> None:
+    made = await make(world, await order(world))
+    world.clock.now = made.due or 0.0
+
+    def nobody(person: PersonId, place: Place | None) -> Transaction[bool]:
+        assert place is not None
+        assert person == made.owner
+        yield from ()
+        return False
+
+    time = Time(world.clock(), world.clock(), 0, world.clock() + 60)
+    assert not await world.store.driver.write(schedules.run, made, time, made.route, "", nobody, world.clock())
+    assert await world.count("turns") == 0
+    assert await world.store.driver.read(schedules.owned, made.owner) == []
+    [fact] = await world.store.driver.read(audit.newest, 9)
+    assert (fact.fact.event, fact.fact.person, fact.fact.detail) == (Event.REFUSED, made.owner, "scheduled work")

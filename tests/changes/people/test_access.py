@@ -414,3 +414,55 @@ async def test_who_was_somebody_else_before_the_settings_said_so_is_the_host_fro
     assert (await world.store.person(HOST)).id == (await world.store.person(HOST_TOO)).id
     assert await world.count("merges") == 1
     assert await door.standing("H1", "/home", account="slack.team") is Standing.HOST
+
+
+async def test_whoever_is_blocked_is_refused_whatever_else_lets_them_in(door: Door, world: World) -> None:
+    assert await door.standing("ann") is Standing.PARTICIPANT
+    ann = await world.store.person(Identity("telegram", "bot", "ann"))
+    await world.store.driver.write(grants.block, ann.id, ann.id, world.clock())
+    for text in ("hello", "/link", "/new"):
+        assert await door.say("ann", text) == (Refuse(), "")
+    assert await door.say("ann", chat="club") == (Refuse(), "")
+    await world.store.driver.write(grants.unblock, ann.id, ann.id, world.clock())
+    assert await door.standing("ann") is Standing.PARTICIPANT
+
+
+async def test_a_block_outlives_a_merge(door: Door, world: World) -> None:
+    await door.say("ann")
+    await door.say("U7", account="slack.team")
+    ann = await world.store.person(Identity("telegram", "bot", "ann"))
+    other = await world.store.person(Identity("slack", "team", "U7"))
+    await world.store.driver.write(grants.block, other.id, ann.id, world.clock())
+    await world.store.link(ann, other)
+    assert await door.say("ann") == (Refuse(), "")
+
+
+@pytest.mark.parametrize(
+    ("user", "account", "chat", "may"),
+    [
+        ("host", "telegram.bot", "elsewhere", True),
+        ("ann", "telegram.bot", "", True),
+        ("ann", "telegram.bot", "club", True),
+        ("ann", "telegram.bot", "elsewhere", False),
+        ("eve", "web.open", "", True),
+        ("eve", "telegram.bot", "", False),
+    ],
+)
+async def test_work_that_is_due_passes_the_same_gate(
+    door: Door, world: World, user: str, account: str, chat: str, *, may: bool
+) -> None:
+    arrival = said(user, "hello", chat, account)
+    await door.knock(arrival)
+    person = await world.store.person(arrival.speaker.identity)
+    assert await world.store.driver.read(door.access.still, person.id, arrival.place) is may
+    if user == "ann":
+        await world.store.driver.write(grants.block, person.id, person.id, world.clock())
+        assert not await world.store.driver.read(door.access.still, person.id, arrival.place)
+
+
+async def test_what_a_grant_let_run_stops_with_it(door: Door, world: World) -> None:
+    await door.hears("host", f"/link {await door.code('eve')}")
+    eve, place = await world.person("eve"), said("eve", "").place
+    assert await world.store.driver.read(door.access.still, eve.id, place)
+    await world.store.driver.write(grants.revoke_all, eve.id, eve.id, world.clock())
+    assert not await world.store.driver.read(door.access.still, eve.id, place)

@@ -86,7 +86,7 @@ async def test_a_grant_is_given_once_and_says_since_when_why_and_by_whom(world: 
     assert await gate.run(grants.grant, BOT, ann.id, Scope.DM, "a reason", bob.id, since)
     world.clock.passes(10)
     assert not await gate.grant(ann, why="another")
-    assert await gate.run(grants.grants, BOT) == [Grant(ann.id, Scope.DM, since, "a reason", bob.id)]
+    assert await gate.run(grants.grants, BOT) == [Grant(BOT, ann.id, Scope.DM, since, "a reason", bob.id)]
     assert await gate.run(grants.grants, OTHER) == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from segue.core.lanes import Identity, Person
-from segue.core.moves import Consent, Resume, Why
+from segue.core.moves import Consent, Resume, Spawn, Why
 from segue.core.values import PersonId
 from segue.errors import Invalid, Refusal, Refused
 from tests.changes.world import World, private, public
@@ -180,7 +180,7 @@ async def test_nobody_goes_on_in_a_session_that_turned_out_to_be_somebody_elses(
     theirs = await world.store.bound(await world.group(bob))
     assert theirs is not None
     merge = await world.store.link(ann, bob)
-    elsewhere = await world.group(ann, "elsewhere")
+    elsewhere = await world.dm(ann, "elsewhere")
     await world.store.move(Resume(elsewhere, theirs.id, consent=Consent.GIVEN), ann)
     await world.store.unlink(merge)
     assert await world.store.bound(elsewhere) is None
@@ -270,3 +270,39 @@ async def test_no_private_chat_goes_on_in_a_session_that_turned_out_to_be_anothe
     await world.store.unlink(merge)
     assert await world.store.bound(bob.lane) is None
     assert await world.store.lanes_of(ann.session) == [ann.lane]
+
+
+@pytest.mark.parametrize("first", ["ann", "bob"])
+async def test_what_each_began_while_they_were_one_is_theirs_once_parted(world: World, first: str) -> None:
+    second = {"ann": "bob", "bob": "ann"}[first]
+    merge = await world.store.link(await world.person(first), await world.person(second))
+    began = {user: (await world.hear(user, f"hello, I am {user}", private(user))) for user in ("ann", "bob")}
+    await world.store.unlink(merge)
+    for user, queued in began.items():
+        person = await world.person(user)
+        assert [session.id for session in await world.store.sessions(person)] in ([queued.session], [])
+        assert (await world.store.session(queued.session, person)).owner == person.id
+        other = await world.person({"ann": "bob", "bob": "ann"}[user])
+        with pytest.raises(Refused):
+            await world.store.session(queued.session, other)
+        assert await world.store.bound(queued.lane) is not None, "and each goes on in it"
+
+
+async def test_a_child_goes_with_its_parent_when_two_are_parted(world: World) -> None:
+    merge = await world.store.link(await world.person("ann"), await world.person("bob"))
+    parent = (await world.hear("bob", "hello", private("bob"))).session
+    ann, child = await world.person("ann"), world.store.new_session_id()
+    await world.store.move(Spawn(parent, child, "helper"), ann)
+    await world.store.unlink(merge)
+    bob = await world.person("bob")
+    assert (await world.store.session(child, bob)).owner == bob.id
+
+
+async def test_who_was_parted_isnt_joined_again_by_what_the_platform_tells(world: World) -> None:
+    phone, uuid = await world.person("phone"), await world.person("uuid")
+    assert (await world.person("uuid", "phone")).id == phone.id
+    [merge] = await world.store.merges(phone)
+    await world.store.unlink(merge)
+    assert (await world.person("uuid", "phone")).id == uuid.id
+    assert (await world.person("phone", "uuid")).id == phone.id
+    assert await world.store.merges(phone) == []

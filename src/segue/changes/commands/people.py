@@ -1,4 +1,4 @@
-"""Commands about who somebody is: /link, with and without a code.
+"""Commands about who somebody is and may talk: /link, with and without a code, /unlink and /revoke.
 
 Law: two persons become one only by the yes of whoever typed the code, who was told by name whom they would be one with;
 the other side is told. Nobody becomes the host without the host's own yes, in the place where the host asked for the
@@ -7,20 +7,21 @@ conversation and does nothing else.
 """
 
 import os
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Callable, Sequence
+from typing import TypeVar, assert_never
 
 import msgspec
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.request import Answer, Request
+from segue.changes.commands.request import Answer, Request, line_of
 from segue.changes.exchange import deliveries, handoffs, questions
 from segue.changes.people import actors, codes, grants, persons
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Scope
 from segue.changes.places import lanes
+from segue.changes.sessions import sessions
 from segue.core.commands import Means
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, account_key
@@ -50,9 +51,17 @@ COMING = "Welcome. The conversation is on its way here."
 ALREADY = "You are one person in both places already."
 PAIRED = "{name} may talk to me in private now."
 WELCOME = "You may talk to me now."
+NOT_LINKED = "You are linked with nobody."
+UNLINK_IN_PRIVATE = "Ask me in a private chat: the answer names your other accounts."
+UNLINKED = "You and {other} are two again: each has what was theirs."
+NOBODY_LET_IN = (
+    "Nobody was let in by a code. Those whom the settings let in are in segue.toml; `segue people list` has all."
+)
+REVOKED = "{other} may talk to me no more, unless segue.toml lets them."
 HOST = "host"
 """The kind of question whether somebody is the host."""
 _CHOICES = ("/yes", "/no")
+T = TypeVar("T")
 
 
 class Joining(Value, frozen=True):
@@ -214,3 +223,46 @@ def _fits(code: Code, request: Request) -> bool:
 def _typed(code: Code, request: Request) -> Joining:
     place, identity = request.arrival.place, request.arrival.speaker.identity
     return Joining(code, request.met.person.id, identity, request.lane, place.name, request.standing)
+
+
+class PeopleCommands:
+    """Takes back who is one person with whom, and who may talk."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def unlink(self, request: Request) -> Transaction[Answer]:
+        if not request.here_alone:
+            return Answer(UNLINK_IN_PRIVATE)
+        person = request.met.person.id
+        if not request.rest:
+            merges = yield from persons.merges_within(person)
+            yield from sessions.keep_list(request.lane, person, "unlink", [merge.id for merge in merges], request.at)
+            lines = yield from _numbered(merges, persons.came_by)
+            return Answer("\n".join([*lines, "/unlink N parts them again."]) if lines else NOT_LINKED)
+        merge = yield from sessions.line(request.lane, person, "unlink", _number(request))
+        parted = yield from persons.part_by(merge, person, self._ids(), request.at)
+        return Answer(UNLINKED.format(other=(yield from persons.described(parted.gone))))
+
+    def revoke(self, request: Request) -> Transaction[Answer]:
+        host = request.met.person.id
+        if not request.rest:
+            held = yield from grants.everyones()
+            people = list(dict.fromkeys(grant.person for grant in held))
+            yield from sessions.keep_list(request.lane, host, "revoke", people, request.at)
+            lines = yield from _numbered(people, grants.described)
+            return Answer("\n".join([*lines, "/revoke N takes it back."]) if lines else NOBODY_LET_IN)
+        person = yield from sessions.line(request.lane, host, "revoke", _number(request))
+        yield from grants.revoke_all(PersonId(person), host, request.at)
+        return Answer(REVOKED.format(other=(yield from persons.described(PersonId(person)))))
+
+
+def _number(request: Request) -> int:
+    return line_of(request.rest) if request.rest.isdecimal() else 0
+
+
+def _numbered(things: Sequence[T], described: Callable[[T], Transaction[str]]) -> Transaction[list[str]]:
+    lines = []
+    for number, thing in enumerate(things, 1):
+        lines.append(f"{number}. {yield from described(thing)}")
+    return lines

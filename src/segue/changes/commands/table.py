@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.forget import ForgetCommand
 from segue.changes.commands.handoff import HandoffCommand, HomeCommand
-from segue.changes.commands.people import LinkCommand
+from segue.changes.commands.people import LinkCommand, PeopleCommands
 from segue.changes.commands.request import Answer, Request, Way
 from segue.changes.commands.schedules import ScheduleCommands
 from segue.changes.commands.sessions import SessionCommands
@@ -49,6 +49,7 @@ class Commands:
             HomeCommand(ids),
             ForgetCommand(consents, rules, ids),
             LinkCommand(settings, consents, ids),
+            PeopleCommands(ids),
             ViewCommands(problems, settings, consents),
             SessionCommands(consents, ids),
             TranscriptCommands(consents, limits, rules, ids),

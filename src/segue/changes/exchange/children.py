@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from segue.changes.exchange import routes, turns
+from segue.changes.exchange.schedules import Still
 from segue.changes.exchange.turns import Addressee
 from segue.changes.people import actors
 from segue.changes.places import addresses
@@ -131,6 +132,12 @@ def opening(asker: Asker) -> Transaction[Place | None]:
     if not route:
         return None
     return (yield from first(Place, q.address(address=route))) or Place(Address.parse(route))
+
+
+def allowed(asker: Asker, still: Still) -> Transaction[None]:
+    """Raise `Refused` if the person of the turn may talk no more where the conversation is."""
+    if not (yield from still(asker.person, (yield from opening(asker)))):
+        raise Refused(Refusal.NOT_ALLOWED)
 
 
 def check(asker: Asker, move: Spawn, limits: Limits) -> Transaction[None]:

@@ -4,16 +4,18 @@ Law: a run is a row whose key is the work and the time, written in the transacti
 the work is due next. So a time that is due makes one turn or none, and a turn that is queued outlives its replica.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
 from segue.changes.exchange import deliveries, turns
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Lane
+from segue.core.lanes import Address, Lane, Place
 from segue.core.messages import DueWork, Part, plain_text
 from segue.core.schedules import Plan
 from segue.core.transcripts import Session
@@ -26,6 +28,9 @@ MOST = 100
 """Pieces of work that one person may have to come."""
 LOCAL = "local"
 _LIST = "schedules"
+
+Still = Callable[[PersonId, Place | None], Transaction[bool]]
+"""Whether somebody may talk in a place as things stand now."""
 
 
 class Order(Value, frozen=True):
@@ -159,8 +164,8 @@ def due(at: Moment, count: int) -> Transaction[list[Schedule]]:
     return (yield from each(Schedule, q.schedules_due(at=at, count=count)))
 
 
-def run(schedule: Schedule, time: Time, route: str, note: str, at: Moment) -> Transaction[bool]:
-    """Queue the turn of work that is due, once; returns whether this did.
+def run(schedule: Schedule, time: Time, route: str, note: str, still: Still, at: Moment) -> Transaction[bool]:
+    """Queue the turn of work that is due, once; returns whether this did. Of whoever may talk no more it ends.
 
     It is asked of the session that the lane in which it was asked for speaks to now, so that people can go on from the
     answer; of the one in which it was asked for if that lane has none, or one that isn't its person's.
@@ -173,6 +178,11 @@ def run(schedule: Schedule, time: Time, route: str, note: str, at: Moment) -> Tr
     if not (yield q.add_run(schedule=schedule.id, due=time.due, missed=time.missed, kept=kept, at=at)):
         return False
     owner = yield from actors.now(schedule.owner)
+    if not (yield from still(owner, (yield from _asked_at(schedule)))):
+        yield q.set_due(id=schedule.id, due=None, ended=at)
+        yield q.keep_run(schedule=schedule.id, due=time.due, at=at)
+        yield from audit.note(Fact(Event.REFUSED, owner, detail="scheduled work"), at)
+        return False
     session, lane = yield from _session(schedule, owner)
     if session is None:
         yield q.set_due(id=schedule.id, due=None, ended=at)
@@ -187,6 +197,14 @@ def run(schedule: Schedule, time: Time, route: str, note: str, at: Moment) -> Tr
     if note and route:
         yield from deliveries.notify(Address.parse(route), note, f"schedule/{schedule.id}/{time.due:.0f}", (), at)
     return True
+
+
+def _asked_at(schedule: Schedule) -> Transaction[Place | None]:
+    """The place where work was asked for; None if that is nowhere."""
+    address = Lane.parse(schedule.lane).address if schedule.lane else None
+    if address is None:
+        return None
+    return (yield from first(Place, q.address(address=address.key))) or Place(address)
 
 
 def unkept(count: int) -> Transaction[list[Unkept]]:

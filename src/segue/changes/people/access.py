@@ -10,15 +10,16 @@ from collections.abc import Callable
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.exchange import questions
-from segue.changes.people import codes, grants
+from segue.changes.people import actors, codes, grants, persons
 from segue.changes.people.persons import Met
 from segue.core.commands import Command, Unknown, may_ask
 from segue.core.contracts.database import Ids, Transaction
-from segue.core.lanes import Identity, Kind, Lane, account_key
+from segue.core.lanes import Identity, Kind, Lane, Place, account_key
 from segue.core.messages import Arrival
 from segue.core.people import RANDOMNESS, Facts, Standing, authorize, make_code, standing_of
 from segue.core.settings import AccountSettings, GatewaySettings
-from segue.core.values import Moment, Value
+from segue.core.values import Moment, PersonId, Value
+from segue.database.statements import q
 from segue.errors import Refused
 
 PAIRING = "I only talk to people whom my host knows. Ask them to send me /link {code} within an hour."
@@ -61,6 +62,9 @@ class Access:
             if met.new:
                 yield from grants.attach(self._settings.hosts, met.person.id, at)
             return Pass(Standing.HOST)
+        if met.blocked:
+            yield from _note(arrival, met, "blocked", at)
+            return Refuse()
         known = self._known(arrival, lane)
         if known and not isinstance(command, Command):
             return Pass(Standing.PARTICIPANT)
@@ -77,6 +81,25 @@ class Access:
             yield from _note(arrival, met, asked, at)
             return Refuse(str(refused))
         return Pass(standing)
+
+    def still(self, person: PersonId, place: Place | None) -> Transaction[bool]:
+        """Whether somebody may talk in a place as things stand now, though they say nothing: work of theirs is due."""
+        person = yield from actors.now(person)
+        ways = yield from persons.identities(person)
+        if not self._hosts.isdisjoint(ways):
+            return True
+        if (yield q.block(person=person)):
+            return False
+        if place is None:
+            return True
+        address = place.address
+        account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
+        users = {way.user for way in ways if (way.platform, way.account) == (address.platform, address.account)}
+        listed = account.allow & users if place.kind is Kind.DM else account.allow_groups & {address.chat}
+        if account.public or listed:
+            return True
+        key, scope = account_key(address.platform, address.account), grants.scope_of(place.kind)
+        return any((grant.account, grant.scope) == (key, scope) for grant in (yield from grants.of(person)))
 
     def _known(self, arrival: Arrival, lane: Lane) -> bool:
         """Whether the settings let this person, or everybody in this chat, talk to the agent."""

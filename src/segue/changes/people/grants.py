@@ -44,6 +44,7 @@ class Footing(Value, frozen=True):
 class Grant(Value, frozen=True):
     """A fact: this person may speak in such places of an account."""
 
+    account: str
     person: PersonId
     scope: Scope
     since: Moment
@@ -77,6 +78,50 @@ def revoke(account: str, person: PersonId, scope: Scope, by: PersonId, at: Momen
 def grants(account: str) -> Transaction[list[Grant]]:
     """Who may speak on an account by a grant, oldest first."""
     return (yield from each(Grant, q.grants_of_account(account=account)))
+
+
+def of(person: PersonId) -> Transaction[list[Grant]]:
+    """The grants that a person has, oldest first; whoever they were before counts too."""
+    return (yield from each(Grant, q.grants_of_person(person=(yield from actors.now(person)))))
+
+
+def everyones() -> Transaction[list[Grant]]:
+    """Every grant that holds, oldest first."""
+    return (yield from each(Grant, q.everyones_grants()))
+
+
+def described(person: PersonId) -> Transaction[str]:
+    """A person with the grants that they have."""
+    person = yield from actors.now(person)
+    held = yield from of(person)
+    ways = "; ".join(f"{grant.account.replace('/', '.')} {grant.scope}, by {grant.why}" for grant in held)
+    return f"{yield from persons.described(person)}: {ways}"
+
+
+def revoke_all(person: PersonId, by: PersonId, at: Moment) -> Transaction[list[Grant]]:
+    """End every grant that a person has; returns those."""
+    ended = yield from of(person)
+    for account, scope in dict.fromkeys((held.account, held.scope) for held in ended):
+        yield from revoke(account, person, scope, by, at)
+    return ended
+
+
+def block(person: PersonId, by: PersonId, at: Moment) -> Transaction[bool]:
+    """Let a person talk nowhere, whatever else lets them in; returns whether that is new."""
+    person = yield from actors.hold(person)
+    if not (yield q.add_block(person=person, by=by, at=at)):
+        return False
+    yield from audit.note(Fact(Event.BLOCKED, person, by), at)
+    return True
+
+
+def unblock(person: PersonId, by: PersonId, at: Moment) -> Transaction[bool]:
+    """Let a person talk again where something lets them in; returns whether they might not."""
+    person = yield from actors.hold(person)
+    if not (yield q.end_block(person=person, at=at)):
+        return False
+    yield from audit.note(Fact(Event.UNBLOCKED, person, by), at)
+    return True
 
 
 def unite(hosts: Sequence[Identity], merges: Sequence[str], at: Moment) -> Transaction[None]:

@@ -1,5 +1,9 @@
 """Persons: who an identity is, and what becomes of everything when two persons turn out to be one."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.people import actors
@@ -19,6 +23,8 @@ from segue.database.transactions import Moved
 from segue.errors import Invalid
 
 _DESCRIBED = 3
+WHY = {"link": "by a code", "alias": "because the platform says so", "host": "because segue.toml says so"}
+"""Why two persons are one."""
 
 
 class Met(Value, frozen=True):
@@ -28,6 +34,8 @@ class Met(Value, frozen=True):
     new: bool = False
     heard: bool = False
     """Whether an agent was ever asked something by them before."""
+    blocked: bool = False
+    """They may talk nowhere."""
 
 
 class Known(Value, frozen=True):
@@ -35,6 +43,7 @@ class Known(Value, frozen=True):
 
     person: Person
     heard: bool
+    blocked: bool
 
 
 class Astray(Value, frozen=True):
@@ -45,6 +54,14 @@ class Astray(Value, frozen=True):
     owner: PersonId
 
 
+class IdentityFact(Value, frozen=True):
+    """A fact: a platform knows a person by this, since when, and as whom they first spoke by it."""
+
+    identity: Identity
+    since: Moment
+    first: PersonId
+
+
 class Merge(Value, frozen=True):
     """A fact: these two persons are one."""
 
@@ -52,6 +69,8 @@ class Merge(Value, frozen=True):
     kept: PersonId
     gone: PersonId
     since: Moment
+    why: str = ""
+    """By a code, by an alias that the platform told, or by the settings."""
 
 
 def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment) -> Transaction[Met]:
@@ -62,19 +81,26 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     name = clean_name(speaker.name)
     known: dict[str, Person] = {}
     unknown: list[str] = []
-    heard = False
+    heard = blocked = False
+    own = Identity(platform, account, speaker.identity.user).key
+    speaks_as = ""
     for key in sorted(Identity(platform, account, user).key for user in users):
         found = yield from first(Known, q.identity(key=key))
         if found is None:
             unknown.append(key)
         else:
             known[found.person.id] = found.person
-            heard = heard or found.heard
+            heard, blocked = heard or found.heard, blocked or found.blocked
+            speaks_as = found.person.id if key == own else speaks_as
     first_time = not known
     if first_time:
         yield q.add_person(person=new, name=name, at=at)
         known[new] = Person(new, name, at)
-    person, *others = sorted(known.values(), key=lambda p: (p.since, p.id))
+    people = sorted(known.values(), key=lambda p: (p.since, p.id))
+    if len(people) > 1 and (yield from _were_parted(people)):
+        # Once parted they stay so, whatever the platform tells: whoever speaks is who they first spoke as.
+        people = [known[speaks_as]] if speaks_as else people[:1]
+    person, *others = people
     for other, merge in zip(others, merge_ids[: len(others)], strict=True):
         yield from join(person.id, other.id, "alias", person.id, merge, at)
     if unknown and (yield from actors.hold(person.id)) != person.id:
@@ -85,7 +111,15 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     if name and name != person.name:
         yield q.rename_person(person=person.id, name=name)
         person = Person(person.id, name, person.since)
-    return Met(person, first_time, heard)
+    return Met(person, first_time, heard, blocked)
+
+
+def _were_parted(people: Sequence[Person]) -> Transaction[bool]:
+    """Whether any two of these were taken for one before, wrongly."""
+    for one_, two in combinations(people, 2):
+        if (yield q.parted(one=one_.id, two=two.id)):
+            return True
+    return False
 
 
 def join(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
@@ -105,11 +139,12 @@ def join(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: M
     yield q.add_move(move=id, kind="merge", lane=None, session=None, by=by, at=at)
     yield from _fold_lanes(gone, kept, by, id, at)
     yield q.heard_as_one(kept=kept, gone=gone)
+    yield q.blocked_as_one(kept=kept, gone=gone)
     yield q.move_identities(kept=kept, gone=gone)
     yield q.move_sessions(kept=kept, gone=gone)
     yield from _retitle(gone, at)
     yield from audit.note(Fact(Event.LINKED, kept, by, detail=f"{why}, with {gone}"), at)
-    return Merge(id, kept, gone, at)
+    return Merge(id, kept, gone, at, why)
 
 
 def link(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
@@ -158,6 +193,9 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     for began in inside:
         yield q.move_identities_back(gone=gone, kept=kept, first=began)
         yield q.move_sessions_back(gone=gone, kept=kept, first=began)
+    for child_of, others in ((gone, kept), (kept, gone)):
+        yield q.move_children_back(gone=child_of, kept=others)
+    yield q.move_schedules_back(gone=gone, kept=kept)
     yield from _retitle(kept, at)
     for step in made:
         if (yield from lanes.speaks_to(step.lane)) == step.after and (
@@ -169,6 +207,7 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
         astray = yield from each(Lane, q.lanes_astray(person=person, owner=owner))
         for lane in astray:
             yield from moves.bind(lane, None, Why.UNDO, by, id, at)
+        yield q.forget_readings_astray(owner=owner)
 
 
 def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Moment) -> Transaction[None]:
@@ -197,6 +236,36 @@ def merges(person: PersonId) -> Transaction[list[Merge]]:
     """The merges that hold into a person, oldest first."""
     person = yield from actors.now(person)
     return (yield from each(Merge, q.merges_of(person=person)))
+
+
+def merges_within(person: PersonId) -> Transaction[list[Merge]]:
+    """Every merge that holds into a person, and into whom they were merged from."""
+    found: list[Merge] = []
+    for inside in (yield from each(PersonId, q.everyone_in(person=(yield from actors.now(person))))):
+        found += yield from each(Merge, q.merges_of(person=inside))
+    return sorted(found, key=lambda merge: (merge.since, merge.id))
+
+
+def came_by(merge: Merge) -> Transaction[str]:
+    """The identities that a merge brought, why and since when."""
+    kept = yield from actors.now(merge.kept)
+    inside = yield from each(PersonId, q.everyone_in(person=merge.gone))
+    ways = yield from each(IdentityFact, q.identities_known(person=kept))
+    named = ", ".join(way.identity.name for way in ways if way.first in inside)
+    day = datetime.fromtimestamp(merge.since, UTC).strftime("%Y-%m-%d")
+    return f"{named or merge.gone}, {WHY.get(merge.why, merge.why)}, since {day}"
+
+
+def part_by(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:
+    """Part two persons because one of them, or the host, says so; returns the merge that was undone."""
+    held = yield from first(Merge, q.merge(merge=merge))
+    if held is None:
+        raise Invalid("merge", f"{merge!r} doesn't hold", "List those that do with /unlink.")
+    if held.why == "host":
+        fix = "Take one of them out of `owners` first."
+        raise Invalid("merge", "segue.toml says that both are the host", fix)
+    yield from part(merge, by, id, at)
+    return held
 
 
 def identities(person: PersonId) -> Transaction[list[Identity]]:

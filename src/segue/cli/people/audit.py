@@ -6,7 +6,7 @@ import click
 
 from segue.changes import audit
 from segue.changes.audit import Noted
-from segue.cli.host import config_here, looked_at
+from segue.cli.host import looked_at
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.core.lanes import Identity
 
@@ -20,17 +20,17 @@ def command(count: int, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif found:
-        print_rows([_row(noted) for noted in found])
+        print_rows([row(noted) for noted in found])
     else:
         click.echo("Nothing has happened yet.")
 
 
 async def _newest(count: int) -> list[Noted]:
-    async with looked_at(config_here()) as (store, _):
+    async with looked_at() as (store, _):
         return await store.driver.read(audit.newest, count)
 
 
-def _row(noted: Noted) -> tuple[str, str, str, str, str]:
+def row(noted: Noted) -> tuple[str, str, str, str, str]:
     fact = noted.fact
     identity = Identity.parse(fact.identity).name if fact.identity else fact.account.replace("/", ".")
     times = f" ({noted.count} times)" if noted.count > 1 else ""

@@ -1,7 +1,8 @@
 -- name: identity
 -- Who an identity is now.
-select p.id, p.name, p.since, h.at is not null as heard
-from identities i join persons p on p.id = i.person left join heard h on h.person = p.id where i.key = :key;
+select p.id, p.name, p.since, h.at is not null as heard, b.id is not null as blocked
+from identities i join persons p on p.id = i.person left join heard h on h.person = p.id
+left join blocks b on b.person = p.id and b.until is null where i.key = :key;
 
 -- name: person
 -- One person by id.
@@ -54,7 +55,7 @@ insert into merges (id, kept, gone, since, why, by_person) values (:merge, :kept
 
 -- name: merge
 -- A merge that holds.
-select id, kept, gone, since from merges where id = :merge and until is null;
+select id, kept, gone, since, why from merges where id = :merge and until is null;
 
 -- name: end_merge
 -- The merge was wrong; nothing comes back if somebody was first to say so.
@@ -62,7 +63,11 @@ update merges set until = :at where id = :merge and until is null returning id;
 
 -- name: merges_of
 -- The merges that hold into this person.
-select id, kept, gone, since from merges where kept = :person and until is null order by since, id;
+select id, kept, gone, since, why from merges where kept = :person and until is null order by since, id;
+
+-- name: parted
+-- Whether two persons were taken for one once and parted.
+select 1 from merges where until is not null and ((kept = :one and gone = :two) or (kept = :two and gone = :one)) limit 1;
 
 -- name: everyone_in
 -- A person and all who were merged into them, however far back.
@@ -82,8 +87,23 @@ update identities set person = :gone where person = :kept and first = :first;
 update sessions set owner = :kept where owner = :gone;
 
 -- name: move_sessions_back
--- A merge undone: what somebody began is theirs again.
-update sessions set owner = :gone where owner = :kept and began_by = :first;
+-- A merge undone: what somebody began, as themselves or by an identity of theirs while they were one, is theirs again.
+update sessions set owner = :gone where owner = :kept and (began_by = :first or exists (
+  select 1 from turns t join identities i on i.key = t.identity
+  where t.session = sessions.id and t.seq = 1 and i.first = :first));
+
+-- name: move_children_back
+-- A merge undone: what a session started, and what that did, belongs to its owner.
+with recursive below (id) as (
+  select s.id from sessions s join sessions p on p.id = s.parent where p.owner = :gone and s.owner = :kept
+  union
+  select s.id from sessions s join below on below.id = s.parent where s.owner = :kept
+)
+update sessions set owner = :gone where id in (select id from below);
+
+-- name: move_schedules_back
+-- A merge undone: work that was scheduled in somebody's session is theirs.
+update schedules set owner = :gone where owner = :kept and session in (select id from sessions where owner = :gone);
 
 -- name: identities_of
 -- Every way in which platforms know a person.
@@ -94,13 +114,22 @@ select key from identities where person = :person order by since, key;
 select key from lanes where person = :person order by key;
 
 -- name: lanes_astray
--- The lanes of a person that speak to a session of another: their share of an address, or a private chat they spoke in.
+-- The lanes of a person that speak to a session of another: their share of an address, a private chat in which they
+-- spoke, and one in which the other never did: a command alone may have brought the session there.
 select b.lane from sessions s join bindings b on b.session = s.id and b.until is null
 join lanes l on l.key = b.lane join addresses a on a.key = l.address
-where s.owner = :owner and (l.person = :person or (l.person = '' and a.kind = 'dm' and exists (
+where s.owner = :owner and (l.person = :person or (l.person = '' and a.kind = 'dm' and (exists (
   select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
-  join identities i on i.key = t.identity where h.lane = l.key and i.person = :person)))
+  join identities i on i.key = t.identity where h.lane = l.key and i.person = :person) or not exists (
+  select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
+  join identities i on i.key = t.identity where h.lane = l.key and i.person = :owner))))
 order by b.lane;
+
+-- name: forget_readings_astray
+-- Two persons are two again: a private chat in which a session's owner never spoke has no claim to have read it.
+delete from readings where session in (select id from sessions where owner = :owner)
+and address in (select a.key from addresses a where a.kind = 'dm' and not exists (
+  select 1 from turns t join identities i on i.key = t.identity where t.route = a.key and i.person = :owner));
 
 -- name: footing
 -- Whether a person is the host, how many grants they have in such places of an account, and who owns a lane's session.
@@ -132,7 +161,7 @@ where account = :account and place = :place and until is null and person in (sel
 
 -- name: grants_of_account
 -- Who may speak on an account by a grant, oldest first.
-select person, place as scope, since, why, by_person as "by" from grants where account = :account and until is null order by id;
+select account, person, place as scope, since, why, by_person as "by" from grants where account = :account and until is null order by id;
 
 -- name: add_code
 -- A code that somebody was given.
@@ -176,3 +205,45 @@ delete from codes where expires < :before;
 -- name: forget_tries
 -- Forget tries from before a time.
 delete from tries where at < :before;
+
+-- name: add_block
+-- Somebody may talk nowhere; nothing comes back if that was so before.
+insert into blocks (person, since, by_person) values (:person, :at, :by)
+on conflict (person) where until is null do nothing returning id;
+
+-- name: end_block
+-- Somebody may talk again; nothing comes back if they might before.
+update blocks set until = :at where person = :person and until is null returning id;
+
+-- name: block
+-- Since when somebody may talk nowhere.
+select since from blocks where person = :person and until is null;
+
+-- name: blocked_as_one
+-- Two persons turned out to be one: whoever blocked either blocked both.
+insert into blocks (person, since, by_person) select :kept, b.since, b.by_person from blocks b
+where b.person = :gone and b.until is null on conflict (person) where until is null do nothing;
+
+-- name: known_people
+-- Everybody who isn't somebody else by now, the newest first, and whether an agent was ever asked something by them.
+select p.id, p.name, p.since, h.at is not null as heard, b.since as blocked
+from persons p left join heard h on h.person = p.id left join blocks b on b.person = p.id and b.until is null
+where not exists (select 1 from merges m where m.gone = p.id and m.until is null) order by p.since desc, p.id;
+
+-- name: identities_known
+-- Every way in which platforms know a person, since when, and as whom they first spoke by it.
+select i.key as identity, i.since, i.first from identities i where i.person = :person order by i.since, i.key;
+
+-- name: grants_of_person
+-- The grants that a person has, as whoever they were given to.
+with recursive inside (id) as (
+  select p.id from persons p where p.id = :person
+  union
+  select m.gone from merges m join inside on m.kept = inside.id where m.until is null
+)
+select g.account, g.person, g.place as scope, g.since, g.why, g.by_person as "by"
+from grants g join inside on inside.id = g.person where g.until is null order by g.id;
+
+-- name: everyones_grants
+-- Every grant that holds, oldest first.
+select account, person, place as scope, since, why, by_person as "by" from grants where until is null order by id;

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from segue.changes.exchange import children
 from segue.changes.exchange.children import Child
+from segue.changes.people.access import Access
 from segue.core.contracts.adapters import OpensThreads
 from segue.core.lanes import Place, clean_name
 from segue.core.moves import Spawn, Start
@@ -68,6 +69,7 @@ class Children:
 
     def __init__(self, ground: Ground) -> None:
         self._store = ground.store
+        self._still = Access(ground.settings, ground.ids).still
         self._adapters = ground.adapters
         self._routing = ground.settings.routing
         self._clock = ground.clock
@@ -103,6 +105,7 @@ class Children:
         if known is not None:
             return _told(await self._store.read(children.child, known.session), asked, "")
         move = Spawn(asker.session, SessionId(self._ids()), asked.label, None, asked.start, asked.mode)
+        await self._store.read(children.allowed, asker, self._still)
         await self._store.write(children.check, asker, move, self._routing.limits)
         thread, why = None, ""
         try:

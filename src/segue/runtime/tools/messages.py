@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from segue.changes.exchange import children
 from segue.changes.exchange.children import Taken, Unreceived, Waiting
+from segue.changes.people.access import Access
 from segue.core.lanes import Address
 from segue.core.text.splitting import split
 from segue.core.turns import Outcome, Reply
@@ -50,6 +51,7 @@ class Messages:
 
     def __init__(self, ground: Ground) -> None:
         self._store = ground.store
+        self._still = Access(ground.settings, ground.ids).still
         self._adapters = ground.adapters
         self._watches = ground.watches
         self._limits = ground.settings.routing.limits
@@ -73,6 +75,7 @@ class Messages:
         if known is None:
             # A label may go to another child once its first is closed: a call that was made stays with its session.
             session = await self._store.read(children.find, asker, asked.label, asked.session)
+            await self._store.read(children.allowed, asker, self._still)
             known = await self._store.write(
                 children.send, asker, calling.key, session, asked.message, wait, self._limits, self._clock()
             )
