@@ -41,7 +41,7 @@ create table addresses (
   topic text not null,
   opened_for text,
   since real not null
-) strict, without rowid;
+, parent text) strict, without rowid;
 
 create table aliases (
   alias text primary key,

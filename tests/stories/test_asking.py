@@ -1,13 +1,20 @@
 """Who may read, where home is, why a message went where it went, what it cost, and a session as a file."""
 
+import pytest
+
 from segue.agents.given import as_agent
+from segue.changes.rows import first
 from segue.core.contracts.agents import Usage
+from segue.core.contracts.database import Transaction
 from segue.core.destinations import spot
 from segue.core.exports.jsonl import from_jsonl
-from segue.core.lanes import Kind, Rules, Sharing
+from segue.core.lanes import Address, Kind, Place, Rules, Sharing
+from segue.core.messages import plain_text
 from segue.core.settings import GatewaySettings, Settings
+from segue.database.statements import q
 from segue.errors import Refusal
-from segue.testing import Pause, ScriptedAgent, To
+from segue.testing import Discord, Pause, ScriptedAgent, Telegram, To
+from tests.chatting import uses
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 
 TOGETHER = GatewaySettings(routing=Settings(Rules(groups=Sharing.TOGETHER)))
@@ -256,3 +263,30 @@ async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: S
         assert await square.says("/help nonsense") == "There is no such command. /help lists what there is."
         names = {spec.name for spec in gateway.commands}
         assert {"rewind", "compress", "tree", "why", "export", "home", "yes", "no"} <= names
+
+
+@pytest.mark.parametrize("square", [(Discord, "sqlite"), (Telegram, "postgres")], indirect=True)
+async def test_a_thread_in_the_home_is_at_home_and_opens_its_threads_there(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    square.agent = ScriptedAgent(
+        otherwise=lambda work: (
+            [uses("sessions_spawn", task="count", mode="session", thread=True, label="sheep"), "begun"]
+            if "spawn" in plain_text(work.asked[-1].parts)
+            else ["noted"]
+        )
+    )
+    async with square.open(TOGETHER):
+        await square.says("/home", where=lobby)
+        await private(square)
+        inside = square.ann.opens_thread("Plans", lobby)
+        assert await square.says("/resume Diary", where=inside) == "Back in “Diary”."
+        assert await square.says("spawn one", where=inside) == "begun"
+        await lobby.within(lobby.threads[-1].thread).reads("noted")
+        assert [thread.title for thread in lobby.threads] == ["Plans", "sheep"]
+        place = await square.store.driver.read(_known, lobby.threads[-1].address)
+        assert place is not None
+        assert place.around == lobby.address
+
+
+def _known(address: Address) -> Transaction[Place | None]:
+    return (yield from first(Place, q.address(address=address.key)))

@@ -344,7 +344,7 @@ class FrontDoor:
             return anew
         # What the root shows is known, also where the private chat speaks to nobody any more.
         root = yield from _shown(arrival, place)
-        around = yield from self._look(Place(place.address.outside, Kind.DM), person.id)
+        around = yield from self._look(Place(place.around, Kind.DM), person.id)
         source = root.session if root else around.speaking.session if around.speaking else None
         known = (yield from first(Session, q.session(session=source))) if source is not None else None
         if known is None or known.owner != person.id:
@@ -440,7 +440,7 @@ def _still(person: Person) -> Transaction[None]:
 def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
     """The entry that a thread's root message shows, by its receipt."""
     for message in filter(None, (arrival.quotes, place.address.thread)):
-        receipt = yield from deliveries.receipt(place.address.outside, message)
+        receipt = yield from deliveries.receipt(place.around, message)
         if receipt is not None and receipt.entry:
             return Tip(SessionId(receipt.session), receipt.entry)
     return None

@@ -68,7 +68,7 @@ class Address(Value, frozen=True, order=True):
 
     @property
     def outside(self) -> "Address":
-        """The chat that this thread belongs to; the address itself if it is no thread."""
+        """The same without its thread: the chat around it, unless a thread there is a chat itself (`Place.parent`)."""
         return Address(self.platform, self.account, self.space, self.chat)
 
 
@@ -141,6 +141,13 @@ class Place(Value, frozen=True):
     topic: str = ""
     opened: bool = False
     """Segue itself opened this thread, so it is shared whatever the settings say."""
+    parent: Address | None = None
+    """The chat that a thread belongs to, where the thread's own address doesn't tell."""
+
+    @property
+    def around(self) -> Address:
+        """The chat that this thread belongs to; the address itself if it is no thread."""
+        return self.parent or self.address.outside
 
     @property
     def audience(self) -> Audience:
@@ -168,6 +175,12 @@ def lane_of(place: Place, person: str, rules: Rules) -> Lane:
     return Lane(address, person)
 
 
+def opened_in(around: Place, thread: Address) -> Place:
+    """The place of a thread that Segue opened in a chat."""
+    parent = None if thread.outside == around.around else around.around
+    return Place(thread, around.kind, around.name, opened=True, parent=parent)
+
+
 def account_key(platform: str, account: str) -> str:
     """A platform account as one string, without collisions."""
     return _join(platform, account)
@@ -176,7 +189,7 @@ def account_key(platform: str, account: str) -> str:
 def clean_place(place: Place) -> Place:
     """A place whose name and topic are shown like names; a topic may be longer."""
     topic = clean_name(place.topic, _TOPIC_LENGTH)
-    return Place(place.address, place.kind, clean_name(place.name), topic, place.opened)
+    return Place(place.address, place.kind, clean_name(place.name), topic, place.opened, place.parent)
 
 
 def clean_name(name: str, most: int = _NAME_LENGTH) -> str:

@@ -14,7 +14,7 @@ from segue.core.contracts.adapters import OpensThreads
 from segue.core.contracts.probes import Point
 from segue.core.destinations import shown
 from segue.core.handoffs import Driven
-from segue.core.lanes import Address, Place
+from segue.core.lanes import Address, Place, opened_in
 from segue.core.messages import Opening
 from segue.core.windows import ShowsWindows
 from segue.errors import Fenced, Invalid, Refused, SendLater, SendNever, SendUnsure
@@ -124,7 +124,7 @@ class Handoffs:
         except SendNever as error:
             log.info("%s opens no thread: %s", found.place, error)
             return there
-        return Place(thread, found.kind, opened=True)
+        return opened_in(there, thread)
 
     async def _sweep(self) -> None:
         for id in await self._store.read(handoffs.overdue, self._clock()):

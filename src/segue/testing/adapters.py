@@ -71,7 +71,7 @@ class FakeAdapter:
     async def arrival(self, update: Update) -> Arrival:
         """An update as the gateway knows it."""
         return Arrival(
-            place=Place(await self.address(update), update.kind, update.chat_name, update.topic),
+            place=await self.place(update),
             # An edit that goes by the id of what it edits must not be taken for a redelivery of it.
             message=update.event if update.message in (update.edits, update.deletes) else update.message,
             speaker=Speaker(Identity(self.platform, self.account, update.by.id), update.by.name, update.by.aliases),
@@ -84,6 +84,10 @@ class FakeAdapter:
             chat_aliases=update.chat_aliases,
             deletes=update.deletes,
         )
+
+    async def place(self, update: Update) -> Place:
+        """Where an update comes from, with what is known about it."""
+        return Place(await self.address(update), update.kind, update.chat_name, update.topic)
 
     async def address(self, update: Update) -> Address:
         """The address of an update."""

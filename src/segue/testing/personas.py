@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from segue.core.contracts.adapters import Connection
-from segue.core.lanes import Address, Kind
+from segue.core.lanes import Address, Kind, Place
 from segue.core.messages import Sending
 from segue.testing.adapters import Called, Editing, Finding, Looking, Polling, Threading, Typing, Whispering
 from segue.testing.chats import Chat, Someone, To
@@ -117,6 +117,12 @@ class DiscordAdapter(Looking, Polling, Threading, Editing, Typing):
     sending = Sending.KEYED
     connection = Connection.ONE
 
+    async def place(self, update: Update) -> Place:
+        """Where an update comes from; the channel around a thread is known from when the thread was opened."""
+        place = await super().place(update)
+        around = self.there.ledger.parent(update.thread)
+        return msgspec.structs.replace(place, parent=self.there.address(around)) if around else place
+
     def mention(self, user: str) -> str:
         """Somebody by their id."""
         return f"<@{user}>"
@@ -126,7 +132,7 @@ class Discord(Platform):
     """Like Discord: everything is a number, and what is written in a thread comes from the thread's own channel id.
 
     An update doesn't name the channel around the thread. So a thread's address has the thread's id as chat and as
-    thread, which is all that a reply and the opening of a thread have in common.
+    thread, which is all that a reply and the opening of a thread have in common; its place tells the channel.
     """
 
     name = "discord"

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from segue.changes.accept import Handled, Queued
@@ -466,3 +467,11 @@ async def test_what_a_grant_let_run_stops_with_it(door: Door, world: World) -> N
     assert await world.store.driver.read(door.access.still, eve.id, place)
     await world.store.driver.write(grants.revoke_all, eve.id, eve.id, world.clock())
     assert not await world.store.driver.read(door.access.still, eve.id, place)
+
+
+async def test_a_thread_that_is_a_chat_itself_belongs_to_the_group_around_it(door: Door) -> None:
+    thread = Address("telegram", "bot", chat="t9", thread="t9")
+    for parent in ("club", "elsewhere"):
+        place = Place(thread, Kind.GROUP, parent=Address("telegram", "bot", chat=parent))
+        verdict, _ = await door.knock(msgspec.structs.replace(said("eve", "hello", "t9"), place=place))
+        assert isinstance(verdict, Pass) is (parent == "club")

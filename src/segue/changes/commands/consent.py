@@ -77,7 +77,7 @@ class Consents:
             return False
         address = request.lane.address
         home = yield from self._homes.of(address.platform, address.account)
-        return home is not None and home.address in (address, address.outside)
+        return home is not None and home.address in (address, request.arrival.place.parent or address.outside)
 
     def _ask(self, request: Request, move: Resume | Fork) -> Transaction[Answer]:
         """Ask the owner, and tell how many people would see how much that they haven't seen."""

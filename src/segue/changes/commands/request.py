@@ -107,7 +107,7 @@ def quoted(request: Request, rules: Rules) -> Transaction[Quoted | None]:
     arrival, lane = request.arrival, request.lane
     if arrival.quotes:
         return Quoted(arrival.quotes, lane.address, lane)
-    root, outside = lane.address.thread, lane.address.outside
+    root, outside = lane.address.thread, arrival.place.parent or lane.address.outside
     entry = (yield from quotes.entry(outside, root)) if root else None
     if entry is None:
         return None

@@ -109,7 +109,8 @@ class Access:
             return True
         if arrival.place.kind is Kind.DM:
             return not account.allow.isdisjoint((arrival.speaker.identity.user, *arrival.speaker.aliases))
-        return not account.allow_groups.isdisjoint((address.chat, lane.address.chat, *arrival.chat_aliases))
+        chats = address.chat, lane.address.chat, arrival.place.around.chat, *arrival.chat_aliases
+        return not account.allow_groups.isdisjoint(chats)
 
     def _strange(self, arrival: Arrival, met: Met, lane: Lane, command: object, at: Moment) -> Transaction[Verdict]:
         """The way in for a stranger: in private they may type a code, or are given one for the host to type."""

@@ -102,6 +102,7 @@ def see(place: Place, person: str, at: Moment) -> Transaction[Lane]:
         name=place.name,
         topic=place.topic,
         opened_for="" if place.opened else None,
+        parent=place.parent.key if place.parent else None,
         at=at,
     )
     yield q.see_lane(lane=lane.key, address=address, person=person, at=at)

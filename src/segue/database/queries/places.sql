@@ -1,6 +1,6 @@
 -- columns: place
 -- A place as it is known.
-a.key as address, a.kind, a.name, a.topic, a.opened_for is not null as opened
+a.key as address, a.kind, a.name, a.topic, a.opened_for is not null as opened, a.parent
 
 -- name: address
 -- What is known about an address.
@@ -8,10 +8,10 @@ select {place} from addresses a where a.key = :address;
 
 -- name: see_address
 -- Remember an address and what is known about it now; an opened thread stays one.
-insert into addresses (key, kind, name, topic, opened_for, since)
-values (:address, :kind, :name, :topic, :opened_for, :at)
+insert into addresses (key, kind, name, topic, opened_for, parent, since)
+values (:address, :kind, :name, :topic, :opened_for, :parent, :at)
 on conflict (key) do update set kind = excluded.kind, name = excluded.name, topic = excluded.topic,
-  opened_for = coalesce(addresses.opened_for, excluded.opened_for);
+  opened_for = coalesce(addresses.opened_for, excluded.opened_for), parent = coalesce(excluded.parent, addresses.parent);
 
 -- name: see_lane
 -- Remember a lane.

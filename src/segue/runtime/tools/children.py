@@ -8,7 +8,7 @@ from segue.changes.exchange import children
 from segue.changes.exchange.children import Child
 from segue.changes.people.access import Access
 from segue.core.contracts.adapters import OpensThreads
-from segue.core.lanes import Place, clean_name
+from segue.core.lanes import Place, clean_name, opened_in
 from segue.core.moves import Spawn, Start
 from segue.core.transcripts import Ending
 from segue.core.values import SessionId, Value
@@ -156,12 +156,12 @@ class Children:
         title = asked.label or clean_name(asked.task)[:_TITLE]
         try:
             named = title, calling.key
-            address = await open_thread(adapter, around.address.outside, named, self._replica, _PATIENCE, _TRIES)
+            address = await open_thread(adapter, around.around, named, self._replica, _PATIENCE, _TRIES)
         except SendNever as error:
             raise NoThread(f"No thread was opened: {platform} refused ({error}).") from error
         except (SendLater, SendUnsure) as error:
             raise NoThread(f"No thread was opened: {platform} can't now ({error}).") from error
-        return Place(address, around.kind, around.name, opened=True)
+        return opened_in(around, address)
 
 
 def _told(child: Child, asked: SpawnArguments, why: str) -> dict[str, Any]:

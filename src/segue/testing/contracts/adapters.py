@@ -37,6 +37,7 @@ class ThreadContract(AdapterContract):
                     await harness.say(opened, text)
                     reply = await inbox.gets(text)
                     assert reply.place.address == opened
+                    assert reply.place.around == parent, "nobody would know which chat the thread belongs to"
                     for rules in _RULES:
                         # A handoff binds the lane of what was opened: whoever answers there must be in it.
                         there = lane_of(Place(opened, reply.place.kind, opened=True), "p", rules)
