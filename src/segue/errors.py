@@ -47,6 +47,7 @@ class Refusal(Enum):
     ONE_TASK = "That session does one task and takes no messages. Start one with mode = session to go on with it."
     WAITS_FOR_YOU = "That session waits for this one's answer. Answer instead of writing to it."
     OWNER_STARTS = "Only the owner of this session can start others from it."
+    OTHERS_READ = "Others read that session who haven't read this one. Let the person bring one to the other first."
     NOT_ITS_CHILD = "Only a session that this one started can be closed from here."
     OVER_BUDGET = (
         "As many turns came of one message as are allowed. Answer with what there is, and let the person go on."

@@ -454,7 +454,7 @@ async def the_end_of_a_turn_and_an_edit_of_what_waits(s: Scene) -> tuple[Make, M
 @pair
 async def two_children_at_the_edge_of_a_budget(s: Scene) -> tuple[Make, Make]:
     def spawns(run: Run, name: str) -> Make:
-        by = Asker(run.held, run.name, s.ann.id, "ann", "", "one cause", "trace")
+        by = Asker(run.held, run.name, s.ann.id, "ann", "one cause", "trace")
         move = Spawn(by.session, SessionId(name), name)
         return lambda: children.spawn(
             by, name, move, "task", None, Settings(limits=Limits(budget=1)), (f"{name} 1", f"{name} 2"), LATER

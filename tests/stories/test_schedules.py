@@ -184,19 +184,23 @@ async def test_it_goes_to_a_file_to_a_home_or_to_a_chat(house: House) -> None:
         await hello(house, house.ann)
         await hello(house, house.bob)
         platform = house.platform.name
-        for to in ("local", platform, f"{platform}:{house.bobs.id}"):
+        house.ann.says(f"/schedule at 9 for Bob --to {platform}:{house.bobs.id}", house.dm)
+        refused = (await house.dm.reads_some(2))[-1]
+        assert refused.startswith("deliver: others read there who haven't read this session.")
+        for to in ("local", platform, f"{platform}:{house.dm.id}"):
             house.ann.says(f"/schedule at 9 for {to.partition(':')[0]} --to {to}", house.dm)
-        await house.dm.reads_some(4)
+        await house.dm.reads_some(5)
         # A home is where it is by then.
         moved = house.platform.group("New team")
         await gateway.store.set_home(moved.place, await gateway.store.person(house.ann.identity))
         house.clock.now = NINE
         words = "re: Scheduled work is due. Do it now and answer with its result: "
         await moved.reads(f'{words}"for {platform}"')
-        await house.bobs.reads(f'{words}"for {platform}"')
+        await house.dm.reads(f'{words}"for {platform}"')
         await agent.idle()
         await gateway._schedules.once()
-    assert len(house.dm.replies) == 4, "nothing of it comes here"
+    assert len(house.dm.replies) == 6, "nothing else of it comes here"
+    assert len(house.bobs.replies) == 1
     [file] = house.folder.rglob("*.md")
     assert file.name == "2026-06-01T0900+0000.md"
     assert file.read_text() == f'# for local\n\n{words}"for local"\n'

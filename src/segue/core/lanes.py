@@ -7,6 +7,7 @@ accepts only what `key` wrote. So no two lanes share a key, whatever characters 
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from enum import Enum, StrEnum
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
@@ -153,6 +154,12 @@ class Place(Value, frozen=True):
     def audience(self) -> Audience:
         """The readers of this place."""
         return Audience.ONE if self.kind is Kind.DM else Audience.MANY
+
+
+def also_read_in(places: Iterable[Place]) -> str:
+    """The line for whoever goes on alone with what others read."""
+    names = " and ".join(dict.fromkeys(place.name or place.address.chat or "that chat" for place in places))
+    return f"Everyone in {names} reads this session. /branch goes on alone."
 
 
 def lane_of(place: Place, person: str, rules: Rules) -> Lane:

@@ -190,8 +190,6 @@ class Owed(Value, frozen=True):
     parent: SessionId
     text: str
     person: str
-    home: str
-    """Where that goes which has no lane to go to."""
     cause: str
     trace: str
 

@@ -59,9 +59,9 @@ class Schedules:
         following = times.following(schedule.line, schedule.zone, max(due, at))
         late = times.late(schedule.zone, due, at, missed)
         note = f"Scheduled work is done now: {schedule.task}.{late}" if late else ""
-        route = await self._store.read(self._planner.route, schedule)
+        to = await self._store.read(self._planner.route, schedule)
         time = Time(schedule.due, due, missed, following)
-        return await self._store.write(schedules.run, schedule, time, route, note, self._still, at)
+        return await self._store.write(schedules.run, schedule, time, to, note, self._still, at)
 
     async def _write_files(self, folder: Path) -> None:
         for run in await self._store.read(schedules.unkept, _BATCH):

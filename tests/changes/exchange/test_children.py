@@ -15,7 +15,8 @@ from segue.core.transcripts import AGENT, Draft, Ending
 from segue.core.turns import Asked, Finish, Outcome, Owed, Reply, Run, TurnKind
 from segue.core.values import PersonId, SessionId
 from segue.errors import Fenced, Refusal, Refused
-from tests.changes.world import World, private
+from tests.changes.world import World, private, public
+from tests.changes.world import answer as answer_of
 
 LIMITS = Limits()
 
@@ -26,7 +27,7 @@ async def asker(world: World, user: str = "ann") -> Asker:
     assert queued.run is not None
     first = queued.run.turns[0]
     cause = f"{queued.session}/{queued.turn}"
-    return Asker(queued.run.held, queued.turn, PersonId(first.person), first.name, "", cause, "trace")
+    return Asker(queued.run.held, queued.turn, PersonId(first.person), first.name, cause, "trace")
 
 
 async def started(world: World, by: Asker, label: str = "kid", ending: Ending = Ending.LASTING) -> Child:
@@ -53,7 +54,7 @@ async def answer(world: World, run: Run, text: str) -> Run | None:
     """Finish a turn as the gateway does."""
     first = run.turns[0]
     replies = (Reply(Address.parse(first.route), text, 1),) if first.route else ()
-    owed = Owed(run.owes, text, first.person, "", first.cause, first.trace) if run.owes else None
+    owed = Owed(run.owes, text, first.person, first.cause, first.trace) if run.owes else None
     done = Finish((first.seq,), (Draft(AGENT, (Text(text),)),), replies, kind=first.kind, owed=owed)
     return (await world.store.driver.write(turns.finish, run.held, done, world.clock())).next
 
@@ -271,7 +272,7 @@ async def test_a_ring_of_waits_is_refused_though_it_closes_in_two_places_at_once
     by = await asker(world)
     kids = [await started(world, by, f"kid {n}") for n in range(4)]
     runs = {run.held.session: run for run in await world.store.driver.write(turns.claim, "there", 10)}
-    askers = [Asker(runs[kid.id].held, runs[kid.id].name, by.person, by.name, "", by.cause, by.trace) for kid in kids]
+    askers = [Asker(runs[kid.id].held, runs[kid.id].name, by.person, by.name, by.cause, by.trace) for kid in kids]
 
     async def waits(one: int, other: int) -> Refusal | None:
         try:
@@ -293,9 +294,7 @@ async def test_where_output_goes(world: World) -> None:
     async def route() -> str:
         """Where it goes, which is the same for a child that has no lane of its own."""
         asked = [(by.session, by.turn), (kid.id, 1)]
-        found = [
-            await world.store.driver.read(routes.now, session, (session, turn), "settings") for session, turn in asked
-        ]
+        found = [await world.store.driver.read(routes.now, session, (session, turn)) for session, turn in asked]
         [address] = {address for _, address in found}
         return address
 
@@ -304,8 +303,25 @@ async def test_where_output_goes(world: World) -> None:
     await world.resume(second, by.session, ann)
     assert await route() == here, "the lane that asked, though another is newer"
     await world.renew(Lane(private("ann").address), ann)
-    assert await route() == second.address.key, "the newest lane, once the one that asked has moved on"
-    await world.renew(second, ann)
-    assert await route() == "settings", "the home in the settings"
-    await world.store.set_home(private("named"), ann)
-    assert await route() == private("named").address.key, "the home that was named in chat"
+    assert await route() == here, "the lane that asked, also once it has moved on"
+
+
+async def test_output_never_goes_where_others_read_than_those_who_asked(world: World) -> None:
+    ann, thread = await world.person("ann"), public("g", "t")
+    queued = await world.hear("ann", "go", thread, me="here")
+    assert queued.run is not None
+    driver, club = world.store.driver, thread.address.key
+    await driver.write(turns.finish, queued.run.held, answer_of(queued.run, "done"), world.clock())
+    at = queued.session, queued.turn
+
+    async def route() -> str:
+        return (await driver.read(routes.now, queued.session, at))[1]
+
+    await world.renew(queued.lane, ann)
+    assert await route() == club, "everyone there has read it whole"
+    await world.exchange(queued.session, ann, "said elsewhere", "answered elsewhere")
+    await world.store.set_home(public("home"), ann)
+    assert await route() == "", "it waits in the session, and no home gets it"
+    second = await world.dm(ann, "second")
+    await world.resume(second, queued.session, ann)
+    assert await route() == second.address.key

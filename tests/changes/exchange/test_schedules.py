@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from segue.changes import audit
 from segue.changes.audit import Event
 from segue.changes.exchange import schedules, turns
-from segue.changes.exchange.schedules import MOST, Order, Schedule, Time
+from segue.changes.exchange.schedules import MOST, Order, Recipient, Schedule, Time
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Place
 from segue.core.schedules import ONCE, Plan, following
@@ -48,7 +48,7 @@ async def run(world: World, schedule: Schedule) -> bool:
     assert schedule.due is not None
     following_time = following(schedule.line, schedule.zone, schedule.due)
     time = Time(schedule.due, schedule.due, 0, following_time)
-    arguments = schedule, time, schedule.route, "", anybody, world.clock()
+    arguments = schedule, time, Recipient(schedule.route), "", anybody, world.clock()
     return await world.store.driver.write(schedules.run, *arguments)
 
 
@@ -186,7 +186,8 @@ async def test_work_of_whoever_may_talk_no_more_ends_instead_of_running(world: W
         return False
 
     time = Time(world.clock(), world.clock(), 0, world.clock() + 60)
-    assert not await world.store.driver.write(schedules.run, made, time, made.route, "", nobody, world.clock())
+    arguments = made, time, Recipient(made.route), "", nobody, world.clock()
+    assert not await world.store.driver.write(schedules.run, *arguments)
     assert await world.count("turns") == 0
     assert await world.store.driver.read(schedules.owned, made.owner) == []
     [fact] = await world.store.driver.read(audit.newest, 9)

@@ -13,7 +13,8 @@ from segue.changes.places.addresses import Homes
 from segue.changes.rows import each
 from segue.changes.sessions import moves, readings, sessions, titles
 from segue.core.contracts.database import Ids, Transaction
-from segue.core.lanes import Lane, Place
+from segue.core.lanes import Lane, also_read_in
+from segue.core.messages import Part, plain_text
 from segue.core.moves import Consent, Fork, Limits, Renew, Resume
 from segue.core.people import Standing
 from segue.core.values import SessionId
@@ -24,6 +25,8 @@ READERS = "readers"
 """The kind of question whether more people may read a session."""
 NOTHING_ASKED = "Nothing was asked of you here."
 EXPIRED = "That was asked more than five minutes ago. Ask for it again."
+_UNTOLD = 3
+"""Answers that waited in a session for somebody to come back, and are told then."""
 LEFT = "All stays as it is."
 
 Going = Renew | Resume | Fork
@@ -101,10 +104,11 @@ class Consents:
     def back(self, request: Request, session: SessionId, lane: Lane) -> Transaction[Answer]:
         """The answer that a lane speaks to a session again; whoever is alone there is told who else reads it."""
         alone = request.here_alone and lane == request.lane
-        shared = (yield from each(Place, q.shared_places(session=session))) if alone else []
-        names = " and ".join(dict.fromkeys(place.name or place.address.chat or "that chat" for place in shared))
-        also = f" Everyone in {names} reads this session. /branch goes on alone." if names else ""
-        return Answer(f"Back in {yield from called(request, session)}.{also}")
+        shared = (yield from readings.shared(session)) if alone else []
+        also = f" {also_read_in(shared)}" if shared else ""
+        untold = yield from each(tuple[Part, ...], q.untold(session=session, count=_UNTOLD))
+        since = "".join(f"\n\n{text}" for text in map(plain_text, reversed(untold)) if text)
+        return Answer(f"Back in {yield from called(request, session)}.{also}{since}")
 
     def yes(self, request: Request) -> Transaction[Answer]:
         question = yield from self._open(request)

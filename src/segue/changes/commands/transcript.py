@@ -3,7 +3,7 @@
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import Answer, Request, bound, called, line_of, quoted, short
 from segue.changes.exchange import quotes, turns
-from segue.changes.sessions import deletions, moves, sessions, transcripts
+from segue.changes.sessions import deletions, moves, readings, sessions, transcripts
 from segue.changes.sessions.moves import Last
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Rules
@@ -56,6 +56,10 @@ class TranscriptCommands:
         last = undone[0] if undone and undone[0].why is TipMove.UNDO else None
         if session is None or last is None or last.before is None or last.after != session.tip:
             raise Refused(Refusal.NOTHING_TO_REDO)
+        for place in (yield from readings.others(session.id, request.met.person.id)):
+            if (yield from readings.since(place, last.before)) != readings.NOTHING:
+                # It was taken back before others came to read along.
+                raise Refused(Refusal.NOTHING_TO_REDO)
         to, back = last.before, last.after
         order = Redo(to.session, to.n, back.session if back else "", back.n if back else 0)
         return Answer(ask=(order,), kind=TurnKind.REDO, session=session.id)

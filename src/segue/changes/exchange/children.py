@@ -7,20 +7,23 @@ person's agent reaches that person's sessions: somebody else's are as if they we
 from collections.abc import Sequence
 from enum import Enum
 
-from segue.changes.exchange import routes, turns
+from msgspec.structs import replace
+
+from segue.changes.exchange import readers, routes, turns
+from segue.changes.exchange.readers import Reader
 from segue.changes.exchange.schedules import Still
 from segue.changes.exchange.turns import Addressee
 from segue.changes.people import actors
 from segue.changes.places import addresses
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import moves
+from segue.changes.sessions import moves, readings, sessions
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, Place
 from segue.core.messages import Parts, Sent, plain_text
 from segue.core.moves import Limits, Spawn
 from segue.core.settings import Settings
-from segue.core.transcripts import Ending, Role
+from segue.core.transcripts import Ending, Entry, Role, Session
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
@@ -38,8 +41,6 @@ class Asker(Value, frozen=True):
     turn: int
     person: PersonId
     name: str
-    home: str
-    """Where that goes which has no lane to go to."""
     cause: str
     """The turn that all of it comes of: this one, unless an agent asked for it."""
     trace: str
@@ -128,7 +129,7 @@ def child(session: SessionId) -> Transaction[Child]:
 
 def opening(asker: Asker) -> Transaction[Place | None]:
     """The place at which a thread would be opened for the turn that asks; None if it is spoken to from nowhere."""
-    _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
+    _, route = yield from routes.now(asker.session, (asker.session, asker.turn))
     if not route:
         return None
     return (yield from first(Place, q.address(address=route))) or Place(Address.parse(route))
@@ -173,7 +174,7 @@ def spawn(
     elif move.ending is Ending.ONE_SHOT:
         route = ""
     else:
-        _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
+        _, route = yield from routes.now(asker.session, (asker.session, asker.turn))
     yield from turns.ask(_ask(asker, move.session, call, Sent(task), lane.key if lane else None, route), at)
     return (yield from child(move.session))
 
@@ -184,9 +185,27 @@ def find(asker: Asker, label: str, session: str) -> Transaction[SessionId]:
         session = (yield from first(str, q.child(parent=asker.session, label=label))) or ""
     person = yield from actors.now(asker.person)
     found = yield from first(Addressee, q.standing(session=session))
-    if found is None or found.owner != person:
+    id = SessionId(session)
+    if found is None or found.owner != person or not (yield from readers.knows((yield from reader(asker)), id)):
         raise Refused(Refusal.NOT_FOUND)
-    return SessionId(session)
+    return id
+
+
+def reader(asker: Asker) -> Transaction[Reader]:
+    """The readers of what the turn says: what its tools find is bounded by them."""
+    return (yield from readers.of_turn(asker.session, asker.turn, asker.person))
+
+
+def _fits(asker: Asker, to: SessionId) -> Transaction[None]:
+    """Refuse to write to a session unless all who read the answer have read it, and all who read it this one."""
+    asking = yield from reader(asker)
+    if not (yield from readers.whole(asking, to)):
+        raise Refused(Refusal.NOT_FOUND)
+    chats = {place.outside for place in asking.places}
+    for place in (yield from readings.others(to, (yield from actors.now(asker.person)))):
+        # A thread that was opened for a child is read by those around it.
+        if place.outside not in chats and not (yield from readings.whole(place, asker.session)):
+            raise Refused(Refusal.OTHERS_READ)
 
 
 def send(
@@ -203,6 +222,7 @@ def send(
         yield q.lock_session(session=session)
     yield from turns.check(asker.held)
     yield from find(asker, "", to)
+    yield from _fits(asker, to)
     addressee = yield from one(Addressee, q.standing(session=to))
     if to == asker.session:
         raise Refused(Refusal.TO_ITSELF)
@@ -213,7 +233,7 @@ def send(
     if (yield from _waits_for(to, asker.session)):
         raise Refused(Refusal.WAITS_FOR_YOU)
     yield from _spend_budget(asker, limits)
-    _, route = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
+    _, route = yield from routes.now(asker.session, (asker.session, asker.turn))
     words = Sent(message)
     if not (addressee.depth and addressee.parent == asker.session):
         # A child knows that its parent speaks to it; anybody else must be told who does.
@@ -277,17 +297,38 @@ def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[
         yield from moves.close(session, actor, id, at, moves.AtWork.STOPPED, (asker.session, parent))
         yield from turns.check(asker.held)
         if found.ending is Ending.ONE_SHOT and parent != asker.session:
-            owed = Owed(parent, CLOSED, asker.person, asker.home, asker.cause, asker.trace)
+            owed = Owed(parent, CLOSED, asker.person, asker.cause, asker.trace)
             yield from turns.tell_parent(session, 1, found.label, owed, at)
         yield Wake(Topic.LOOK, session)
         yield Wake(Topic.TURNS)
     return (yield from child(session))
 
 
+def others(asker: Asker, count: int) -> Transaction[list[Session]]:
+    """The other sessions of the turn's person, as far as its readers know them, the last used first."""
+    reading = yield from reader(asker)
+    owned = yield from sessions.owned(asker.person, count, None, 0.0)
+    found = yield from readers.seen(reading, owned)
+    named: list[Session] = []
+    for session in found:
+        named += [replace(session, title=(yield from readers.title(reading, session.id)))]
+    return named
+
+
+def history(asker: Asker, session: SessionId) -> Transaction[list[Entry]]:
+    """What was said in a session, as far as the readers of the turn have read it."""
+    known = yield from one(Session, q.session(session=session))
+    return (yield from readers.path((yield from reader(asker)), known))
+
+
 def children(asker: Asker, count: int) -> Transaction[list[Child]]:
     """What a session has started, if it is the person's own: what is open first, the newest first."""
     owner = yield from actors.now(asker.person)
-    return (yield from each(Child, q.spawned(session=asker.session, owner=owner, count=count)))
+    found: list[Child] = []
+    reading = yield from reader(asker)
+    for child in (yield from each(Child, q.spawned(session=asker.session, owner=owner, count=count))):
+        found += [child] if (yield from readers.knows(reading, child.id)) else []
+    return found
 
 
 def _ask(

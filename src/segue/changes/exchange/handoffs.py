@@ -9,7 +9,7 @@ itself.
 
 from msgspec.structs import replace
 
-from segue.changes.exchange import deliveries, turns
+from segue.changes.exchange import deliveries, routes, turns
 from segue.changes.exchange.deliveries import Outgoing
 from segue.changes.exchange.turns import keys_between
 from segue.changes.people import actors
@@ -346,7 +346,10 @@ def _give_back(lane: Lane, found: HandoffRecord, at: Moment) -> Transaction[None
         return
     made = yield from moves.made_by(found.move)
     former = next((step.before for step in made if step.lane == lane), None)
-    if former is not None and (yield from one(Locked, q.lock_session(session=former))).closed:
+    if former is not None and (
+        (yield from one(Locked, q.lock_session(session=former))).closed
+        or not (yield from routes.hears(lane.address, former))
+    ):
         former = None
     back = f"{found.id}/back"
     yield q.add_move(move=back, kind="undo", lane=lane.key, session=former, by=found.by, at=at)

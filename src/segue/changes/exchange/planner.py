@@ -2,21 +2,24 @@
 
 from collections.abc import Collection
 
-from segue.changes.exchange import routes, schedules, turns
+from segue.changes.exchange import children, readers, routes, schedules, turns
 from segue.changes.exchange.children import Asker
-from segue.changes.exchange.schedules import LOCAL, Order, Schedule
+from segue.changes.exchange.schedules import LOCAL, Order, Recipient, Schedule
 from segue.changes.people import persons
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
-from segue.changes.sessions import sessions
+from segue.changes.places.destinations import reader
+from segue.changes.rows import first
+from segue.changes.sessions import readings, sessions
 from segue.core import schedules as times
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import matching, parse, shown
-from segue.core.lanes import Address, Identity, Place
+from segue.core.lanes import Address, Audience, Identity, Place
 from segue.core.people import Standing
 from segue.core.schedules import LONGEST_TASK, Plan
 from segue.core.settings import GatewaySettings
 from segue.core.values import Moment, PersonId, SessionId
+from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 
 ORIGIN = "origin"
@@ -45,6 +48,8 @@ class Planner:
         standing = yield from self._standing(person, session)
         lane, origin = asked_in
         name, route = yield from self._to(deliver.strip() or ORIGIN, origin, person, standing)
+        if name not in (ORIGIN, LOCAL):
+            yield from self._heard(Address.parse(route), session, person, standing)
         return Order(session, lane, person, task.strip(), plan, name, route)
 
     def make(
@@ -52,22 +57,46 @@ class Planner:
     ) -> Transaction[Schedule]:
         """Scheduled work that an agent asks for in its turn."""
         yield from turns.check(asker.held)
-        asked_in = yield from routes.now(asker.session, (asker.session, asker.turn), asker.home)
+        asked_in = yield from routes.now(asker.session, (asker.session, asker.turn))
         order = yield from self.order(asker.person, asker.session, asked_in, plan, task, deliver)
         return (yield from schedules.make(order, id, key, at))
 
     def cancel(self, asker: Asker, id: str, at: Moment) -> Transaction[Schedule]:
         """Scheduled work that an agent cancels in its turn."""
         yield from turns.check(asker.held)
+        if id not in {schedule.id for schedule in (yield from self.known(asker))}:
+            raise Refused(Refusal.NO_SCHEDULE)
         return (yield from schedules.cancel(id, asker.person, at))
 
-    def route(self, schedule: Schedule) -> Transaction[str]:
-        """Where the answer goes, as things stand when the work is due: a home may have moved."""
-        if schedule.deliver in (ORIGIN, LOCAL) or ":" in schedule.deliver:
-            return schedule.route
+    def known(self, asker: Asker) -> Transaction[list[Schedule]]:
+        """The scheduled work of a turn's person, as far as its readers know it."""
+        owned = yield from schedules.owned(asker.person)
+        return (yield from readers.seen((yield from children.reader(asker)), owned))
+
+    def _heard(self, address: Address, session: SessionId, person: PersonId, standing: Standing) -> Transaction[None]:
+        """Refuse to deliver what a session says where others read who haven't read it."""
+        place = yield from first(Place, q.address(address=address.key))
+        if place is not None and place.audience is Audience.ONE and not (yield from reader(place, person)):
+            return
+        owner = (yield from sessions.known(session)).owner
+        home = yield from self._homes.of(address.platform, address.account)
+        if standing is Standing.HOST and owner == person and home is not None and home.address == address:
+            return
+        if not (yield from readings.whole(address, session)):
+            problem = "others read there who haven't read this session"
+            raise Invalid("deliver", problem, "Schedule it there instead, or deliver to origin.")
+
+    def route(self, schedule: Schedule) -> Transaction[Recipient]:
+        """The recipient of the answer, as things stand when the work is due: a home may have moved."""
+        if schedule.deliver in (ORIGIN, LOCAL):
+            return Recipient(schedule.route)
         address = Address.parse(schedule.route)
         home = yield from self._homes.of(address.platform, address.account)
-        return home.address.key if home else schedule.route
+        if home is not None and ":" not in schedule.deliver:
+            address = home.address
+        known: list[Identity] = yield from persons.identities(schedule.owner)
+        host = not set(self._settings.hosts).isdisjoint(known)
+        return Recipient(address.key, host and home is not None and home.address == address)
 
     def plan(self, when: str, at: Moment) -> Plan:
         """A time as somebody wrote it."""

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from segue.changes.exchange.schedules import Schedule
+from segue.changes.people import actors
 from segue.changes.places import lanes
-from segue.changes.rows import each, first
+from segue.changes.rows import first
 from segue.changes.sessions import readings, titles, transcripts
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Lane
+from segue.core.lanes import Address, Audience, Lane, Place
 from segue.core.transcripts import Entry, Session
-from segue.core.values import SessionId, Value
+from segue.core.values import PersonId, SessionId, Value
 from segue.database.statements import q
 
 T = TypeVar("T", Session, Entry, Schedule)
@@ -27,15 +28,33 @@ class Reader(Value, frozen=True):
     """The places that others read; none if its person is alone."""
 
 
+def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Reader]:
+    """The readers of what a turn says and of what its tools find: where it was asked, and where its session is read."""
+    places = yield from readings.others(session, (yield from actors.now(person)))
+    asking = yield from first(Lane, q.asking_lane(session=session, turn=turn))
+    if asking is not None:
+        asking = yield from lanes.now(asking)
+        place = yield from first(Place, q.address(address=asking.address.key))
+        if place is not None and place.audience is Audience.MANY:
+            places.append(place.address)
+    return Reader(tuple(dict.fromkeys(places)))
+
+
 def sees(reader: Reader, what: Session | Entry | Schedule) -> Transaction[bool]:
     """Whether somebody's own session, entry or scheduled work may be shown to a reader."""
+    if isinstance(what, Session):
+        return (yield from knows(reader, what.id))
     for place in reader.places:
-        if isinstance(what, Session):
-            been = bool((yield q.been_there(address=place.key, session=what.id)))
-            seen = been or (yield from made_for(place, what.id))
-        else:
-            seen = place == (yield from _said_in(what))
-        if not seen:
+        if place != (yield from _said_in(what)):
+            return False
+    return True
+
+
+def knows(reader: Reader, session: SessionId) -> Transaction[bool]:
+    """Whether a session was spoken to where a reader is, or made for them."""
+    for place in reader.places:
+        been = bool((yield q.been_there(address=place.key, session=session)))
+        if not been and not (yield from readings.made_for(place, session)):
             return False
     return True
 
@@ -51,14 +70,9 @@ def seen(reader: Reader, found: Iterable[T]) -> Transaction[list[T]]:
 def whole(reader: Reader, session: SessionId) -> Transaction[bool]:
     """Whether a reader has read all of a session."""
     for place in reader.places:
-        if not ((yield from readings.whole(place, session)) or (yield from made_for(place, session))):
+        if not (yield from readings.whole(place, session)):
             return False
     return True
-
-
-def made_for(place: Address, session: SessionId) -> Transaction[bool]:
-    """Whether all that a session was ever asked was asked in one place: such is a child of a session there."""
-    return (yield from each(str, q.askers(session=session))) == [place.key]
 
 
 def path(reader: Reader, session: Session) -> Transaction[list[Entry]]:
@@ -66,7 +80,7 @@ def path(reader: Reader, session: Session) -> Transaction[list[Entry]]:
     entries = yield from transcripts.path(session.tip)
     for place in reader.places:
         left = yield from readings.since(place, entries[-1].tip if entries else None)
-        if left.entries and not (yield from made_for(place, session.id)):
+        if left.entries and not (yield from readings.made_for(place, session.id)):
             entries = entries[: -left.entries]
     return entries
 

@@ -10,7 +10,7 @@ import msgspec
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
-from segue.changes.exchange import deliveries, turns
+from segue.changes.exchange import deliveries, routes, turns
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
@@ -72,6 +72,14 @@ class Time(Value, frozen=True):
     due: Moment
     missed: int
     next: Moment | None
+
+
+class Recipient(Value, frozen=True):
+    """The address for the answer of scheduled work, by its key."""
+
+    route: str
+    agreed: bool = False
+    """It is a home, and the work the host's: they said yes to whoever reads there."""
 
 
 class AnsweredRun(Value, frozen=True):
@@ -164,11 +172,12 @@ def due(at: Moment, count: int) -> Transaction[list[Schedule]]:
     return (yield from each(Schedule, q.schedules_due(at=at, count=count)))
 
 
-def run(schedule: Schedule, time: Time, route: str, note: str, still: Still, at: Moment) -> Transaction[bool]:
+def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, at: Moment) -> Transaction[bool]:
     """Queue the turn of work that is due, once; returns whether this did. Of whoever may talk no more it ends.
 
     It is asked of the session that the lane in which it was asked for speaks to now, so that people can go on from the
-    answer; of the one in which it was asked for if that lane has none, or one that isn't its person's.
+    answer; of the one in which it was asked for if that lane has none, or one that isn't its person's. Where others
+    would read the answer who haven't read that session, it goes to the session's own newest lane.
     """
     if not (yield q.hold_schedule(id=schedule.id, due=time.found)):
         return False
@@ -184,6 +193,9 @@ def run(schedule: Schedule, time: Time, route: str, note: str, still: Still, at:
         yield from audit.note(Fact(Event.REFUSED, owner, detail="scheduled work"), at)
         return False
     session, lane = yield from _session(schedule, owner)
+    route = to.route
+    if session and route and not to.agreed and not (yield from routes.hears(Address.parse(route), session)):
+        _, route = yield from routes.newest(session)
     if session is None:
         yield q.set_due(id=schedule.id, due=None, ended=at)
         yield q.keep_run(schedule=schedule.id, due=time.due, at=at)

@@ -7,11 +7,11 @@ import msgspec
 from segue.changes.exchange import routes
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import deletions, moves, titles, transcripts
+from segue.changes.sessions import deletions, moves, readings, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Hearers, Topic, Wake
-from segue.core.lanes import Lane, account_key
+from segue.core.lanes import Audience, Lane, Place, account_key
 from segue.core.messages import ChildResult, File, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
 from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
@@ -35,6 +35,7 @@ from segue.database.transactions import Moved
 from segue.errors import Fenced, Refusal, Refused
 
 _MOST_TOGETHER = 100
+KEPT = "It is done. Others read this session by now who didn't when it was asked: its result stays in its own session."
 _ROOM = 1500
 """Characters of a reply that leave room for one line more on every platform."""
 
@@ -312,13 +313,13 @@ def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Momen
     lane, route = None, ""
     if parent.ending is not Ending.ONE_SHOT:
         # What a session says that owes a result itself is for its own parent, not for people.
-        lane, route = yield from routes.now(owed.parent, (session, turn), owed.home)
+        lane, route = yield from routes.now(owed.parent, (session, turn))
     yield from ask(
         Ask(
             owed.parent,
             TurnKind.RESULT,
             f"{session}/result",
-            (ChildResult(owed.text, session, label),),
+            (ChildResult((yield from _told(session, owed)), session, label),),
             owed.person,
             lane=lane,
             route=route,
@@ -331,11 +332,23 @@ def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Momen
     )
 
 
+def _told(session: SessionId, owed: Owed) -> Transaction[str]:
+    """The result of a child, unless others read its parent by now who didn't when it was asked for."""
+    for place in (yield from readings.others(owed.parent, PersonId(owed.person))):
+        if (yield q.reads_since(session=owed.parent, address=place.key, asked=session)) and not (
+            yield from readings.whole(place, session)
+        ):
+            return KEPT
+    return owed.text
+
+
 def _marked(session: SessionId, replies: tuple[Reply, ...]) -> Transaction[tuple[Reply, ...]]:
     """The replies of a session that the place has left meanwhile: the last one says which session answered."""
     if not replies:
         return replies
-    title = yield from titles.of(session)
+    place = yield from first(Place, q.address(address=replies[-1].address.key))
+    private = place is None or place.audience is Audience.ONE
+    title = yield from (titles.of(session) if private else titles.of_at(session, replies[-1].address))
     mark = f"(This is from “{title}”.)" if title else "(This is from the session before.)"
     last = replies[-1]
     if len(last.text) <= _ROOM:

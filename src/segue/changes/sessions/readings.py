@@ -6,11 +6,11 @@ has read an entry has read all that leads to it, so who has read where a session
 
 from __future__ import annotations
 
-from segue.changes.rows import first, one
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address
+from segue.core.lanes import Address, Place
 from segue.core.transcripts import Session, Tip
-from segue.core.values import SessionId, Value
+from segue.core.values import PersonId, SessionId, Value
 from segue.database.statements import q
 
 
@@ -32,6 +32,8 @@ def unread(address: Address, session: SessionId) -> Transaction[Unread]:
         return NOTHING
     known = yield from first(Session, q.session(session=session))
     before = yield from since(address, known.tip if known else None)
+    if before != NOTHING and (yield from made_for(address, session)):
+        return NOTHING
     waiting = yield from one(int, q.waits_elsewhere(address=place, session=session))
     return Unread(before.entries + waiting, before.said + waiting)
 
@@ -41,6 +43,21 @@ def since(address: Address, tip: Tip | None) -> Transaction[Unread]:
     if tip is None or (yield q.has_read(address=address.key, session=tip.session, n=tip.n)):
         return NOTHING
     return (yield from one(Unread, q.unread(address=address.key, session=tip.session, n=tip.n)))
+
+
+def shared(session: SessionId) -> Transaction[list[Place]]:
+    """The places that speak to a session and that many people read."""
+    return (yield from each(Place, q.shared_places(session=session)))
+
+
+def made_for(address: Address, session: SessionId) -> Transaction[bool]:
+    """Whether a session is a child, and all that it was ever asked came of what was asked in one place."""
+    return (yield from each(str, q.askers(session=session))) == [address.key]
+
+
+def others(session: SessionId, person: PersonId) -> Transaction[list[Address]]:
+    """The places in which others than a person, who asks, read what a session says from now on."""
+    return (yield from each(Address, q.readers_now(session=session, person=person)))
 
 
 def whole(address: Address, session: SessionId) -> Transaction[bool]:

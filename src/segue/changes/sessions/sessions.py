@@ -63,6 +63,11 @@ def owned(owner: PersonId, count: int, before: Session | None, since: Moment) ->
     return (yield from each(Session, q.sessions_of_owner(owner=owner, before=used, id=id, since=since, count=count)))
 
 
+def last_own(owner: PersonId) -> Transaction[Session | None]:
+    """The session of a person's that they used last, of those that nobody else reads and that are nobody's child."""
+    return (yield from first(Session, q.last_own(owner=(yield from actors.now(owner)))))
+
+
 def here(lane: Lane, count: int) -> Transaction[list[Session]]:
     """The open sessions that a lane has spoken to, the newest of them, in the order in which they came."""
     newest_first = yield from each(Session, q.sessions_of_lane(lane=(yield from now(lane)).key, count=count))

@@ -160,10 +160,11 @@ where not exists (select 1 from had where had.session = p.session and had.n = p.
 select 1 from bindings b join lanes l on l.key = b.lane where b.session = :session and l.address = :address limit 1;
 
 -- name: askers
--- The places in which people asked for what a session was asked, also by way of other sessions; nothing for what nobody
--- asked in a place.
+-- The places in which people asked for what a child was asked, by way of other sessions too; an empty one for what
+-- nobody asked in a place.
 with recursive up (lane, asked_by, asked_in) as (
-  select lane, asked_by, asked_in from turns where session = :session
+  select t.lane, t.asked_by, t.asked_in from sessions s join turns t on t.session = s.id
+  where s.id = :session and s.depth > 0
   union
   select t.lane, t.asked_by, t.asked_in from up join turns t on t.session = up.asked_by and t.seq = up.asked_in
   where up.lane is null
@@ -175,3 +176,44 @@ where up.lane is not null or up.asked_by is null;
 -- The places that speak to a session and that many people read, the newest first.
 select {place} from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
 where b.session = :session and b.until is null and a.kind <> 'dm' order by b.id desc;
+
+-- name: readers_now
+-- The places that read what a session says from now on, or one that it was started by: all but private ones in which
+-- nobody but its owner has spoken; those too, if it is somebody else who asks.
+with recursive line (id, parent, depth, owner) as (
+  select id, parent, depth, owner from sessions where id = :session
+  union all
+  select s.id, s.parent, s.depth, s.owner from line join sessions s on s.id = line.parent where line.depth > 0
+)
+select distinct l.address from line join bindings b on b.session = line.id and b.until is null
+join lanes l on l.key = b.lane join addresses a on a.key = l.address
+where a.kind <> 'dm' or line.owner <> :person or exists (
+  select 1 from turns t join identities i on i.key = t.identity
+  where t.session = b.session and t.lane = b.lane and i.person <> line.owner)
+order by l.address;
+
+-- name: reads_since
+-- Whether a place reads a session, or one that it was started by, only since something was asked of another one.
+with recursive line (id, parent, depth) as (
+  select id, parent, depth from sessions where id = :session
+  union all
+  select s.id, s.parent, s.depth from line join sessions s on s.id = line.parent where line.depth > 0
+)
+select 1 where not exists (
+  select 1 from line join bindings b on b.session = line.id and b.until is null join lanes l on l.key = b.lane
+  where l.address = :address and b.since <= (select min(t.accepted) from turns t where t.session = :asked));
+
+-- name: last_own
+-- The session of a person's that they used last and nobody else reads: no child, and none that a shared place speaks to.
+select {session} from sessions s left join titles t on t.session = s.id and t.until is null
+where s.owner = :owner and s.closed is null and s.depth = 0 and (s.tip is not null or s.length > 0 or s.tail > 0)
+  and not exists (select 1 from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
+    where b.session = s.id and b.until is null and a.kind <> 'dm')
+order by s.used desc, s.id desc limit 1;
+
+-- name: untold
+-- The newest answers of a session that had nowhere to go since it was last spoken to.
+select e.parts from turns t join entries e on e.session = t.session and e.turn = t.seq and e.role = 'agent'
+where t.session = :session and t.route = '' and t.kind in ('result', 'sent', 'scheduled')
+  and t.finished > coalesce((select max(b.until) from bindings b where b.session = :session), 0)
+order by e.n desc limit :count;

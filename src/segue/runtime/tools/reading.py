@@ -6,7 +6,6 @@ from msgspec import Meta
 
 from segue.changes.exchange import children
 from segue.changes.exchange.children import Child
-from segue.changes.sessions import sessions, transcripts
 from segue.core.prompt.envelopes import veiled
 from segue.core.transcripts import Entry, Session
 from segue.core.values import Value
@@ -60,7 +59,7 @@ class Reading:
         """The sessions there are."""
         asker = calling.asker
         found = await self._store.read(children.children, asker, _CHILDREN)
-        owned = await self._store.read(sessions.owned, asker.person, _OTHERS, None, 0.0)
+        owned = await self._store.read(children.others, asker, _OTHERS)
         shown = {asker.session, *(child.id for child in found)}
         return {
             "this": asker.session,
@@ -72,7 +71,7 @@ class Reading:
         """What was said in a session."""
         named(asked.label, asked.session)
         session = await self._store.read(children.find, calling.asker, asked.label, asked.session)
-        path = await self._store.read(transcripts.current_path, session)
+        path = await self._store.read(children.history, calling.asker, session)
         veil = await self._prompt.veil()
         shown: list[dict[str, Any]] = []
         left = _CHARACTERS

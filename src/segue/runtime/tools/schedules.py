@@ -96,7 +96,7 @@ class Scheduling:
 
     async def list(self, calling: Calling, _asked: SchedulesListArguments) -> dict[str, Any]:
         """List what is to come."""
-        found = await self._store.read(schedules.owned, calling.asker.person)
+        found = await self._store.read(self._planner.known, calling.asker)
         veil = await self._prompt.veil()
         return {"schedules": [_told(schedule, veil) for schedule in found]}
 

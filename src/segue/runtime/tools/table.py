@@ -117,7 +117,6 @@ class BoundTools:
             run.name,
             PersonId(first.person),
             first.name,
-            self._live.home(self._settings),
             first.cause or f"{run.held.session}/{run.name}",
             first.trace,
         )

@@ -279,7 +279,7 @@ class Answering:
         answers = done.drafts[len(live.begun.asked) + len(live.taken_in) :]
         text = "\n\n".join(draft.text for draft in answers if draft.text) or NOTHING_SAID
         cause = first.cause or f"{run.held.session}/{run.name}"
-        return Owed(run.owes, text, first.person, live.home(self._settings), cause, first.trace)
+        return Owed(run.owes, text, first.person, cause, first.trace)
 
     async def fail(self, live: Running, error: BaseException) -> tuple[Run | None, float | None]:
         """The agent failed: again after so many seconds, or an honest error once it has failed too often."""

@@ -8,7 +8,6 @@ from functools import partial
 from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall
-from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.text.splitting import Fits, split
 from segue.core.transcripts import AGENT, GATEWAY, NOTHING, Draft
 from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Streamed, Turn, draft_of
@@ -50,13 +49,6 @@ class Running:
         self.address = Address.parse(run.turns[-1].route) if run.turns and run.turns[-1].route else None
         """Where its answer goes."""
         self.account = (self.address.platform, self.address.account) if self.address else ("", "")
-
-    def home(self, settings: GatewaySettings) -> str:
-        """The key of the home that the settings name for the account that it came from."""
-        route = next((turn.route for turn in self.run.turns if turn.route), "")
-        address = Address.parse(route) if route else Address("", "")
-        home = settings.accounts.get((address.platform, address.account), AccountSettings()).home
-        return home.address.key if home else ""
 
     @contextmanager
     def calling(self, patience: float) -> Iterator[None]:

@@ -7,17 +7,17 @@ from typing import Self
 from uuid import uuid4
 
 from segue.changes.exchange import answers, handoffs, turns
-from segue.changes.sessions import lists
+from segue.changes.sessions import lists, readings, sessions
 from segue.core.commands import Command, parse
 from segue.core.contracts.database import Clock
 from segue.core.handoffs import YES
-from segue.core.lanes import Address, Kind, Lane, Person, Place
+from segue.core.lanes import Address, Kind, Lane, Person, Place, also_read_in
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
-from segue.core.moves import Renew, Resume
+from segue.core.moves import Release, Renew, Resume
 from segue.core.transcripts import Session, Tip
 from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
-from segue.core.windows import HOSTS
+from segue.core.windows import HOSTS, WEB
 from segue.errors import Refused, StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
@@ -236,13 +236,25 @@ class Window:
         elif asked.begins is Begins.NEW or self._seat.beside:
             if bound is not None and bound.tip is not None:
                 await store.move(Renew(self.lane, SessionId(uuid4().hex)), self._person)
-        elif asked.begins is not Begins.HERE and bound is None:
-            recent = await store.sessions(self._person, count=_LISTED)
-            if last := next((session for session in recent if session.closed is None), None):
-                try:
+        elif asked.begins is not Begins.HERE and await self._opens_by_itself(bound):
+            try:
+                if last := await self._driver.read(sessions.last_own, self._person.id):
                     await store.move(Resume(self.lane, last.id), self._person)
-                except Refused as refused:
-                    await self._send(NoticeFrame(str(refused)))
+                elif bound is not None:
+                    await store.move(Release(self.lane), self._person)
+            except Refused as refused:
+                await self._send(NoticeFrame(str(refused)))
+
+    async def _opens_by_itself(self, bound: Session | None) -> bool:
+        """Whether a window has to choose its session: its lane has none, or one that others read by now.
+
+        A page stays where its browser is, and says so: it is reloaded in the middle of a conversation.
+        """
+        shared = await self._driver.read(readings.shared, bound.id) if bound else []
+        if shared and self._place.address.platform == WEB:
+            await self._send(NoticeFrame(also_read_in(shared)))
+            return False
+        return bound is None or bool(shared)
 
     async def _handle(self, sight: Sight | Delivery) -> None:
         match sight:
