@@ -18,6 +18,7 @@ from segue import Address, Identity, Kind, Place, Text, open_store
 from segue.core.contracts.adapters import Connection, Intake
 from segue.core.contracts.agents import Event, Work
 from segue.core.messages import Arrival, Delivery, Sending, Speaker
+from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.runtime.gateway import Gateway
 from tests.drills.gateways import Plan, kill, start
@@ -78,7 +79,7 @@ async def overhead(databases: Databases) -> AsyncIterator[Line]:
 
 async def _overhead(name: str, where: str, most: float) -> AsyncIterator[Line]:
     watch = Stopwatch()
-    settings = GatewaySettings(accounts={("bench", "watch"): AccountSettings(public=True)})
+    settings = GatewaySettings(accounts={("bench", "watch"): AccountSettings(public=True)}, limits=UNBOUNDED)
     accepted: list[float] = []
     durable: list[float] = []
     async with await open_store(where) as store, Gateway(store, watch, [watch], settings) as gateway:

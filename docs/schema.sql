@@ -100,6 +100,7 @@ create index sessions_unindexed on sessions (id) where indexed < length;
 create index sessions_of_parent on sessions (parent) where parent is not null;
 create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;
 create unique index sessions_label on sessions (parent, label) where label <> '' and closed is null;
+create index sessions_open on sessions (owner, used, id) where closed is null;
 
 create table moves (
   seq integer primary key,
@@ -288,6 +289,24 @@ create trigger turns_keep_their_route before update of route on turns when new.r
 begin select raise(abort, 'turns keep their route'); end;
 create index turns_asked_by on turns (asked_by, asked_in) where asked_by is not null;
 create index turns_quotes on turns (quotes) where quotes <> '';
+create trigger turns_counted after insert on turns when new.identity <> ''
+begin
+  insert into tallies (person, since, messages, waiting, bytes)
+  values (new.person, new.accepted, 1, 1, octet_length(new.parts))
+  on conflict (person) do update set
+    messages = excluded.messages + case when excluded.since >= since and excluded.since < since + 60 then messages else 0 end,
+    since = case when excluded.since >= since and excluded.since < since + 60 then since else excluded.since end,
+    waiting = waiting + 1, bytes = bytes + excluded.bytes;
+end;
+create trigger turns_counted_off after update of outcome on turns
+when new.identity <> '' and old.outcome is null and new.outcome is not null
+begin
+  update tallies set waiting = waiting - 1 where person = new.person and waiting > 0;
+end;
+create trigger turns_counted_anew after update of parts on turns when new.identity <> ''
+begin
+  update tallies set bytes = max(0, bytes + octet_length(new.parts) - octet_length(old.parts)) where person = new.person;
+end;
 
 create table journal (
   session text not null,
@@ -480,6 +499,7 @@ create table grants (
   by_person text not null
 ) strict;
 create unique index grants_once on grants (account, person, place) where until is null;
+create index grants_of_person on grants (person) where until is null;
 
 create table settings (
   name text primary key,
@@ -553,3 +573,12 @@ create table blocks (
   by_person text not null
 ) strict;
 create unique index blocks_once on blocks (person) where until is null;
+
+create table tallies (
+  person text primary key,
+  since real not null default 0,
+  messages integer not null default 0,
+  waiting integer not null default 0,
+  bytes integer not null default 0,
+  told real not null default 0
+) strict, without rowid;

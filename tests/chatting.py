@@ -18,6 +18,7 @@ from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Tools, Work
 from segue.core.lanes import Kind, Person
 from segue.core.messages import Text, ToolCall, ToolResult
+from segue.core.people import UNBOUNDED
 from segue.core.prompt.envelopes import read
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.core.transcripts import Author, Draft, Role
@@ -56,7 +57,7 @@ class Chatting:
         """A gateway that runs until the block ends."""
         account = AccountSettings(public=True, streams=Streams.WHOLE)
         accounts = {(self.platform.name, self.platform.account): account}
-        settings = replace(settings or GatewaySettings(), accounts=accounts, poll=0.05, grace=0.0)
+        settings = replace(settings or GatewaySettings(), accounts=accounts, limits=UNBOUNDED, poll=0.05, grace=0.0)
         async with (
             await open_store(self.where) as store,
             Gateway(store, agent, [self.adapter], settings) as gateway,

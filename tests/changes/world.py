@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import apsw
 import asyncpg
 
-from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, Judge, Queued, RunCommand
+from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, Judge, OverLimit, Queued, RunCommand
 from segue.changes.people.access import Pass, Verdict
 from segue.changes.people.persons import Met
 from segue.core.contracts.database import Transaction
@@ -206,7 +206,9 @@ class World:
         """Take an arrival in."""
         self.clock.passes(1)
         door = FrontDoor(GatewaySettings(routing=settings or Settings()))
-        return await self.store.driver.write(door.accept, arrival, self.fresh(arrival), me)
+        taken = await self.store.driver.write(door.accept, arrival, self.fresh(arrival), me)
+        assert not isinstance(taken, OverLimit)
+        return taken
 
     def door(self, judge: Judge | None = None, run: RunCommand | None = None) -> FrontDoor:
         """A front door that lets everybody in as a participant, unless a judge says otherwise."""

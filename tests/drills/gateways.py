@@ -23,6 +23,7 @@ from segue.core.contracts.probes import Point, Probe
 from segue.core.handoffs import Patience
 from segue.core.messages import Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.moves import Limits
+from segue.core.people import UNBOUNDED
 from segue.core.prompt.envelopes import words as words_of
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import AccountSettings, GatewaySettings, Redaction, Settings, Streams
@@ -205,6 +206,7 @@ async def run(plan: Plan) -> None:
     adapter = keys.adapter(ACCOUNT, Shelf())
     adapter.sending = plan.sending
     settings = GatewaySettings(
+        limits=UNBOUNDED,
         accounts={("http", ACCOUNT): AccountSettings(public=True, streams=plan.streams)},
         handoff=Patience(plan.patience),
         lease=plan.lease,

@@ -8,6 +8,7 @@ from typing import Any
 from segue.core.contracts.adapters import Accepted, Connection, Intake
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
+from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.errors import StoreError
 
@@ -55,7 +56,12 @@ def settings(lease: float = 5.0) -> GatewaySettings:
     """What such a gateway is told by its host."""
     account = AccountSettings(public=True, streams=Streams.WHOLE)
     return GatewaySettings(
-        accounts={(PLATFORM, ACCOUNT): account}, lease=lease, poll=min(lease / 2, 0.5), grace=2.0, deaths=1000
+        limits=UNBOUNDED,
+        accounts={(PLATFORM, ACCOUNT): account},
+        lease=lease,
+        poll=min(lease / 2, 0.5),
+        grace=2.0,
+        deaths=1000,
     )
 
 

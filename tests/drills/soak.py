@@ -21,6 +21,7 @@ from starlette.responses import JSONResponse
 from segue.adapters.http import HttpAccount
 from segue.core.contracts.agents import Event, Work
 from segue.core.messages import Text, ToolCall, plain_text
+from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.core.values import Secret, Value
 from segue.database.sqlite import Sqlite
@@ -151,7 +152,7 @@ async def run(where: str, turns: int, bug: Bug = Bug.NONE) -> Found:
     street = Street(inwards.url)
     adapter = HttpAccount(Secret(SECRET), f"{outwards.url}/out").adapter(ACCOUNT, Shelf())
     account = AccountSettings(public=True, streams=Streams.WHOLE)
-    settings = GatewaySettings(accounts={("http", ACCOUNT): account}, grace=0.0)
+    settings = GatewaySettings(accounts={("http", ACCOUNT): account}, limits=UNBOUNDED, grace=0.0)
     with planted(*bug.patches):
         async with (
             Store(await Sqlite.open(Path(where))) as store,

@@ -1,13 +1,20 @@
 """What goes out: a platform that won't take it doesn't hold up what is said after it."""
 
+import asyncio
+import time
 from pathlib import Path
+
+import pytest
 
 from segue import open_store
 from segue.changes.exchange import deliveries
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.runtime.gateway import Gateway
-from segue.testing import EchoAgent, WhatsApp
-from segue.testing.faults import Call, RateLimit
+from segue.runtime.replica import Replica
+from segue.runtime.retrying import Patient
+from segue.testing import EchoAgent, Matrix, Slack, Telegram, To, WhatsApp
+from segue.testing.faults import Call, RateLimit, Slow
+from segue.testing.personas import Persona
 
 
 async def test_a_platform_that_asks_for_endless_patience_is_tried_once_more_and_given_up(tmp_path: Path) -> None:
@@ -29,3 +36,46 @@ async def test_a_platform_that_asks_for_endless_patience_is_tried_once_more_and_
         await dm.reads("again")
         dead = await store.driver.read(deliveries.dead, 10)
     assert [letter.text for letter in dead] == ["hello"]
+
+
+@pytest.mark.parametrize("persona", [Matrix, Slack, Telegram, WhatsApp], ids=["keyed", "read back", "edit", "blind"])
+async def test_a_platform_slower_than_the_lease_is_called_once_and_served(
+    tmp_path: Path, persona: type[Persona]
+) -> None:
+    platform = persona()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    accounts = {(platform.name, platform.account): AccountSettings(public=True)}
+    settings = GatewaySettings(accounts=accounts, poll=0.05, lease=0.3)
+    platform.misbehaves(Slow(1.0), Call.SEND, None)
+    async with (
+        await open_store(tmp_path / "segue.db") as store,
+        Gateway(store, EchoAgent(), [platform.adapter()], settings) as gateway,
+        platform.reaching(gateway.webhooks()),
+    ):
+        ann.says("hello", dm, to=To.AGENT)
+        message = await dm.reads("hello")
+        async with asyncio.timeout(5):
+            while await store.receipt(dm.address, message.id) is None:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.02)
+    assert dm.replies == ["hello"]
+    assert platform.faults.calls[Call.SEND] == 1
+
+
+async def test_a_call_ends_with_the_life_of_its_replica(tmp_path: Path) -> None:
+    async with await open_store(tmp_path / "segue.db") as store:
+        replica = Replica(Patient(store.driver), store._ids, 0.2)
+        await replica.join()
+        started = time.monotonic()
+        with pytest.raises(TimeoutError):
+            async with replica.calling(60.0):
+                await asyncio.sleep(60.0)
+        assert 0.1 < time.monotonic() - started < 0.2
+        await replica.join()
+        beating = asyncio.create_task(replica.beat())
+        async with replica.calling(60.0):
+            await asyncio.sleep(0.5)
+        with pytest.raises(TimeoutError):
+            async with replica.calling(0.3):
+                await asyncio.sleep(60.0)
+        beating.cancel()

@@ -9,6 +9,7 @@ from segue.core.contracts.database import Driver
 from segue.core.handoffs import HandoffRecord, Patience
 from segue.core.lanes import Identity, Lane
 from segue.core.messages import PLACEHOLDER, Aside, plain_text
+from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, GatewaySettings, Settings, Streams
 from segue.core.transcripts import Role, Session
 from segue.runtime.gateway import Gateway
@@ -61,7 +62,13 @@ class Street:
             ),
         }
         settings = GatewaySettings(
-            routing=self.routing, hosts=self.hosts, accounts=accounts, handoff=self.patience, poll=self.poll, grace=0.0
+            limits=UNBOUNDED,
+            routing=self.routing,
+            hosts=self.hosts,
+            accounts=accounts,
+            handoff=self.patience,
+            poll=self.poll,
+            grace=0.0,
         )
         adapters = [self.origin.adapter(), self.destination.adapter()]
         async with (

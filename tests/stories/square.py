@@ -18,6 +18,7 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import PLACEHOLDER, plain_text
+from segue.core.people import UNBOUNDED, Allowances
 from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
 from segue.core.values import Secret
 from segue.runtime.gateway import Gateway
@@ -121,6 +122,7 @@ class Square:
         name = platform.name, platform.account
         open_to = AccountSettings(public=True, streams=Streams.WHOLE, mentions=mentions)
         given = settings or GatewaySettings()
+        given = replace(given, limits=UNBOUNDED) if given.limits == Allowances() else given
         given = replace(given, hosts=(self.ann.identity, *given.hosts), accounts={name: open_to}, poll=0.05, grace=0.0)
         async with AsyncExitStack() as stack:
             if isinstance(platform, BehindHttp):

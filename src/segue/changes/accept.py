@@ -7,12 +7,17 @@ from collections.abc import Callable, Collection
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
 from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, edits, letters, quotes, turns
 from segue.changes.exchange.edits import Deleted, Edited
 from segue.changes.exchange.welcome import welcome
 from segue.changes.people import actors, persons
 from segue.changes.people.access import Pass, Refuse, Verdict
+from segue.changes.people.allowances import Allowing, files_of
 from segue.changes.people.persons import Met
 from segue.changes.places import addresses
 from segue.changes.rows import first, one
@@ -24,11 +29,12 @@ from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
+from segue.core.people import MINUTE, Limit
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
 from segue.core.settings import AccountSettings, Busy, DmThreads, GatewaySettings, Mentions, Quotes
 from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
-from segue.core.turns import Claim, Run, Turn, TurnKind
+from segue.core.turns import Claim, Room, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -72,6 +78,14 @@ _DELETED = {
     Deleted.SAID: Handled.HIDDEN,
     Deleted.UNKNOWN: Handled.NOTHING_SAID,
 }
+
+
+class OverLimit(Value, frozen=True):
+    """An arrival was refused, since its person has as much as they may; it may come again."""
+
+    limit: Limit
+    until: Moment
+    """Until when all more of theirs is refused, too; in the past if that isn't known."""
 
 
 class Queued(Value, frozen=True):
@@ -125,6 +139,7 @@ class Entering(NamedTuple):
     spot: Spot
 
 
+Taken = Queued | Handled | OverLimit | Duplicate
 Judge = Callable[[Arrival, Command | Unknown | None, Met, Lane, Moment], Transaction[Verdict]]
 RunCommand = Callable[[Request], Transaction[Answer]]
 
@@ -146,9 +161,10 @@ class FrontDoor:
         self._run = run
         self._agents_own = agents_own
         """Words after a slash that the agent itself takes."""
+        self._allowing = Allowing(settings)
 
-    def accept(self, arrival: Arrival, fresh: Fresh, me: str | None) -> Transaction[Queued | Handled | Duplicate]:
-        """Take one message in, exactly once; if its session is idle, `me` holds it when this returns."""
+    def accept(self, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None = None) -> Transaction[Taken]:
+        """Take one message in, exactly once; if its session is idle and there is room, `me` holds it from then on."""
         # Seen?
         if not (yield from see(arrival, fresh.at)):
             return Duplicate()
@@ -161,10 +177,10 @@ class FrontDoor:
         if arrival.deletes:
             # Whoever said it may take it back, whatever else they may.
             return _DELETED[(yield from edits.delete(arrival.deletes, spot.lane.address, met.person, fresh.at))]
-        came = Entering(arrival, fresh, me, met, spot)
+        came = Entering(arrival, fresh, me if room is None or room.takes(met.person.id) else None, met, spot)
         # May they? A command, or words?
         errand = yield from self._errand(came)
-        if isinstance(errand, Handled):
+        if not isinstance(errand, Errand):
             return errand
         # Which session, and its queue.
         if errand.session is not None:
@@ -177,7 +193,7 @@ class FrontDoor:
         session, reset = yield from self._session(came)
         return (yield from self._queue(came, errand, session, reset))
 
-    def _errand(self, came: Entering) -> Transaction[Errand | Handled]:
+    def _errand(self, came: Entering) -> Transaction[Errand | Handled | OverLimit]:
         """What an arrival asks for, unless its person may not, or it was a command that asks for nothing."""
         arrival, _, _, met, spot = came
         if self._judge is None:
@@ -195,12 +211,34 @@ class FrontDoor:
             return Handled.NOTHING_SAID
         if isinstance(command, Unknown) and command.word.casefold() in self._agents_own:
             command = None
+        if command is None and not (yield from self._meant(came)):
+            return Handled.NOT_MEANT
+        return (yield from self._within_limits(came, command, verdict))
+
+    def _within_limits(
+        self, came: Entering, command: Command | Unknown | None, verdict: Pass
+    ) -> Transaction[Errand | Handled | OverLimit]:
+        """The work that a message asks for, unless its person has as much as they may."""
+        arrival = came.arrival
+        by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
+        if over := (yield from self._over(came, command)):
+            return over
         if command is not None:
             return (yield from self._command(came, command, verdict))
-        if not (yield from self._meant(came)):
-            return Handled.NOT_MEANT
-        by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
         return (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
+
+    def _over(self, came: Entering, command: Command | Unknown | None) -> Transaction[OverLimit | None]:
+        """Refuse a message whose person has as much as they may; a command is only ever one of too many in a minute."""
+        arrival, fresh, _, met, spot = came
+        limit = yield from self._allowing.limit(arrival, spot.lane, met, fresh.at)
+        if limit is None or (command is not None and limit is not Limit.MESSAGES):
+            return None
+        yield from _unsee(arrival)
+        account, identity = _account(arrival), arrival.speaker.identity.key
+        yield from audit.note(Fact(Event.LIMITED, met.person.id, "", account, identity, limit.name.lower()), fresh.at)
+        if (yield q.tell_limit(person=met.person.id, at=fresh.at)):
+            yield from self._say(came, Answer(limit.value))
+        return OverLimit(limit, met.tally.since + MINUTE if limit is Limit.MESSAGES else 0.0)
 
     def _command(self, came: Entering, command: Command | Unknown, verdict: Pass) -> Transaction[Errand | Handled]:
         arrival, fresh, _, met, spot = came
@@ -214,6 +252,9 @@ class FrontDoor:
             return Handled.COMMAND
         request = Request(command, arrival, met, spot.lane, verdict.standing, fresh.trace, fresh.at)
         answer = yield from self._run(request)
+        if not answer.ask:
+            # A turn is counted as it is queued. Whoever holds a count waits for no session.
+            yield q.count_message(person=met.person.id, at=fresh.at)
         if answer.text:
             yield from self._say(came, answer)
         if answer.ask:
@@ -225,6 +266,7 @@ class FrontDoor:
         arrival = came.arrival
         if arrival.edits or not (arrival.place.kind is Kind.DM or arrival.mentions_agent):
             return Handled.NOT_MEANT
+        yield q.count_message(person=came.met.person.id, at=came.fresh.at)
         near = nearest(command.word)
         hint = f" Did you mean /{near}?" if near else " /help lists what there is."
         text = f"There is no command /{command.word}.{hint} Two slashes at the start send it as text."
@@ -379,8 +421,12 @@ class FrontDoor:
             raise Moved
         # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
         # A command is nothing that an agent hears.
+        if self._judge is not None:
+            yield from self._allowing.recount(arrival, spot.lane, met, fresh.at)
+        if size := files_of(arrival):
+            yield q.count_bytes(person=person.id, bytes=size)
         heard = met.heard or errand.kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=fresh.at))
-        met = Met(person, met.new, heard)
+        met = replace(met, heard=heard)
         tip = slot.tip
         if reset or not heard:
             tip = yield from _tell(session, met, turn.identity, reset, fresh.at)
@@ -400,10 +446,20 @@ def _who(arrival: Arrival, person: Person) -> str:
 
 def see(arrival: Arrival, at: Moment) -> Transaction[bool]:
     """Remember an arrival by its keys; returns whether it is new."""
-    account, new = account_key(arrival.place.address.platform, arrival.place.address.account), True
+    account, new = _account(arrival), True
     for key in sorted(arrival.keys):
         new = bool((yield q.see(account=account, key=key, at=at))) and new
     return new
+
+
+def _unsee(arrival: Arrival) -> Transaction[None]:
+    """Let an arrival that was refused come again."""
+    for key in sorted(arrival.keys):
+        yield q.unsee(account=_account(arrival), key=key)
+
+
+def _account(arrival: Arrival) -> str:
+    return account_key(arrival.place.address.platform, arrival.place.address.account)
 
 
 def give_up(arrival: Arrival, why: str, told: str, key: str, at: Moment) -> Transaction[bool]:

@@ -16,6 +16,7 @@ from segue.config.sections import (
     SchedulesSection,
     ServerSection,
     StoreSection,
+    read_limits,
     read_resets,
 )
 from segue.config.tables import Tables, as_table, keys_of, nearest, within
@@ -33,6 +34,7 @@ SECTIONS = (
     "context",
     "deliveries",
     "lanes",
+    "limits",
     "owners",
     "replica",
     "resets",
@@ -122,6 +124,7 @@ def _gateway(
         redaction=Redaction.PSEUDONYMS if context.redact_pii else Redaction.NONE,
         quotes=lanes.quotes,
         retention=tables.section(said, "retention", Retention),
+        limits=read_limits(said.get("limits", {}), tables),
         zone=tables.section(said, "schedules", SchedulesSection).zone,
         **settings,
     )

@@ -4,16 +4,19 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from segue.config.tables import Tables, as_table, joined, nearest
 from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
+from segue.core.people import STRANGERS, Allowance, Allowances
 from segue.core.resets import Policies, Policy, When, time_zone
 from segue.core.settings import DmThreads, GatewaySettings, Quotes
 from segue.core.values import Count, Live, Secret, Value
 from segue.errors import Invalid
 
 ENDING = "ending"
+_STRANGER = "stranger"
 _KINDS = (*map(str, Kind), "thread")
 _NEEDS = {
     "idle_minutes": (When.IDLE, When.BOTH),
@@ -90,6 +93,14 @@ class ContextSection(Value, frozen=True):
 
     redact_pii: bool = False
     """Phone numbers and ids become pseudonyms, except where people are mentioned by their ids."""
+
+
+def read_limits(table: object, tables: Tables) -> Allowances:
+    """Limits of people, and those of strangers."""
+    said = as_table(table, "limits")
+    own = {key: value for key, value in said.items() if key != _STRANGER}
+    stranger = {**asdict(STRANGERS), **as_table(said.get(_STRANGER, {}), f"limits.{_STRANGER}")}
+    return Allowances(tables.read(own, Allowance, "limits"), tables.read(stranger, Allowance, f"limits.{_STRANGER}"))
 
 
 class SchedulesSection(Value, frozen=True):

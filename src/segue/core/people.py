@@ -1,11 +1,14 @@
-"""People: what somebody may do, and the codes that prove who they are."""
+"""People: what somebody may do, the codes that prove who they are, and how much one person may have."""
 
 import hashlib
 import hmac
-from enum import StrEnum
+from enum import Enum, StrEnum
+from typing import Annotated
+
+from msgspec import Meta
 
 from segue.core.text.normal import normal
-from segue.core.values import PersonId, Value
+from segue.core.values import Count, Moment, PersonId, Seconds, Value
 from segue.errors import Refusal, Refused
 
 
@@ -82,3 +85,96 @@ def read_code(typed: str) -> str:
 def digest(secret: bytes, typed: str) -> str:
     """What the store keeps of a code: nobody can tell the code from it, or look for one, without the secret."""
     return hmac.new(secret, read_code(typed).encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+MINUTE = 60.0
+
+
+class Allowance(Value, frozen=True):
+    """How much of each thing one person may have."""
+
+    messages_a_minute: Count = 60
+    waiting: Count = 50
+    """Messages that nobody has answered yet."""
+    open_sessions: Count = 1000
+    """Over it, the longest unused is closed."""
+    bytes: Annotated[int, Meta(ge=1_000, le=10**15)] = 1_000_000_000
+    """All that is kept of their words and files."""
+    schedules: Annotated[int, Meta(ge=0, le=1_000_000)] = 100
+    """Pieces of scheduled work to come."""
+    schedule_every: Seconds = 60.0
+    """Seconds between two times at which one of them is due."""
+    questions: Count = 20
+    """Questions to them that are open."""
+    windows: Count = 20
+    """Windows that show their sessions."""
+
+
+STRANGERS = Allowance(
+    messages_a_minute=20,
+    waiting=5,
+    open_sessions=20,
+    bytes=20_000_000,
+    schedules=3,
+    schedule_every=900.0,
+    questions=3,
+    windows=2,
+)
+_UNBOUNDED = 2**62
+
+
+class Allowances(Value, frozen=True):
+    """What a person may have, and what a stranger may, who talks only because an account is public."""
+
+    person: Allowance = Allowance()
+    stranger: Allowance = STRANGERS
+
+    @property
+    def host(self) -> Allowance:
+        """The host's: bounded in bytes alone."""
+        most = _UNBOUNDED
+        return Allowance(most, most, most, self.person.bytes, most, 0.0, most, most)
+
+
+UNBOUNDED = Allowances(*[Allowance(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, 0.0)] * 2)
+"""No limits, for a gateway that nobody but its host reaches."""
+
+
+class PersonTally(Value, frozen=True):
+    """What is counted of a person."""
+
+    since: Moment = 0.0
+    """When the minute began in which their messages are counted."""
+    messages: int = 0
+    waiting: int = 0
+    bytes: int = 0
+    told: Moment = 0.0
+    """When they were last told that something of theirs was refused."""
+
+    def recent(self, at: Moment) -> int:
+        """Messages of the minute that runs now; a clock that went back begins another."""
+        return self.messages if self.since <= at < self.since + MINUTE else 0
+
+
+class Limit(Enum):
+    """A limit that a message can be over; the value is the sentence its person reads."""
+
+    MESSAGES = "That was more than I take from one person in a minute, and I left it out. Send it again in a minute."
+    WAITING = "As many of your messages wait as I keep, so I left that one out. Send it again when some are answered."
+    BYTES = "I keep as much of yours as I may, so I left that out. Take something back with /forget first."
+
+
+def over(tally: PersonTally, allowance: Allowance, size: int, at: Moment) -> Limit | None:
+    """The limit that one more message, of so many bytes, would be over."""
+    if tally.recent(at) >= allowance.messages_a_minute:
+        return Limit.MESSAGES
+    if tally.waiting >= allowance.waiting:
+        return Limit.WAITING
+    if tally.bytes + size > allowance.bytes:
+        return Limit.BYTES
+    return None
+
+
+def told_lately(tally: PersonTally, at: Moment) -> bool:
+    """Whether a person was told within a minute."""
+    return tally.told <= at < tally.told + MINUTE

@@ -7,6 +7,7 @@ moment after the gap; where they repeat it, the first of the two.
 import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
+from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -27,6 +28,7 @@ _EXAMPLES = (
 )
 _MOST_WORDS = 8
 _LONGEST = 200
+_LOOKED_AHEAD = 60
 """Characters of a time: nothing longer is read."""
 _FARTHEST = 3660 * 86400
 """Seconds ahead that work may be due."""
@@ -104,6 +106,15 @@ def following(line: str, zone: str, after: Moment) -> Moment | None:
         if moment > after:
             return moment
     return None
+
+
+def closest(plan: Plan) -> float:
+    """Seconds between the two closest of the next times at which something is due; endless if it is due once."""
+    if plan.line == ONCE:
+        return float("inf")
+    begin = datetime.fromtimestamp(int(plan.due), time_zone(plan.zone))
+    due = [found.timestamp() for found in islice(_simulated(plan.line, begin), _LOOKED_AHEAD)]
+    return min((later - earlier for earlier, later in pairwise(due)), default=float("inf"))
 
 
 def missed(line: str, zone: str, due: Moment, now: Moment) -> tuple[Moment, int]:

@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from segue.core.handoffs import Patience
 from segue.core.lanes import Identity, Kind, Lane, Place, Rules
 from segue.core.moves import Limits
+from segue.core.people import Allowances
 from segue.core.resets import Policies
 from segue.core.retention import Days, Retention
 from segue.core.values import Count, Seconds, Value
@@ -127,6 +128,8 @@ class GatewaySettings(Value, frozen=True):
     quotes: Quotes = Quotes.OFF
     busy: Busy = Busy.QUEUE
     handoff: Patience = Patience()
+    limits: Allowances = Allowances()
+    """How much one person may have of each thing."""
     blind: Blind = Blind.AT_LEAST_ONCE
     slots: Count = 64
     """Turns that one replica runs at once."""

@@ -1,6 +1,6 @@
 """Turns: what a session has to do, as it waits, how it begins, as it runs, and what it leaves behind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from itertools import takewhile
 from typing import assert_never
@@ -86,6 +86,34 @@ class Claim(Value, frozen=True):
     session: SessionId
     me: str
     epoch: int
+
+
+class Room(Value, frozen=True):
+    """Who may have a slot now."""
+
+    share: int
+    """Slots that one person may have at most."""
+    taken: Mapping[str, int] = {}
+    """Slots that each person has."""
+    host: str = ""
+    """The person who may have any."""
+    only: str = ""
+    """The one person for whom the last ones are kept; empty while anybody may have them."""
+
+    def takes(self, person: str) -> bool:
+        """Whether a turn of this person's may run."""
+        if self.only:
+            return person == self.only
+        return person == self.host or self.taken.get(person, 0) < self.share
+
+    def without(self, person: str) -> "Room":
+        """The same once this person has taken a slot more."""
+        return Room(self.share, {**self.taken, person: self.taken.get(person, 0) + 1}, self.host, self.only)
+
+    @property
+    def full(self) -> list[str]:
+        """Persons who have as many as they may."""
+        return [person for person in self.taken if not self.takes(person)]
 
 
 class Turn(Value, frozen=True):

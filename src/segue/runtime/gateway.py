@@ -28,7 +28,7 @@ from segue.core.contracts.wakes import Topic, read_wake
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.messages import Arrival
 from segue.core.settings import GatewaySettings
-from segue.core.values import SessionId
+from segue.core.values import PersonId, SessionId
 from segue.core.windows import ShowsWindows
 from segue.database.none import Absent
 from segue.database.transactions import unheeded
@@ -120,7 +120,7 @@ class Gateway:
         self._handoffs = Handoffs(ground)
         self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock)
         self._watchdog = Watchdog(self.metrics)
-        self._sweep = Sweep(self._patient, self.agent, self.settings, clock)
+        self._sweep = Sweep(self._patient, self.agent, self.settings, clock, self._ids)
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
         self._lives = [
             Life(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
@@ -156,6 +156,7 @@ class Gateway:
             Topic.FORGOTTEN: lambda _: self._cleaner.wake.set(),
             Topic.LOOK: self._look,
             Topic.NOTED: self.metrics.noted,
+            Topic.BEGUN: lambda person: self._spawn(self._sweep.bound(PersonId(person))),
         }
 
     def _toolbox(self, ground: Ground, planner: Planner, prompt: Prompt) -> Toolbox:
@@ -244,7 +245,8 @@ class Gateway:
     async def _unite(self) -> None:
         """Make all who speak for the host one person, whoever they were before the settings said so."""
         hosts = self.settings.hosts
-        await self.store.driver.write(grants.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
+        host = await self.store.driver.write(grants.unite, hosts, [self._ids() for _ in hosts[1:]], self._clock())
+        self._turns.knows_host(host or "")
 
     async def _live(self) -> None:
         """Do everything at once; under a new id again if this replica was taken for dead."""

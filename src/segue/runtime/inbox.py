@@ -3,14 +3,15 @@
 import logging
 from typing import assert_never
 
-from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, Queued, give_up
+from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
 from segue.changes.exchange import letters
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point
-from segue.core.lanes import account_key
+from segue.core.lanes import Identity, account_key
 from segue.core.messages import Arrival
-from segue.core.values import PersonId, SessionId
+from segue.core.people import MINUTE, Limit
+from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Fenced, Invalid, SegueError, StoreError
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
@@ -18,6 +19,7 @@ from segue.runtime.turns.turns import Turns
 
 log = logging.getLogger(__name__)
 
+_MOST_REFUSED = 10_000
 TOLD = "That message couldn't be taken in, and nothing was changed. Write it another way; the host's log says more."
 """Said where somebody wrote what became a dead letter."""
 
@@ -33,6 +35,8 @@ class Inbox:
         self._ids = ground.ids
         self._metrics = ground.metrics
         self._probe = ground.probe
+        self._hosts = frozenset(ground.settings.hosts)
+        self._refusing: dict[Identity, Moment] = {}
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
@@ -57,25 +61,47 @@ class Inbox:
                 return await self._give_up(arrival, error, trace)
 
     async def _write(self, arrival: Arrival, trace: str) -> Accepted:
+        if not arrival.deletes and self._refusing.get(arrival.speaker.identity, 0.0) > self._clock():
+            return self._refuse(arrival, Limit.MESSAGES)
         merges = tuple(self._ids() for _ in range(1 + len(arrival.speaker.aliases)))
         fresh = Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), merges, trace, self._clock())
         me = self._turns.reserve()
+        host = arrival.speaker.identity in self._hosts
+        room = None if host else self._turns.room
         run = None
         try:
-            taken = await self._driver.write(self._door.accept, arrival, fresh, me)
+            taken = await self._driver.write(self._door.accept, arrival, fresh, me, room)
             run = taken.run if isinstance(taken, Queued) else None
+            if host and isinstance(taken, Queued):
+                self._turns.knows_host(taken.met.person.id)
         finally:
             if me is not None and run is None:
                 self._turns.give_back()
         match taken:
             case Duplicate():
                 return Accepted.DUPLICATE
+            case OverLimit():
+                self._refuse_until(arrival, taken.until)
+                return self._refuse(arrival, taken.limit)
             case Handled() | Queued():
                 if run is not None:
                     self._turns.start(run)
                 return Accepted.NEW
             case _:
                 assert_never(taken)
+
+    def _refuse(self, arrival: Arrival, limit: Limit) -> Accepted:
+        address = arrival.place.address
+        self._metrics.refused(address.platform, address.account, limit.name.lower())
+        return Accepted.LIMITED
+
+    def _refuse_until(self, arrival: Arrival, until: Moment) -> None:
+        """Refuse all more of somebody's until their minute is over, without a look at the database."""
+        now = self._clock()
+        if len(self._refusing) >= _MOST_REFUSED:
+            self._refusing = {who: when for who, when in self._refusing.items() if when > now}
+        if now < until <= now + MINUTE and len(self._refusing) < _MOST_REFUSED:
+            self._refusing[arrival.speaker.identity] = until
 
     async def _give_up(self, arrival: Arrival, error: Exception, trace: str) -> Accepted:
         """Make a dead letter of an arrival that can't be taken in, in a transaction of its own, and tell its person."""

@@ -1,8 +1,8 @@
 """The outbox: takes deliveries in order per address and sends them, each by its adapter's class.
 
-Law: a call is started only if it can end before the lease does; what a call did is recorded under the attempt that made
-it. What nobody can know (a call that broke off) is told to the next attempt as doubt, and the adapter's class says what
-to do about it.
+Law: a call lasts at most as long as its replica is known to live: the lease bounds a dead holder, not a slow platform.
+The outcome of a call is recorded under the attempt that made it. Where nobody can know it (a call that broke off), the
+next attempt is told of the doubt, and the adapter's class says what to do about it.
 """
 
 import asyncio
@@ -30,10 +30,8 @@ P = ParamSpec("P")
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 64
-_CALL = 30.0
-"""Seconds that one call may take."""
-_MARGIN = 0.2
-"""Of the lease, kept back for recording what a call did."""
+_CALL = 120.0
+"""Seconds that one call may take, while this replica lives."""
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.25, 300.0
 SENT, DEAD = "sent", "dead"
 MAYBE = "(You may have seen this already.) "
@@ -107,20 +105,21 @@ class Outbox:
     async def _outcome(self, held: Outgoing) -> str:
         """Send it and record what became of it, which is also the name it is counted under."""
         self._probe(Point.SEND_TAKEN)
-        budget = min(_CALL, self._replica.left - self._replica.lease * _MARGIN)
-        if budget <= 0:
+        if self._replica.spare <= 0:
             # Too close to the end of the lease: whoever holds it next sends it.
             await self._keep(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
             return "put off"
         if held.handoff and await self._came_to_nothing(held):
             await self._keep(handoffs.withdraw, held, self._clock())
             return "withdrawn"
+        started = time.monotonic()
         try:
-            async with asyncio.timeout(budget):
+            async with self._replica.calling(_CALL):
                 message = await self._send(held)
         except TimeoutError as error:
             # Cut off by the lease, it is no sign of trouble on the platform.
-            return await self._later(held, Attempt.UNSURE, _SHORTEST_WAIT if budget < _CALL else None, error)
+            cut_off = time.monotonic() - started < _CALL
+            return await self._later(held, Attempt.UNSURE, _SHORTEST_WAIT if cut_off else None, error)
         except Fenced as error:
             log.warning("%s", error)
             return "lost"

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import AsyncIterator
 
 from segue.changes.exchange import replicas
 from segue.core.contracts.database import Ids
@@ -11,6 +12,9 @@ from segue.errors import Fenced
 from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
+
+_MARGIN = 0.2
+"""Of the lease, kept back for writing down what a call did."""
 
 
 class Replica:
@@ -22,6 +26,8 @@ class Replica:
         self.lease = lease
         self.id = ""
         self._until = 0.0
+        self._calls: dict[asyncio.Timeout, float] = {}
+        """Calls under way, and when each has lasted as long as it may, by the event loop's clock."""
 
     async def join(self) -> None:
         """Come alive under an id that nobody had before."""
@@ -50,6 +56,31 @@ class Replica:
         started = time.monotonic()
         await self._store.write(replicas.beat, self.id, self.lease)
         self._until = started + self.lease
+        for call, longest in self._calls.items():
+            if not call.expired():
+                call.reschedule(self._ends(longest))
+
+    @contextlib.asynccontextmanager
+    async def calling(self, seconds: float) -> AsyncIterator[None]:
+        """A call to a platform: as long as this replica lives, but no longer than so many seconds.
+
+        Raises `TimeoutError` early enough before the lease ends to write down what became of the call.
+        """
+        longest = asyncio.get_running_loop().time() + seconds
+        async with asyncio.timeout_at(self._ends(longest)) as call:
+            self._calls[call] = longest
+            try:
+                yield
+            finally:
+                del self._calls[call]
+
+    @property
+    def spare(self) -> float:
+        """Seconds that are left for calls, if no beat comes."""
+        return self.left - self.lease * _MARGIN
+
+    def _ends(self, longest: float) -> float:
+        return min(longest, asyncio.get_running_loop().time() + self.spare)
 
     @property
     def left(self) -> float:

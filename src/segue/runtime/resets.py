@@ -1,24 +1,31 @@
 """Resets: a sweep that finds the sessions that are over and lets the agent save what it wants to remember."""
 
 import asyncio
+import logging
 
 import msgspec
 
-from segue.changes.sessions import resets
+from segue.changes.people.allowances import Allowing
+from segue.changes.sessions import moves, resets, sessions
 from segue.core.contracts.agents import Agent, EndsSessions
-from segue.core.contracts.database import Clock
+from segue.core.contracts.database import Clock, Ids
 from segue.core.messages import Parting, Parts
 from segue.core.settings import GatewaySettings
+from segue.core.values import PersonId
+from segue.errors import Refused
 from segue.runtime.retrying import Patient
 
+log = logging.getLogger(__name__)
 _BATCH = 100
 
 
 class Sweep:
     """Looks at the sessions that may be over; any number of replicas may, none of them ends a session twice."""
 
-    def __init__(self, store: Patient, agent: Agent, settings: GatewaySettings, clock: Clock) -> None:
+    def __init__(self, store: Patient, agent: Agent, settings: GatewaySettings, clock: Clock, ids: Ids) -> None:
         self._store = store
+        self._allowing = Allowing(settings)
+        self._ids = ids
         self._policies = settings.routing.resets
         self._pace = settings.sweep
         self._clock = clock
@@ -33,6 +40,15 @@ class Sweep:
         while True:
             await self.once()
             await asyncio.sleep(self._pace)
+
+    async def bound(self, person: PersonId) -> None:
+        """Close the longest unused sessions of a person who has more of them open than they may."""
+        most = (await self._store.read(self._allowing.of, person)).open_sessions
+        for session in await self._store.read(sessions.unused, person, most):
+            try:
+                await self._store.write(moves.close, session, person, self._ids(), self._clock())
+            except Refused as refused:
+                log.info("session %s stays open: %s", session, refused)
 
     async def once(self) -> int:
         """Look at all that may be over by now; returns how many sessions were asked their last turn."""

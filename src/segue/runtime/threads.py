@@ -21,15 +21,15 @@ async def open_thread(
 ) -> Address:
     """A new thread by its title and key, asked for again while the platform can't: the same key is the same thread.
 
-    Law: a call ends before the replica's lease does, and all of them within `patience` seconds and so many tries, if
-    there is a number of them. Raises `SendNever` if the platform opens none, else what came of the last call.
+    Law: a call lasts no longer than its replica is known to live, and all of them within `patience` seconds and so many
+    tries, if there is a number of them. Raises `SendNever` if the platform opens none, else what came of the last call.
     """
     said: SendLater | SendUnsure | None = None
     try:
         async with asyncio.timeout(patience):
             for number in count(1):
                 try:
-                    async with asyncio.timeout(min(_CALL, max(replica.left, 0.0))):
+                    async with replica.calling(_CALL):
                         return await adapter.open_thread(around, *named)
                 except (SendLater, SendUnsure) as error:
                     said = error

@@ -40,6 +40,12 @@ class RateLimit(Value, frozen=True):
     seconds: float | None = None
 
 
+class Slow(Value, frozen=True):
+    """The platform does what it is asked for, and answers only after a while."""
+
+    seconds: float
+
+
 class ApiError(Exception):
     """The error of a platform's own client library for an answer that isn't 2xx."""
 
@@ -52,7 +58,7 @@ class ApiError(Exception):
 class _Plan:
     """One fault that waits for its calls."""
 
-    def __init__(self, fault: Fault | RateLimit, on: Call | None, times: int | None) -> None:
+    def __init__(self, fault: Fault | RateLimit | Slow, on: Call | None, times: int | None) -> None:
         self.fault = fault
         self.on = on
         self.times = times
@@ -66,7 +72,7 @@ class Faults:
         self._plans: list[_Plan] = []
         self._changes = changes
 
-    def plan(self, fault: Fault | RateLimit, on: Call | None, times: int | None) -> None:
+    def plan(self, fault: Fault | RateLimit | Slow, on: Call | None, times: int | None) -> None:
         """Let the next calls go wrong; any call if none is named, until `clear` if no number is."""
         self._plans.append(_Plan(fault, on, times))
 
@@ -86,6 +92,10 @@ class Faults:
         match plan.fault:
             case RateLimit(seconds=seconds):
                 raise ApiError(429, "too many requests", seconds)
+            case Slow(seconds=seconds):
+                done = do()
+                await asyncio.sleep(seconds)
+                return done
             case Fault.SERVER_ERROR:
                 raise ApiError(500, "internal server error")
             case Fault.REFUSES:

@@ -19,7 +19,7 @@ from segue.core.lanes import Address, Kind
 from segue.testing import wire
 from segue.testing.asgi import Application, post
 from segue.testing.chats import Chat, Someone, To
-from segue.testing.faults import ApiError, Call, Fault, Faults, RateLimit
+from segue.testing.faults import ApiError, Call, Fault, Faults, RateLimit, Slow
 from segue.testing.ids import PLAIN, NewIds, Noun, Patterns
 from segue.testing.ledger import Ledger, Message
 from segue.testing.waits import Changes
@@ -87,7 +87,7 @@ class Platform:
         chat, thread = self.spot(address)
         return self.chats[chat].within(thread) if thread else self.chats[chat]
 
-    def misbehaves(self, fault: Fault | RateLimit, on: Call | None = Call.SEND, times: int | None = 1) -> None:
+    def misbehaves(self, fault: Fault | RateLimit | Slow, on: Call | None = Call.SEND, times: int | None = 1) -> None:
         """Let the next calls go wrong: all kinds of calls if `on` is None, until it recovers if `times` is."""
         self.faults.plan(fault, on, times)
 

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from segue.changes import audit
 from segue.changes.audit import Event
 from segue.changes.exchange import schedules, turns
-from segue.changes.exchange.schedules import MOST, Order, Recipient, Schedule, Time
+from segue.changes.exchange.schedules import Order, Recipient, Schedule, Time
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Place
 from segue.core.schedules import ONCE, Plan, following
 from segue.core.turns import TurnKind
 from segue.core.values import PersonId
-from segue.errors import Invalid, Refused
+from segue.errors import Refused
 from tests.changes.invariants import violations
 from tests.changes.world import World, private
 
@@ -140,15 +140,6 @@ async def test_work_whose_session_was_closed_ends_and_says_so(world: World) -> N
     assert await world.store.driver.read(schedules.owned, ann.id) == []
     [(text, address)] = await world.raw("select text, address from deliveries")
     assert (text, address) == ("Scheduled work has ended, because its session was closed: look", wanted.route)
-
-
-async def test_there_is_an_end_to_what_one_person_may_schedule(world: World) -> None:
-    wanted = await order(world)
-    for n in range(MOST):
-        await make(world, wanted, f"call {n}")
-    with pytest.raises(Invalid, match="Cancel one first"):
-        await make(world, wanted, "one more")
-    assert (await make(world, wanted, "call 0")).task == "look", "what was made before is still found"
 
 
 async def test_a_run_comes_from_its_lane_as_long_as_that_speaks_to_the_session(world: World) -> None:

@@ -16,7 +16,8 @@ from segue.core.lanes import Address
 from segue.core.values import Secret, Value
 from segue.errors import SendLater, SendNever, SendUnsure
 
-SLOWEST = 10.0
+_CONNECT = 5.0
+SLOWEST = 110.0
 """Seconds that a call may take in all."""
 LARGEST = 64 * 1024
 """Bytes of an answer."""
@@ -76,7 +77,7 @@ class Callback:
         self._secret = secret
         self._clock = clock
         through = Proxied if _has_proxy(httpx2.URL(url)) else Connections
-        self._server = through(url, LARGEST, slowest / 2)
+        self._server = through(url, LARGEST, min(_CONNECT, slowest / 2))
 
     async def close(self) -> None:
         """Let go of the connections."""

@@ -162,7 +162,7 @@ class Proxied:
     def __init__(self, url: str, largest: int, slowest: float) -> None:
         self._url = url
         self._largest = largest
-        self._client = httpx2.AsyncClient(timeout=slowest, verify=trust())
+        self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=slowest, pool=slowest), verify=trust())
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> Returned:
         """Make one call; raises `NotConnected`, or `OSError` if it breaks off."""

@@ -19,6 +19,8 @@ from segue.core.messages import File
 from segue.core.values import Moment, Secret
 from segue.errors import Invalid
 
+LIMIT_PAUSE = 60
+"""Seconds after which a message that was over a limit may be taken."""
 FILE = "file"
 """The part of an address that names a file."""
 
@@ -62,9 +64,13 @@ class Webhook:
         arrival, files = read(body, self._account, now)
         kept = [await self._keep(f"files[{n}]", file) for n, file in enumerate(files)]
         arrival = msgspec.structs.replace(arrival, parts=(*arrival.parts, *kept))
-        if await self._accept(arrival) is Accepted.DUPLICATE:
-            return JSONResponse({"accepted": False, "duplicate": True}, 200)
-        return JSONResponse({"accepted": True}, 202)
+        match await self._accept(arrival):
+            case Accepted.DUPLICATE:
+                return JSONResponse({"accepted": False, "duplicate": True}, 200)
+            case Accepted.LIMITED:
+                return refusal(429, {"Retry-After": str(LIMIT_PAUSE)}, problem="Its person has as much as they may.")
+            case _:
+                return JSONResponse({"accepted": True}, 202)
 
     async def _keep(self, field: str, file: SentFile) -> File:
         try:

@@ -17,7 +17,7 @@ from segue.errors import SendLater, SendNever, SendUnsure
 
 Json = dict[str, Plain]
 
-_SLOWEST = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
+_SLOWEST = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=110.0)
 """Longer than the homeserver holds a sync that has nothing to tell."""
 _SLOWEST_EVENT = 5.0
 """Everything that is told after it waits for it."""

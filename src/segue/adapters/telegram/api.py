@@ -30,7 +30,7 @@ PUBLIC = "https://api.telegram.org"
 POLL = 25
 """Seconds that Telegram holds a call for updates open."""
 UPDATES = ["message", "edited_message", "callback_query", "my_chat_member"]
-_CALL = 20.0
+_CALL = 110.0
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 

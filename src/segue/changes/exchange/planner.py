@@ -6,6 +6,7 @@ from segue.changes.exchange import children, readers, routes, schedules, turns
 from segue.changes.exchange.children import Asker
 from segue.changes.exchange.schedules import LOCAL, Order, Recipient, Schedule
 from segue.changes.people import persons
+from segue.changes.people.allowances import Allowing
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
 from segue.changes.places.destinations import reader
@@ -15,7 +16,7 @@ from segue.core import schedules as times
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import matching, parse, shown
 from segue.core.lanes import Address, Audience, Identity, Place
-from segue.core.people import Standing
+from segue.core.people import MINUTE, Standing
 from segue.core.schedules import LONGEST_TASK, Plan
 from segue.core.settings import GatewaySettings
 from segue.core.values import Moment, PersonId, SessionId
@@ -32,6 +33,7 @@ class Planner:
         self._accounts = accounts
         self._settings = settings
         self._homes = Homes(settings.accounts)
+        self._allowing = Allowing(settings)
 
     def order(
         self,
@@ -46,6 +48,7 @@ class Planner:
         if not task.strip() or len(task) > LONGEST_TASK:
             raise Invalid("task", f"it has {len(task):,} characters", f"Give it 1 to {LONGEST_TASK:,}.")
         standing = yield from self._standing(person, session)
+        yield from self._within_limits(person, plan)
         lane, origin = asked_in
         name, route = yield from self._to(deliver.strip() or ORIGIN, origin, person, standing)
         if name not in (ORIGIN, LOCAL):
@@ -115,6 +118,16 @@ class Planner:
         except Refused as refused:
             raise Refused(Refusal.NOT_ALLOWED) from refused
         return Standing.OWNER
+
+    def _within_limits(self, person: PersonId, plan: Plan) -> Transaction[None]:
+        allowance = yield from self._allowing.of(person)
+        have = yield from schedules.owned(person)
+        if len(have) >= allowance.schedules:
+            raise Invalid("schedule", f"you have {len(have)} pieces of scheduled work to come", "Cancel one first.")
+        # No line is due more often than once a minute.
+        if allowance.schedule_every > MINUTE and times.closest(plan) < allowance.schedule_every:
+            problem = f"it would be due more often than every {allowance.schedule_every / 60:g} minutes"
+            raise Invalid("when", problem, "Leave more time between.")
 
     def _to(self, deliver: str, origin: str, person: PersonId, standing: Standing) -> Transaction[tuple[str, str]]:
         """Where an answer is to go, by its name and the key of its address."""

@@ -22,10 +22,9 @@ from segue.core.transcripts import Session
 from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
-from segue.errors import Invalid, Refusal, Refused
+from segue.errors import Refusal, Refused
 
-MOST = 100
-"""Pieces of work that one person may have to come."""
+_MOST_LISTED = 1000
 LOCAL = "local"
 _LIST = "schedules"
 
@@ -109,9 +108,6 @@ def make(order: Order, id: str, call: str, at: Moment) -> Transaction[Schedule]:
     if made is not None:
         return made
     owner = yield from actors.hold(order.owner)
-    have = yield from owned(owner)
-    if len(have) >= MOST:
-        raise Invalid("schedule", f"you have {MOST} pieces of scheduled work to come", "Cancel one first.")
     yield q.add_schedule(
         id=id,
         call=call,
@@ -140,7 +136,7 @@ def owned(person: PersonId) -> Transaction[list[Schedule]]:
     everyone = yield from each(PersonId, q.everyone_in(person=person))
     found: list[Schedule] = []
     for owner in everyone:
-        found += yield from each(Schedule, q.schedules_of(owner=owner, count=MOST))
+        found += yield from each(Schedule, q.schedules_of(owner=owner, count=_MOST_LISTED))
     return sorted(found, key=lambda schedule: (schedule.due or 0.0, schedule.id))
 
 

@@ -23,6 +23,7 @@ from segue.core.turns import (
     Finished,
     Owed,
     Reply,
+    Room,
     Run,
     Streamed,
     Turn,
@@ -86,20 +87,37 @@ class Addressee(Value, frozen=True):
     depth: int
 
 
-def claim(me: str, count: int) -> Transaction[list[Run]]:
-    """Take sessions that have turns and no holder."""
-    runs = []
-    for found in (yield from each(Claimed, q.claim(me=me, count=count))):
-        turns = yield from _next(found.id, found.head)
-        if not turns:
-            yield q.nothing_waits(session=found.id)
-            continue
-        yield q.set_running(session=found.id, running=turns[-1].seq)
-        done = yield from journaled(found.id, turns[0].seq)
-        streamed = Streamed.YES if (yield q.streams_of(**keys_between(found.id, turns[0].seq))) else Streamed.NO
-        held = Claim(found.id, me, found.epoch)
-        runs.append(Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes))
+def claim(me: str, count: int, room: Room | None = None) -> Transaction[list[Run]]:
+    """Take sessions that have turns and no holder, as far as there is room for their people."""
+    runs: list[Run] = []
+    room = room or Room(count)
+    while len(runs) < count:
+        full, most = " ".join(room.full), count - len(runs)
+        found = yield from each(Claimed, q.claim(me=me, count=most, full=full, only=room.only))
+        for session in found:
+            run = yield from _claimed(me, session, room)
+            if run is not None:
+                runs.append(run)
+                room = room.without(run.turns[0].person)
+        if len(found) < most:
+            break
     return runs
+
+
+def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
+    """What is to be run in a session that was claimed; it is let go again if nothing is, or there is no room."""
+    turns = yield from _next(found.id, found.head)
+    if not turns:
+        yield q.nothing_waits(session=found.id)
+        return None
+    if not room.takes(turns[0].person):
+        yield q.unclaim(session=found.id)
+        return None
+    yield q.set_running(session=found.id, running=turns[-1].seq)
+    done = yield from journaled(found.id, turns[0].seq)
+    streamed = Streamed.YES if (yield q.streams_of(**keys_between(found.id, turns[0].seq))) else Streamed.NO
+    held = Claim(found.id, me, found.epoch)
+    return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes)
 
 
 def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:

@@ -124,20 +124,21 @@ def unblock(person: PersonId, by: PersonId, at: Moment) -> Transaction[bool]:
     return True
 
 
-def unite(hosts: Sequence[Identity], merges: Sequence[str], at: Moment) -> Transaction[None]:
-    """Make all who speak for the host one person; needs an id for each merge there may be, one less than hosts."""
+def unite(hosts: Sequence[Identity], merges: Sequence[str], at: Moment) -> Transaction[PersonId | None]:
+    """Make all who speak for the host one person, and tell who; needs an id for each merge: one less than hosts."""
     known = {}
     for identity in hosts:
         found = yield from first(Known, q.identity(key=identity.key))
         if found is not None:
             known[found.person.id] = found.person
     if not known:
-        return
+        return None
     oldest, *others = sorted(known.values(), key=lambda person: (person.since, person.id))
     for other, merge in zip(others, merges[: len(others)], strict=True):
         yield from persons.join(oldest.id, other.id, "host", oldest.id, merge, at)
         yield from audit.note(Fact(Event.HOST, oldest.id, detail="settings"), at)
     yield from attach(hosts, oldest.id, at)
+    return oldest.id
 
 
 def attach(hosts: Sequence[Identity], host: PersonId, at: Moment) -> Transaction[None]:

@@ -15,6 +15,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Lane, Person, clean_name
 from segue.core.messages import Speaker
 from segue.core.moves import Why
+from segue.core.people import PersonTally
 from segue.core.titles import Title
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.core.windows import HOSTS
@@ -36,6 +37,9 @@ class Met(Value, frozen=True):
     """Whether an agent was ever asked something by them before."""
     blocked: bool = False
     """They may talk nowhere."""
+    granted: bool = False
+    """Whether the host let them in, wherever."""
+    tally: PersonTally = PersonTally()
 
 
 class Known(Value, frozen=True):
@@ -44,6 +48,8 @@ class Known(Value, frozen=True):
     person: Person
     heard: bool
     blocked: bool
+    granted: bool
+    tally: PersonTally | None
 
 
 class Astray(Value, frozen=True):
@@ -81,9 +87,10 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     name = clean_name(speaker.name)
     known: dict[str, Person] = {}
     unknown: list[str] = []
-    heard = blocked = False
+    heard = blocked = granted = False
     own = Identity(platform, account, speaker.identity.user).key
     speaks_as = ""
+    tally = PersonTally()
     for key in sorted(Identity(platform, account, user).key for user in users):
         found = yield from first(Known, q.identity(key=key))
         if found is None:
@@ -92,6 +99,7 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
             known[found.person.id] = found.person
             heard, blocked = heard or found.heard, blocked or found.blocked
             speaks_as = found.person.id if key == own else speaks_as
+            granted, tally = granted or found.granted, max(tally, found.tally or tally, key=lambda t: t.messages)
     first_time = not known
     if first_time:
         yield q.add_person(person=new, name=name, at=at)
@@ -111,7 +119,7 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     if name and name != person.name:
         yield q.rename_person(person=person.id, name=name)
         person = Person(person.id, name, person.since)
-    return Met(person, first_time, heard, blocked)
+    return Met(person, first_time, heard, blocked, granted, tally)
 
 
 def _were_parted(people: Sequence[Person]) -> Transaction[bool]:
@@ -140,6 +148,7 @@ def join(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: M
     yield from _fold_lanes(gone, kept, by, id, at)
     yield q.heard_as_one(kept=kept, gone=gone)
     yield q.blocked_as_one(kept=kept, gone=gone)
+    yield q.tallies_as_one(kept=kept, gone=gone)
     yield q.move_identities(kept=kept, gone=gone)
     yield q.move_sessions(kept=kept, gone=gone)
     yield from _retitle(gone, at)
@@ -197,6 +206,7 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
         yield q.move_children_back(gone=child_of, kept=others)
     yield q.move_schedules_back(gone=gone, kept=kept)
     yield from _retitle(kept, at)
+    yield q.tallies_as_two(kept=kept, gone=gone)
     for step in made:
         if (yield from lanes.speaks_to(step.lane)) == step.after and (
             step.before is None or (yield from _resumable(step.before))

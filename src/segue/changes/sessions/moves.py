@@ -13,6 +13,7 @@ from segue.changes.rows import each, first, one
 from segue.changes.sessions import readings, titles, transcripts
 from segue.changes.sessions.rows import Bound, Locked
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Audience, Lane, Place, clean_place
 from segue.core.moves import (
     Begin,
@@ -421,5 +422,6 @@ def _begin(begin: Begin, at: Moment) -> Transaction[None]:
         tip=begin.tip.n if begin.tip else None,
         at=at,
     )
+    yield Wake(Topic.BEGUN, begin.owner, Hearers.HERE)
     if begin.title:
         yield from titles.take(begin.session, begin.owner, new_title(begin.title), at)

@@ -17,6 +17,7 @@ from segue.errors import Refusal, Refused
 
 _EVER = 1e18
 _MOST = 1000
+_CLOSED_AT_ONCE = 16
 
 
 def bound(lane: Lane) -> Transaction[Session | None]:
@@ -40,6 +41,11 @@ def history(of: Lane | SessionId, count: int) -> Transaction[list[Binding]]:
     if isinstance(of, Lane):
         return (yield from each(Binding, q.lane_history(lane=(yield from now(of)).key, count=count)))
     return (yield from each(Binding, q.session_history(session=of, count=count)))
+
+
+def unused(person: PersonId, most: int) -> Transaction[list[SessionId]]:
+    """A person's open sessions beyond so many, the longest unused last, but for those at work."""
+    return (yield from each(SessionId, q.sessions_over(owner=person, most=most, count=_CLOSED_AT_ONCE)))
 
 
 def own(session: SessionId, owner: PersonId) -> Transaction[Session]:

@@ -20,6 +20,8 @@ class Accepted(StrEnum):
     DUPLICATE = "duplicate"
     DEAD = "dead"
     """It couldn't be understood and is kept as a dead letter."""
+    LIMITED = "limited"
+    """It was refused, since its person has as much as they may; they were told. Sent again later it may be taken."""
 
 
 class Letter(Value, frozen=True):

@@ -6,7 +6,7 @@ from segue.core.values import Value
 
 
 class Topic(StrEnum):
-    """The work that there may be to do; each is about a session, an account or nothing in particular."""
+    """The work that there may be to do; each is about a session, an account, a person or nothing in particular."""
 
     TURNS = "turns"
     """A session has turns and no holder."""
@@ -22,6 +22,8 @@ class Topic(StrEnum):
     """Something that was said in a session is hidden from now on, or shown again."""
     FORGOTTEN = "forgotten"
     """Something was forgotten: whoever keeps words in memory lets go of them."""
+    BEGUN = "begun"
+    """A person has a session more."""
     LOOK = "look"
     """Something changed for the turn that runs in a session."""
     NOTED = "noted"
@@ -40,7 +42,7 @@ class Wake(Value, frozen=True):
 
     topic: Topic
     about: str = ""
-    """The key of an account, the id of a session, or the event of a fact."""
+    """The key of an account, the id of a session or a person, or the event of a fact."""
     hearers: Hearers = Hearers.ALL
 
     @property

@@ -1,8 +1,45 @@
 -- name: identity
--- Who an identity is now.
-select p.id, p.name, p.since, h.at is not null as heard, b.id is not null as blocked
+-- Who an identity is now, whether an agent ever heard them, whether the host ever let them in, and what they have.
+select p.id, p.name, p.since, h.at is not null as heard, b.id is not null as blocked,
+  exists (select 1 from identities o join grants g on g.person = o.first where o.person = p.id and g.until is null) as granted,
+  t.since, t.messages, t.waiting, t.bytes, t.told
 from identities i join persons p on p.id = i.person left join heard h on h.person = p.id
-left join blocks b on b.person = p.id and b.until is null where i.key = :key;
+left join blocks b on b.person = p.id and b.until is null left join tallies t on t.person = p.id where i.key = :key;
+
+-- name: granted
+-- One row if the host let a person in, wherever.
+select 1 from identities i join grants g on g.person = i.first where i.person = :person and g.until is null limit 1;
+
+-- name: tally
+-- What a person has of all that is limited.
+select since, messages, waiting, bytes, told from tallies where person = :person;
+
+-- name: count_message
+-- A message more that became no turn.
+insert into tallies as t (person, since, messages) values (:person, :at, 1)
+on conflict (person) do update set
+  messages = 1 + case when :at >= t.since and :at < t.since + 60 then t.messages else 0 end,
+  since = case when :at >= t.since and :at < t.since + 60 then t.since else :at end;
+
+-- name: count_bytes
+-- Files of a person's that are kept.
+insert into tallies as t (person, bytes) values (:person, :bytes)
+on conflict (person) do update set bytes = t.bytes + excluded.bytes;
+
+-- name: tell_limit
+-- A person is told that something of theirs was refused; nothing comes back if they were told lately.
+insert into tallies as t (person, told) values (:person, :at)
+on conflict (person) do update set told = :at where t.told > :at or t.told <= :at - 60 {counted};
+
+-- name: tallies_as_one
+-- Two persons turned out to be one: what is kept of the one is kept of the other.
+insert into tallies as t (person, bytes) select :kept, g.bytes from tallies g where g.person = :gone
+on conflict (person) do update set bytes = t.bytes + excluded.bytes;
+
+-- name: tallies_as_two
+-- Two persons are two again.
+update tallies set bytes = bytes - (select g.bytes from tallies g where g.person = :gone)
+where person = :kept and bytes >= (select g.bytes from tallies g where g.person = :gone);
 
 -- name: person
 -- One person by id.

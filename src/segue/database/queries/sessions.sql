@@ -46,6 +46,11 @@ from (select session, min(id) as first from bindings where lane = :lane group by
 join sessions s on s.id = b.session left join titles t on t.session = s.id and t.until is null
 where s.closed is null and s.forgotten is null and (s.tip is not null or s.length > 0 or s.tail > 0) order by b.first desc limit :count;
 
+-- name: sessions_over
+-- The open sessions of a person beyond so many, but for those at work.
+select id from (select id, head, tail from sessions where owner = :owner and closed is null
+  order by used desc, id desc limit :count offset :most) as old where head = tail;
+
 -- name: close_session
 -- A session takes no more turns; its transcript stays.
 update sessions set closed = :at where id = :session and closed is null returning id;

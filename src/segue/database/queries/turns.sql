@@ -6,6 +6,10 @@ session, seq, kind, lane, route, person, name, message, quotes, parts, accepted,
 -- An arrival's key; nothing comes back if it was seen before.
 insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing {counted};
 
+-- name: unsee
+-- An arrival that was refused may come again.
+delete from seen where account = :account and key = :key;
+
 -- name: forget_seen
 -- Keys older than any platform redelivers.
 delete from seen where id in (select id from seen where at < :before order by id limit :count);
@@ -55,11 +59,21 @@ on conflict (call) where call is not null do nothing returning seq;
 select session, seq as turn, outcome from turns where call = :call;
 
 -- name: claim
--- Take sessions that have turns and no holder.
+-- Take sessions that have turns and no holder; none whose next turn is of one of the full, or of another than the only.
 with free as (
-  select id from sessions where holder is null and head < tail and due <= {now} order by due limit :count {skip_locked})
+  select s.id from sessions s where s.holder is null and s.head < s.tail and s.due <= {now}
+    and (cast(:full as text) = '' and cast(:only as text) = '' or exists (
+      select 1 from (select t.person from turns t where t.session = s.id and t.seq > s.head and t.outcome is null
+        order by t.seq limit 1) as next
+      where cast(:full as text) not like '%' || next.person || '%' and cast(:only as text) in ('', next.person))
+      or not exists (select 1 from turns t where t.session = s.id and t.seq > s.head and t.outcome is null))
+  order by s.due limit :count {skip_locked})
 update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
 returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes;
+
+-- name: unclaim
+-- A session that was claimed is left to whoever has room for it.
+update sessions set holder = null where id = :session;
 
 -- name: nothing_waits
 -- All that waited was taken back: the session is idle.

@@ -43,6 +43,12 @@ class Metrics:
         self._stalls = Counter(
             "segue_event_loop_stalls", "Times that nothing went on for more than a second.", registry=registry
         )
+        self._over = Counter(
+            "segue_refusals",
+            "Messages that were refused because their person has as much as they may, by the limit.",
+            (*account, "limit"),
+            registry=registry,
+        )
         self._live = Gauge("segue_turns_running", "Turns that run now.", registry=registry)
         self._slots = Gauge("segue_turn_slots", "Turns that may run at once.", registry=registry)
         self._refused = Gauge(
@@ -59,6 +65,10 @@ class Metrics:
     def noted(self, event: str) -> None:
         """A fact was written to the audit."""
         self._facts.labels(event).inc()
+
+    def refused(self, platform: str, account: str, limit: str) -> None:
+        """A message was over a limit of its person's."""
+        self._over.labels(platform, account, limit).inc()
 
     def store_failed(self, error: Exception) -> None:
         """The database couldn't do something."""

@@ -62,7 +62,7 @@ _LONG = 20_000
 _BREATH = 0.01
 """Seconds that one agent may go on without letting anybody else."""
 
-Waiting = Callable[[], AbstractAsyncContextManager[None]]
+Waiting = Callable[[str], AbstractAsyncContextManager[None]]
 
 
 class Answering:
@@ -94,7 +94,7 @@ class Answering:
         agent, tracing = self._agent, self._ground.tracing
         if begun.onto is None and isinstance(agent, Compresses) and await self._summaries.due(agent, run, path):
             await self._make_room(live)
-        tools = BoundTools(self._toolbox, live, self._settings, self._waiting)
+        tools = BoundTools(self._toolbox, live, self._settings, partial(self._waiting, run.turns[0].person))
         live.work = replace(await self._prompt.work(live.run, live.begun.path, live.begun.asked), tools=tools)
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)

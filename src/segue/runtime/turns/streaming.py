@@ -13,7 +13,7 @@ from segue.core.messages import Delivery
 from segue.core.settings import AccountSettings, Streams
 from segue.core.text.splitting import split
 from segue.core.turns import Streamed, TurnKind
-from segue.errors import Fenced, SendError
+from segue.errors import Fenced, SendError, SendUnsure
 from segue.runtime.parts import Ground
 from segue.runtime.turns.running import Running
 from segue.runtime.windows.watchers import Growing
@@ -27,7 +27,8 @@ _PACE = 1.0
 """Seconds between two edits."""
 _TYPING = 4.0
 """Seconds between two signs that somebody writes."""
-_CALL = 10.0
+_CALL = 60.0
+"""Seconds that one call may take; the end of the turn waits for it."""
 
 
 class Stream:
@@ -91,7 +92,7 @@ class Stream:
     async def _show_typing(self, adapter: ShowsTyping, address: Address) -> None:
         while True:
             try:
-                async with asyncio.timeout(_CALL):
+                async with asyncio.timeout(_TYPING):
                     await adapter.typing(address)
             except (SendError, TimeoutError) as error:
                 log.debug("typing can't be shown: %s", error)
@@ -112,6 +113,9 @@ class Stream:
                     return
                 except (SendError, TimeoutError) as error:
                     log.info("a reply can't be shown while it is written: %s", str(error) or "no answer came in time")
+                    if isinstance(error, SendUnsure | TimeoutError) and self._delivery and not self._delivery.message:
+                        # A placeholder may stand there whose id nobody knows: a second one would be another stray.
+                        return
             await asyncio.sleep(_PACE)
 
     async def _call(self, adapter: Adapter, edits: EditsMessages, address: Address, text: str) -> None:
@@ -125,7 +129,7 @@ class Stream:
                 return
             self.streamed = Streamed.YES
             self._probe(Point.STREAM_OPENED)
-        async with asyncio.timeout(min(_CALL, self._replica.left)):
+        async with self._replica.calling(_CALL):
             if not self._delivery.message:
                 # If the id of this one is lost in a crash, what remains on the platform is a placeholder.
                 ahead, message = self._delivery.placeholder, None

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from segue.changes.exchange import turns
 from segue.core.contracts.agents import Agent
 from segue.core.settings import Busy
-from segue.core.turns import Run
+from segue.core.turns import Room, Run
 from segue.core.values import SessionId
 from segue.errors import Fenced
 from segue.runtime.parts import Ground
@@ -22,6 +22,7 @@ from segue.runtime.tools import Toolbox
 from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running, cancelled
+from segue.runtime.turns.slots import Slots
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +37,9 @@ class Turns:
         self._answering = Answering(ground, agent, toolbox, prompt, self.waiting)
         self.transcripts = prompt.transcripts
         self._live: dict[SessionId, Running] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._free = ground.settings.slots
+        self._tasks: dict[asyncio.Task[None], str | None] = {}
+        """What runs, and whose slot it has."""
+        self._slots = Slots(ground.settings.slots)
         self.wake = Pause(ground.settings.poll)
 
     @property
@@ -45,37 +47,56 @@ class Turns:
         """Turns that run here now."""
         return len(self._tasks)
 
+    @property
+    def room(self) -> Room:
+        """Who may have a slot now."""
+        return self._slots.room
+
+    def knows_host(self, person: str) -> None:
+        """The host is this person."""
+        if person != self._slots.host:
+            self._slots.host = person
+            self.wake.set()
+
     def reserve(self) -> str | None:
         """Take a slot for a session that may be claimed; returns this replica's id, None if no slot is free."""
-        if self._free <= 0:
+        if self._slots.free <= 0:
             return None
-        self._free -= 1
+        self._slots.free -= 1
         return self._replica.id
 
     def give_back(self) -> None:
         """A slot isn't needed after all."""
-        self._free += 1
-        if self._free == 1:
+        self._slots.free += 1
+        if self._slots.open == 1:
             # Somebody may wait for it; as long as others were free, nobody did.
             self.wake.set()
 
     def start(self, run: Run) -> None:
         """Run a session's turns, in a slot that was reserved."""
-        task = asyncio.create_task(self._serve(run), name=f"session {run.held.session}")
-        self._tasks.add(task)
+        self._slots.free += 1
+        first = run.turns[0]
+        if not self._slots.room.takes(first.person):
+            # So many came in at once that nobody knew of the others: they wait like all that come later.
+            task = asyncio.create_task(self._answering.hand_over(Running(run)))
+            self._tasks[task] = None
+        else:
+            self._slots.take(first.person)
+            task = asyncio.create_task(self._serve(run), name=f"session {run.held.session}")
+            self._tasks[task] = first.person
         task.add_done_callback(self._ended)
 
     async def claim(self) -> None:
         """Take sessions that nobody holds, until cancelled."""
         while True:
-            count = self._free
+            count, room = self._slots.open, self._slots.room
             runs: list[Run] = []
             if count > 0:
-                self._free -= count
+                self._slots.free -= count
                 try:
-                    runs = await self._store.write(turns.claim, self._replica.id, count)
+                    runs = await self._store.write(turns.claim, self._replica.id, count, room)
                 finally:
-                    self._free += count - len(runs)
+                    self._slots.free += count - len(runs)
                 for run in runs:
                     self.start(run)
             if len(runs) < count or count <= 0:
@@ -104,23 +125,45 @@ class Turns:
             await asyncio.wait(self._tasks)
 
     @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[None]:
-        """While a turn waits for another session it holds no slot."""
-        self.give_back()
+    async def waiting(self, person: str) -> AsyncIterator[None]:
+        """While a turn of a person's waits for another session it holds no slot."""
+        self._leave(person)
         try:
             yield
         finally:
             # What was running goes on at once; the slot is paid back by the next claims.
-            self._free -= 1
+            self._slots.take(person)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self.give_back()
+        person = self._tasks.pop(task)
+        if person is not None:
+            self._leave(person)
         if not task.cancelled() and (error := task.exception()):
             log.error("a turn failed in a way that nobody foresaw", exc_info=error)
 
+    def _leave(self, person: str) -> None:
+        if self._slots.leave(person):
+            self.wake.set()
+
+    def _goes_on(self, run: Run) -> bool:
+        """Whether a session's next turn may have the slot of the one before, which may have been another person's."""
+        task, person = asyncio.current_task(), run.turns[0].person
+        before = self._tasks.get(task) if task else None
+        if task is None or before == person:
+            return True
+        if before is not None:
+            self._leave(before)
+        goes_on = self._slots.room.takes(person)
+        self._tasks[task] = person if goes_on else None
+        if goes_on:
+            self._slots.take(person)
+        return goes_on
+
     async def _serve(self, run: Run | None) -> None:
         while run is not None:
+            if not self._goes_on(run):
+                await self._answering.hand_over(Running(run))
+                return
             live = self._live[run.held.session] = Running(run)
             try:
                 with traced(run.turns[0].trace):
