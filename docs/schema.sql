@@ -83,7 +83,7 @@ create table sessions (
   due real not null default 0,
   fails integer not null default 0,
   deaths integer not null default 0,
-  sweep real default 0, forgotten real,
+  sweep real default 0, forgotten real, agent text,
   check (head <= tail),
   check (running <= tail),
   check (holder is null or head < tail),
@@ -581,4 +581,14 @@ create table tallies (
   waiting integer not null default 0,
   bytes integer not null default 0,
   told real not null default 0
+) strict, without rowid;
+
+create table agent_states (
+  session text not null references sessions (id),
+  agent text not null,
+  value text not null,
+  tip_session text,
+  tip integer,
+  at real not null,
+  primary key (session, agent)
 ) strict, without rowid;

@@ -4,20 +4,21 @@ import asyncio
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.builtin import agent as builtin
 from segue.agents.builtin.agent import PAUSE, Builtin
-from segue.core.contracts.agents import Event, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, Usage, Work
 from segue.core.messages import Summary, Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entry, Role, Tip
 from segue.core.values import SessionId
-from segue.testing.contracts import RecallContract, SteerContract, ToolContract
+from segue.testing.contracts import RecallContract, StateContract, SteerContract, ToolContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
 
 REPLY = Draft(AGENT, (Text("I see."),))
 
 
-class TestContracts(RecallContract, ToolContract, SteerContract):
+class TestContracts(RecallContract, ToolContract, StateContract, SteerContract):
     recall = "what did I say before?"
     errand = "add 2 and 3"
 
@@ -186,8 +187,14 @@ async def test_what_is_said_while_it_counts_is_answered_at_the_end() -> None:
 
 
 async def test_it_counts_words_and_costs_nothing() -> None:
-    events = await events_of(Builtin(), work("say one two three", transcript=said([], person("two words"))))
-    assert events[-1] == Usage("builtin", input=6, output=3, cost=0.0)
+    before = said([], person("two words"))
+    events = await events_of(Builtin(), work("say one two three", transcript=before))
+    assert events[-2:] == [Usage("builtin", input=6, output=3, cost=0.0), AgentState({"words": 9})]
+    # What was counted isn't counted again, unless it was taken back.
+    known = replace(work("say so", transcript=before), state=AgentState({"words": 100}, before[-1].tip))
+    assert Usage("builtin", input=102, output=1, cost=0.0) in await events_of(Builtin(), known)
+    void = replace(known, state=AgentState({"words": 100}, before[-1].tip, moved=True))
+    assert Usage("builtin", input=4, output=1, cost=0.0) in await events_of(Builtin(), void)
 
 
 async def test_it_always_answers_the_same() -> None:

@@ -78,7 +78,7 @@ def test_what_is_there_is_found_and_no_secret_is_written(
     assert all(one["what"] in written for one in found)
     assert KEY not in written
     assert "which Segue can't speak yet" in found[-1]["offers"]
-    agent = load(home.path / "segue.toml", dict(os.environ)).agent
+    agent = load(home.path / "segue.toml", dict(os.environ)).agents[""]
     assert agent == ModelKeys("openai:gpt-5", api_key=Secret(KEY))
 
 
@@ -86,7 +86,7 @@ def test_models_on_this_machine_are_used_where_there_is_no_key(home: Home, ollam
     done = home.segue("init")
     assert f"Found Ollama at 127.0.0.1:{ollama}: models on this machine: llama3.2:3b, qwen3:8b" in done.stdout
     assert "ollama:llama3.2:3b answers" in done.stdout
-    agent = load(home.path / "segue.toml", {}).agent
+    agent = load(home.path / "segue.toml", {}).agents[""]
     assert agent == ModelKeys("ollama:llama3.2:3b", f"http://127.0.0.1:{ollama}/v1")
 
 
@@ -112,7 +112,7 @@ def test_a_key_in_the_environment_becomes_a_model(
 ) -> None:
     monkeypatch.setenv(variable, KEY)
     assert home.segue("init").exit_code == 0
-    agent = load(home.path / "segue.toml", {variable: KEY}).agent
+    agent = load(home.path / "segue.toml", {variable: KEY}).agents[""]
     assert isinstance(agent, ModelKeys)
     assert agent.model.startswith(model)
     assert agent.api_key == Secret(KEY)

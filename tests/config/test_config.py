@@ -32,7 +32,7 @@ def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
     assert config.gateway == GatewaySettings()
     assert config.store == tmp_path / "home" / "segue.db"
     assert (config.accounts, config.secrets) == ((), ())
-    assert isinstance(config.agent.agent(), Builtin)
+    assert isinstance(config.agents[""].agent(), Builtin)
     assert (config.server.host, config.server.port, config.server.hosts) == ("127.0.0.1", 8800, ())
 
 
@@ -220,7 +220,11 @@ BROKEN = {
     "an unknown key": ("onwers = []", "onwers", "Did you mean owners?"),
     "an unknown table": ("[trun]\nslots = 1", "trun", "Did you mean turns?"),
     "an unknown platform": ("[htp.alpha]\npublic = true", "htp", "Did you mean http?"),
-    "something far off": ("zebra = 1", "zebra", "There are: agent, children, context, deliveries, http, lanes,"),
+    "something far off": (
+        "zebra = 1",
+        "zebra",
+        "There are: agent, agents, children, context, deliveries, http,",
+    ),
     "an unknown key in a table": ("[turns]\nslot = 3", "turns.slot", "Did you mean slots?"),
     "an unknown key of an account": (with_alpha("calback = 1"), "http.alpha.calback", "Did you mean callback?"),
     "an unknown common key": (with_alpha("alow = []"), "http.alpha.alow", "Did you mean allow?"),
@@ -377,3 +381,34 @@ def test_the_file_is_found_in_segue_home_then_here_then_in_the_users_folder(
         find({"SEGUE_HOME": str(home)}, here)
     (home / "segue.toml").touch()
     assert find({"SEGUE_HOME": str(home)}, here) == home / "segue.toml"
+
+
+TWO = """
+[agents.coder]
+kind = "builtin"
+[http.alpha]
+secret = "env:ALPHA_SECRET"
+callback = "http://127.0.0.1:9001/out"
+public = true
+agent = "{name}"
+"""
+
+
+def test_an_account_names_one_of_several_agents(tmp_path: Path) -> None:
+    config = read(tmp_path, TWO.format(name="coder"))
+    assert list(config.agents) == ["", "coder"]
+    assert config.gateway.accounts["http", "alpha"].agent == "coder"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (TWO.format(name="codre"), "http.alpha.agent: there is no table [agents.codre]."),
+        ('[agents.coder]\nkind = "bulitin"', 'agents.coder.kind: there is no agent "bulitin" here.'),
+        ("agents = 3", "agents: "),
+    ],
+)
+def test_a_mistake_about_several_agents_names_the_key(tmp_path: Path, text: str, line: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        read(tmp_path, text)
+    assert str(caught.value).startswith(line)

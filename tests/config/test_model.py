@@ -30,7 +30,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         """
     )
     config = load(tmp_path / "segue.toml", KEY)
-    assert config.agent == ModelKeys(
+    assert config.agents[""] == ModelKeys(
         "openai:small",
         "http://127.0.0.1:9/v1",
         Secret("sk-acme"),
@@ -41,13 +41,13 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         max_tokens=2000,
         prices=Prices(1, 2.5, 0.1),
     )
-    assert config.agent.told() == "Be kind.\n"
+    assert config.agents[""].told() == "Be kind.\n"
     assert config.secrets == (Secret("sk-acme"),)
 
 
 async def test_it_makes_an_agent_that_can_be_closed(tmp_path: Path) -> None:
     (tmp_path / "segue.toml").write_text(f'{MODEL}api_key = "env:ACME_KEY"')
-    agent = load(tmp_path / "segue.toml", KEY).agent.agent()
+    agent = load(tmp_path / "segue.toml", KEY).agents[""].agent()
     assert isinstance(agent, ModelAgent)
     assert isinstance(agent, Closes)
     await agent.close()

@@ -31,7 +31,7 @@ print(json.dumps({
     "platforms": plugins.platforms(),
     "agents": plugins.agents(),
     "adapter": type(config.accounts[0].keys.adapter("home", Shelf())).__name__,
-    "agent": type(config.agent.agent()).__name__,
+    "agent": type(config.agents[""].agent()).__name__,
 }))
 """
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from segue.core.contracts.adapters import Accept, Intake
-from segue.core.contracts.agents import Event, Work
+from segue.core.contracts.agents import AgentState, Event, Work
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Arrival, Delivery, Notice, Text, ToolCall, ToolResult
 from segue.core.transcripts import Draft
@@ -27,6 +27,7 @@ from segue.testing.contracts import (
     EditContract,
     QuoteContract,
     RecallContract,
+    StateContract,
     SteerContract,
     ThreadContract,
     ToolContract,
@@ -455,6 +456,12 @@ class WillNotStop:
             await asyncio.sleep(60)
 
 
+class GoesByItsNote:
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        yield Text(work.state.value if work.state else "hello")
+        yield AgentState(said(work))
+
+
 class SteersForEver(EchoAgent):
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
         return True
@@ -478,12 +485,14 @@ AGENTS: list[tuple[Callable[[], Any], Check]] = [
     (WillNotStop, AgentContract.test_cancelling_ends_it_at_once_and_leaves_nothing_behind),
     (SteersForEver, SteerContract.test_what_comes_too_late_is_refused),
     (SteersForEver, AgentContract.test_it_can_be_steered_only_if_it_says_so),
+    (EchoAgent, StateContract.test_it_keeps_a_note_and_goes_on_from_it),
+    (GoesByItsNote, StateContract.test_a_note_about_what_was_taken_back_is_void),
 ]
 
 
 @pytest.mark.parametrize(("agent", "check"), AGENTS, ids=lambda each: getattr(each, "__name__", ""))
 async def test_a_broken_agent_is_caught(agent: Callable[[], Any], check: Check) -> None:
-    class Whole(RecallContract, ToolContract): ...
+    class Whole(RecallContract, ToolContract, StateContract): ...
 
     suite = SteerContract() if "SteerContract" in check.__qualname__ else Whole()
     with pytest.raises((AssertionError, Invalid, TimeoutError)):

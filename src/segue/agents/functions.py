@@ -12,12 +12,12 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from segue.core.contracts.agents import Event, Progress, Tools, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, Progress, Tools, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
 from segue.core.prompt.envelopes import Voices, told, words
 from segue.errors import Invalid
 
-_SAYS = File | Progress | Reasoning | Text | ToolCall | ToolResult | Usage
+_SAYS = AgentState | File | Progress | Reasoning | Text | ToolCall | ToolResult | Usage
 _FIX = "Annotate each parameter with str, Work or Tools, at most one of each."
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -23,6 +23,12 @@ class RunsModels(Protocol):
 
 Given = Agent | Callable[..., Any] | RunsModels
 """An agent, an async function, or an `Agent` of pydantic-ai."""
+
+
+def as_agents(given: Given | Mapping[str, Given]) -> dict[str, Agent]:
+    """The agents of a gateway by their names, the default one first; a single one has no name."""
+    named = given if isinstance(given, Mapping) else {"": given}
+    return {name: as_agent(one) for name, one in named.items()}
 
 
 def as_agent(given: Given) -> Agent:

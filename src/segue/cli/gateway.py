@@ -64,11 +64,12 @@ async def gateway(
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(await open_configured(config))
         await meet_host(store)
-        agent = brought.agent if brought else config.agent.agent()
+        agents = brought.agents if brought else {name: keys.agent() for name, keys in config.agents.items()}
         terminal, web = Local(TERMINAL), Local(WEB)
         files = Folder(config.data)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
-        _close_later(agent, stack)
+        for agent in agents.values():
+            _close_later(agent, stack)
         for adapter in adapters:
             _close_later(adapter, stack)
         settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts), data=str(config.data))
@@ -80,7 +81,7 @@ async def gateway(
         runs = await stack.enter_async_context(
             Gateway(
                 store,
-                agent,
+                agents,
                 [*adapters, terminal, web],
                 settings,
                 tracing=open_tracing(config.server.tracing),

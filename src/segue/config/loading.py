@@ -30,6 +30,7 @@ from segue.plugins import MakesAgent
 
 SECTIONS = (
     "agent",
+    "agents",
     "children",
     "context",
     "deliveries",
@@ -61,7 +62,8 @@ class Config(Live, frozen=True):
     """The folder in which Segue keeps what it remembers."""
     store: Path | Secret
     """A file of SQLite's, or the address of a PostgreSQL server."""
-    agent: MakesAgent
+    agents: Mapping[str, MakesAgent]
+    """By their names; the first is [agent], the default, and has none."""
     accounts: tuple[Account, ...]
     server: ServerSection
     gateway: GatewaySettings
@@ -92,7 +94,7 @@ def from_tables(said: Mapping[str, Any], file: Path, environ: Mapping[str, str],
         file=file,
         data=data,
         store=_store(tables.section(said, "store", StoreSection), file.parent, data, references),
-        agent=_agent(said.get("agent", {}), tables),
+        agents=_agents(said, accounts, tables),
         accounts=accounts,
         server=tables.section(said, "server", ServerSection),
         gateway=_gateway(said, owners, accounts, tables),
@@ -130,13 +132,25 @@ def _gateway(
     )
 
 
-def _agent(table: object, tables: Tables) -> MakesAgent:
-    table, kinds = as_table(table, "agent"), plugins.agents()
+def _agents(said: Mapping[str, Any], accounts: tuple[Account, ...], tables: Tables) -> dict[str, MakesAgent]:
+    """[agent], and each [agents.NAME]; an account may name any of them."""
+    named = as_table(said.get("agents", {}), "agents")
+    found = {"": _agent(said.get("agent", {}), "agent", tables)}
+    found |= {name: _agent(table, f"agents.{name}", tables) for name, table in named.items()}
+    for account in accounts:
+        if account.settings.agent not in found:
+            path, wanted = f"{account.platform}.{account.name}.agent", account.settings.agent
+            raise Invalid(path, f"there is no table [agents.{wanted}]", nearest(wanted, list(named)))
+    return found
+
+
+def _agent(table: object, path: str, tables: Tables) -> MakesAgent:
+    table, kinds = as_table(table, path), plugins.agents()
     kind = table.get("kind", "builtin")
     if kind not in kinds:
-        raise Invalid("agent.kind", f'there is no agent "{kind}" here', nearest(str(kind), kinds))
+        raise Invalid(f"{path}.kind", f'there is no agent "{kind}" here', nearest(str(kind), kinds))
     own = {key: value for key, value in table.items() if key != "kind"}
-    return tables.read(own, plugins.agent_keys(kind), "agent")
+    return tables.read(own, plugins.agent_keys(kind), path)
 
 
 def _store(section: StoreSection, folder: Path, data: Path, references: References) -> Path | Secret:
@@ -194,4 +208,4 @@ def _parts(said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             continue
         for name, account in table.items():
             known = [owner for owner in owners if owner.startswith(f"{key}.{name}/")]
-            yield {key: {name: account}, "owners": known}
+            yield {key: {name: account}, "owners": known, "agents": said.get("agents", {})}

@@ -107,6 +107,8 @@ class AccountSettings(Value, frozen=True):
     streams: Streams = Streams.LIVE
     retention_days: Days | None = None
     """Days after its last message that a session is forgotten; None if the account has no rule of its own."""
+    agent: str = ""
+    """The agent of sessions that begin there, by its name; empty for the default one."""
 
     def __post_init__(self) -> None:
         for key, ids in (("allow", self.allow), ("allow_groups", self.allow_groups)):

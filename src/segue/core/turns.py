@@ -247,6 +247,9 @@ class Finish(Value, frozen=True):
     kind: TurnKind = TurnKind.ARRIVAL
     owed: Owed | None = None
     back: TakeBack | None = None
+    agent: str = ""
+    state: str | None = None
+    """The agent's own note about the session, as JSON."""
 
 
 class Run(Value, frozen=True):

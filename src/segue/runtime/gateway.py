@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from segue.agents.builtin.agent import Builtin
-from segue.agents.given import Given, as_agent
+from segue.agents.given import Given, as_agents
 from segue.changes import audit
 from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
@@ -76,7 +76,7 @@ class Gateway:
     def __init__(
         self,
         store: Store | None = None,
-        agent: Given | None = None,
+        agent: Given | Mapping[str, Given] | None = None,
         adapters: Sequence[Adapter] = (),
         settings: GatewaySettings | None = None,
         *,
@@ -86,7 +86,7 @@ class Gateway:
         probe: Probe = unheeded,
     ) -> None:
         self.store = store or Store(Absent())
-        self.agent = as_agent(agent) if agent is not None else Builtin()
+        self.agents = as_agents(agent if agent is not None else Builtin())
         self.adapters = tuple(adapters)
         self.settings = settings or GatewaySettings()
         self.metrics = Metrics()
@@ -111,7 +111,7 @@ class Gateway:
         planner = Planner(self._adapters, self.settings)
         self._messages = Messages(ground)
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
-        self._turns = Turns(ground, self.agent, self._toolbox(ground, planner, prompt), prompt)
+        self._turns = Turns(ground, self.agents, self._toolbox(ground, planner, prompt), prompt)
         self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
         access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
@@ -120,7 +120,7 @@ class Gateway:
         self._handoffs = Handoffs(ground)
         self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock)
         self._watchdog = Watchdog(self.metrics)
-        self._sweep = Sweep(self._patient, self.agent, self.settings, clock, self._ids)
+        self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
         self._lives = [
             Life(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
@@ -135,7 +135,8 @@ class Gateway:
         self._unlisten: Callable[[], None] | None = None
 
     def _door(self, access: Access) -> FrontDoor:
-        own = self.agent.commands if isinstance(self.agent, HasCommands) else ()
+        every = [agent.commands for agent in self.agents.values() if isinstance(agent, HasCommands)]
+        own = tuple(dict.fromkeys(name for commands in every for name in commands))
         return FrontDoor(self.settings, access.judge, self._commands.run, own)
 
     def _listeners(self) -> dict[Topic, Callable[[str], None]]:
@@ -152,7 +153,7 @@ class Gateway:
             Topic.CONNECTIONS: self._connect,
             Topic.SAID: lambda session: self.watches.tell(SessionId(session), Changed()),
             Topic.HANDOFF: self._handoff_moved,
-            Topic.HIDDEN: lambda _: self._turns.transcripts.clear(),
+            Topic.HIDDEN: lambda _: self._turns.forget(),
             Topic.FORGOTTEN: lambda _: self._cleaner.wake.set(),
             Topic.LOOK: self._look,
             Topic.NOTED: self.metrics.noted,
@@ -294,14 +295,14 @@ class Gateway:
 
     def _let_go(self) -> None:
         """Let go of the words that are kept in memory: something was forgotten."""
-        self._turns.transcripts.clear()
+        self._turns.forget()
         self.watches.tell_all(Forgotten())
 
     def _heard(self, text: str) -> None:
         """Wake whoever a wake-up is for; if some were lost, everybody who has a loop."""
         wake = read_wake(text)
         if wake is None:
-            self._turns.transcripts.clear()
+            self._turns.forget()
             self._turns.wake.set()
             self._handoffs.wake.set()
             self._cleaner.wake.set()

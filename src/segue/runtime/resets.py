@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 import msgspec
 
@@ -22,13 +23,16 @@ _BATCH = 100
 class Sweep:
     """Looks at the sessions that may be over; any number of replicas may, none of them ends a session twice."""
 
-    def __init__(self, store: Patient, agent: Agent, settings: GatewaySettings, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, store: Patient, agents: Mapping[str, Agent], settings: GatewaySettings, clock: Clock, ids: Ids
+    ) -> None:
         self._store = store
         self._allowing = Allowing(settings)
         self._ids = ids
         self._policies = settings.routing.resets
         self._pace = settings.sweep
         self._clock = clock
+        agent = next(iter(agents.values()))
         own = agent.session_ending if isinstance(agent, EndsSessions) else ""
         self._words: Parts = tuple(Parting(words) for words in (own or settings.ending,) if words)
 

@@ -19,7 +19,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 from segue.agents.builtin.memory import Memory, ending, sum_up
-from segue.core.contracts.agents import Event, SummedUp, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, SummedUp, Usage, Work
 from segue.core.messages import Text, ToolCall, ToolResult, plain_text
 from segue.core.transcripts import Draft, Entry, Role
 from segue.core.values import Value
@@ -57,7 +57,7 @@ class Builtin:
         """The reply, word by word."""
         todo = self._todo[work.session, work.turn] = list(work.asked)
         done: list[Draft] = []
-        words = 0
+        said = ""
         try:
             while todo:
                 draft = todo.pop(0)
@@ -67,14 +67,15 @@ class Builtin:
                     if piece is None:
                         await self._sleep(PAUSE)
                         continue
-                    words += len(piece.text.split()) if isinstance(piece, Text) else 0
+                    said += piece.text if isinstance(piece, Text) else " "
                     yield piece
                     await asyncio.sleep(0)
                 done.append(draft)
         finally:
             del self._todo[work.session, work.turn]
-        read = sum(_length(entry) for entry in work.transcript) + sum(_length(draft) for draft in done)
+        read, words = _read(work) + sum(_length(draft) for draft in done), len(said.split())
         yield Usage("builtin", input=read, output=words, cost=0.0)
+        yield AgentState({"words": read + words})
 
     async def summary(self, work: Work, focus: str) -> SummedUp:  # noqa: ARG002 -- it keeps the same whatever matters
         """The messages that are worth keeping."""
@@ -89,6 +90,16 @@ class Builtin:
             return False
         todo += more
         return True
+
+
+def _read(work: Work) -> int:
+    """The number of words in a transcript; those that were counted last time aren't counted again."""
+    words, known = 0, work.state if work.state is not None and not work.state.moved else None
+    for entry in reversed(work.transcript):
+        if known is not None and entry.tip == known.tip:
+            return words + int(known.value["words"])
+        words += _length(entry)
+    return words
 
 
 def _length(item: Entry | Draft) -> int:

@@ -49,7 +49,7 @@ from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_pyt
 from segue.agents.models.attachments import withheld
 from segue.agents.models.history import history, history_of, verbatim
 from segue.agents.models.keys import Prices
-from segue.core.contracts.agents import Event, Progress, SummedUp, Tools, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, Progress, SummedUp, Tools, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult
 from segue.core.prompt.compaction import request_to_sum_up
 from segue.errors import Invalid, TooLong
@@ -93,7 +93,7 @@ class PydanticAgent:
             try:
                 async with aclosing(self._run(work, withheld(messages) if refused else messages)) as events:
                     async for event in events:
-                        if not isinstance(event, Usage | Progress):
+                        if not isinstance(event, Usage | Progress | AgentState):
                             done.append(event)
                             failed = 0
                         yield event

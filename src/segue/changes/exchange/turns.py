@@ -233,6 +233,9 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     if done.streamed is Streamed.YES or not replies:
         yield q.end_streams(at=at, **keys_between(session, name))
     yield from _spend(session, name, done.usage, at)
+    if done.state is not None:
+        kept = {"session": session, "agent": done.agent, "value": done.state}
+        yield q.keep_state(tip_session=tip.session if tip else None, tip=tip.n if tip else None, at=at, **kept)
     for asked in done.onward:
         yield from ask(asked, at)
     if owed is not None and not turns:

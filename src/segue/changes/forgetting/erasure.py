@@ -239,6 +239,7 @@ def _clear(extent: Extent, id: int, at: Moment) -> Transaction[tuple[str, ...]]:
     places: set[str] = set()
     for session in sorted(extent.held):
         yield q.clear_partial(session=session)
+        yield q.clear_states(session=session)
         places |= set((yield from each(str, q.places_of_session(session=session))))
         owner = (yield from sessions.known(session)).owner
         places |= set((yield from each(str, q.private_places_of(person=owner))))

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from segue.core.messages import File, Part, ToolCall, ToolResult
 from segue.core.prompt.envelopes import Voices
-from segue.core.transcripts import Draft, Entry
+from segue.core.transcripts import Draft, Entry, Tip
 from segue.core.values import Live, Plain, SessionId, Value
 from segue.errors import Invalid
 
@@ -31,8 +31,19 @@ class Progress(Value, frozen=True):
     doing: str
 
 
-Event = Part | Usage | Progress
-"""An event of an agent while it answers: a piece of text, a thought, a tool, its result, a file, cost or progress."""
+class AgentState(Value, frozen=True):
+    """A note of an agent's own about a session; yielded, it is kept together with the answer, or not at all."""
+
+    value: Plain
+    """Anything that JSON can hold."""
+    tip: Tip | None = None
+    """The last entry that the agent had seen then: its own answer."""
+    moved: bool = False
+    """Whether that entry was taken back since, by an undo, a retry or a rewind: what the note says of it is void."""
+
+
+Event = Part | Usage | Progress | AgentState
+"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, a note."""
 
 
 class Tool(Value, frozen=True):
@@ -137,6 +148,8 @@ class Work(Live, frozen=True):
     journal: tuple[Part, ...] = ()
     """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
     voices: Voices = Voices.ONE
+    state: AgentState | None = None
+    """What this agent kept of this session last time; None if it never did."""
     tools: Tools = NoTools()
     files: ReadsFiles = NoFiles()
     background: Background = NoBackground()

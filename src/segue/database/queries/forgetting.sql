@@ -173,6 +173,10 @@ update journal set parts = :parts where session = :session and turn = :turn;
 -- What a session was writing.
 update partials set text = '' where session = :session;
 
+-- name: clear_states
+-- The agents' own notes of a session go whole: nobody else can read what they say of it.
+delete from agent_states where session = :session;
+
 -- name: clear_deliveries
 -- What a turn had sent has no words any more, and what still waited to be sent isn't.
 update deliveries set text = '', files = '[]', choices = '[]', error = null, forgotten = :forgetting, streaming = null,

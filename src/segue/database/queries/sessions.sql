@@ -123,3 +123,19 @@ select 1 from below where at_work limit 1;
 -- name: skip_turns
 -- Turns up to this one happened elsewhere.
 update sessions set head = :turn, tail = :turn where id = :session;
+
+-- name: agent_of
+-- The agent that a session named, and what it kept there; one that named none is answered by this one.
+select s.agent, a.value, a.tip_session, a.tip as tip_n
+from sessions s left join agent_states a on a.session = s.id and a.agent = coalesce(s.agent, :agent)
+where s.id = :session;
+
+-- name: name_agent
+-- A session names its agent, once.
+update sessions set agent = :agent where id = :session and agent is null;
+
+-- name: keep_state
+-- An agent keeps something of a session for itself, together with what it said.
+insert into agent_states (session, agent, value, tip_session, tip, at) values (:session, :agent, :value, :tip_session, :tip, :at)
+on conflict (session, agent) do update
+set value = excluded.value, tip_session = excluded.tip_session, tip = excluded.tip, at = excluded.at;

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from segue.changes.exchange import handoffs, turns
 from segue.changes.sessions import transcripts
 from segue.changes.sessions.resets import reset_taken_back
-from segue.core.contracts.agents import Agent, Compresses, Event, Progress, Steers, SummedUp, Usage, Work
+from segue.core.contracts.agents import Agent, AgentState, Compresses, Event, Progress, Steers, SummedUp, Usage, Work
 from segue.core.contracts.probes import Point
-from segue.core.messages import Notice, Part, Summary, Text, ToolResult
+from segue.core.messages import Notice, Part, Summary, Text, ToolResult, encode_parts
 from segue.core.settings import Busy
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
 from segue.core.turns import (
@@ -34,6 +34,7 @@ from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
+from segue.runtime.turns.agents import Agents, as_seen, note
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import (
     STOPPED,
@@ -68,18 +69,18 @@ Waiting = Callable[[str], AbstractAsyncContextManager[None]]
 class Answering:
     """Has turns answered, one call a turn."""
 
-    def __init__(self, ground: Ground, agent: Agent, toolbox: Toolbox, prompt: Prompt, waiting: Waiting) -> None:
+    def __init__(self, ground: Ground, agents: Agents, toolbox: Toolbox, prompt: Prompt, waiting: Waiting) -> None:
         self._ground = ground
         self._store = ground.store
         self._settings = ground.settings
         self._clock = ground.clock
         self._metrics = ground.metrics
         self._probe = ground.probe
-        self._agent = agent
+        self._agents = agents
         self._toolbox = toolbox
         self._prompt = prompt
         self._waiting = waiting
-        self._summaries = Summaries(ground.store, agent, ground.settings.turn_silence)
+        self._summaries = Summaries(ground.store, ground.settings.turn_silence)
 
     async def answer(self, live: Running) -> Run | None:
         """Answer a turn and write down all that it leaves behind; returns what runs next."""
@@ -87,24 +88,26 @@ class Answering:
         if run.deaths >= self._settings.deaths:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._path(run))
+        live.agent_name, state = await self._agents.of(run, live.account)
+        agent, tracing = self._agents[live.agent_name], self._ground.tracing
         if begun.notice or run.turns[0].kind is TurnKind.EDIT:
             return await self._do(live, path)
         if begun.focus is not None:
-            return await self._sum_up(live, begun.focus)
-        agent, tracing = self._agent, self._ground.tracing
+            return await self._sum_up(live, agent, begun.focus)
         if begun.onto is None and isinstance(agent, Compresses) and await self._summaries.due(agent, run, path):
-            await self._make_room(live)
+            await self._make_room(live, agent)
         tools = BoundTools(self._toolbox, live, self._settings, partial(self._waiting, run.turns[0].person))
-        live.work = replace(await self._prompt.work(live.run, live.begun.path, live.begun.asked), tools=tools)
+        work = await self._prompt.work(live.run, live.begun.path, live.begun.asked)
+        live.agent, live.work = agent, replace(work, tools=tools, state=as_seen(state, live.begun.path))
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
         self._metrics.started.observe(self._clock() - run.turns[-1].accepted)
         try:
             with tracing.turn(run.held.session, run.name, run.turns[0].trace, live.spent) if tracing else nullcontext():
-                await until_stopped(live, partial(self._listen, live, live.work, stream))
+                await until_stopped(live, partial(self._listen, live, agent, live.work, stream))
         except TooLong:
-            if begun.onto is None and self._summaries.helps(run.held.session, run.name, live.begun.path):
-                await self._make_room(live)
+            if begun.onto is None and self._summaries.helps(agent, run, live.begun.path):
+                await self._make_room(live, agent)
             raise
         finally:
             tools.end()
@@ -136,14 +139,14 @@ class Answering:
             live.begun = Beginning(path, notice=str(refused))
             return await self._write(live, notice(live.run, live.begun))
 
-    async def _sum_up(self, live: Running, focus: str) -> Run | None:
+    async def _sum_up(self, live: Running, agent: Agent, focus: str) -> Run | None:
         """Let a summary stand for all that was said."""
         run, path = live.run, live.begun.path
         work = live.work = await self._prompt.work(run, path, ())
         made: list[SummedUp] = []
 
         async def ask() -> None:
-            made.append(await self._summaries.sum_up(work, focus))
+            made.append(await self._summaries.sum_up(agent, work, focus))
 
         await until_stopped(live, ask)
         if not made:
@@ -157,19 +160,19 @@ class Answering:
         replies = replies_to(run, (), text, 0, None)
         return await self._write(live, Finish(seqs, (draft,), replies, made[0].usage, onto=onto))
 
-    async def _make_room(self, live: Running) -> None:
+    async def _make_room(self, live: Running, agent: Agent) -> None:
         """Sum up before a turn that might not fit; the turn goes on from the summary."""
         run = live.run
-        made = await self._summaries.sum_up(await self._prompt.work(run, live.begun.path, ()), "")
+        made = await self._summaries.sum_up(agent, await self._prompt.work(run, live.begun.path, ()), "")
         by, at = run.turns[0].person, self._clock()
         tip = await self._store.write(turns.sum_up, run.held, run.name, made, by, at)
         run = live.run = replace(run, tip=tip)
         live.begun = begin(run, await self._path(run))
 
-    async def _listen(self, live: Running, work: Work, stream: Stream) -> None:
+    async def _listen(self, live: Running, agent: Agent, work: Work, stream: Stream) -> None:
         """Take in what the agent says; a hung one is given up."""
         settings = self._settings
-        events = self._agent.answer(work)
+        events = agent.answer(work)
         loop, breath = asyncio.get_running_loop(), 0.0
         whole = asyncio.timeout(settings.turn_total)
         try:
@@ -196,6 +199,9 @@ class Answering:
     async def _take_in(self, live: Running, stream: Stream, event: Event) -> None:
         if isinstance(event, Usage):
             live.spent.append(event)
+            return
+        if isinstance(event, AgentState):
+            live.state = encode_parts((event.value,))
             return
         if isinstance(event, Progress):
             stream.grew(event.doing)
@@ -254,19 +260,23 @@ class Answering:
         if not more:
             return
         drafts = await self._prompt.heard(tuple(draft_of(turn) for turn in more))
-        if isinstance(self._agent, Steers) and live.work and await self._agent.steer(live.work, drafts):
+        if isinstance(live.agent, Steers) and live.work and await live.agent.steer(live.work, drafts):
             live.taken_in += more
 
     async def _write(self, live: Running, done: Finish) -> Run | None:
         """Write all that a turn leaves behind."""
         run, at = live.run, self._clock()
-        done = replace(done, kind=run.turns[0].kind, owed=self._owed(live, done) if run.owes is not None else None)
+        owed = self._owed(live, done) if run.owes is not None else None
+        state = live.state if done.outcome is not Outcome.FAILED else None
+        done = replace(done, kind=run.turns[0].kind, owed=owed, agent=live.agent_name, state=state)
         if done.kind is TurnKind.OPENING:
             finished = await self._store.write(handoffs.finish, run.held, done, self._settings.handoff, at)
         else:
             finished = await self._store.write(turns.finish, run.held, done, at)
         self._probe(Point.TURN_FINISHED)
         self._prompt.transcripts.go_on(live.begun.path, run, done, finished, at)
+        if state is not None:
+            self._agents.keep(run, live.agent_name, note(state, finished.tip))
         self._metrics.turns.labels(done.outcome).inc()
         self._metrics.turn_seconds.observe(self._clock() - run.turns[0].accepted)
         return finished.next

@@ -38,6 +38,10 @@ class Running:
         self.calls = 0
         """What the gateway does for the agent now."""
         self.work: Work | None = None
+        self.agent: object = None
+        self.agent_name = ""
+        self.state: str | None = None
+        """The agent's own note about the session, as JSON."""
         self.told: Moment | None = None
         """When its handoff was last told that it makes progress."""
         self.telling: asyncio.Task[None] | None = None

@@ -23,9 +23,8 @@ class NoSummary(SegueError):
 class Summaries:
     """Asks an agent for summaries, and knows when one is due."""
 
-    def __init__(self, store: Patient, agent: Agent, silence: float) -> None:
+    def __init__(self, store: Patient, silence: float) -> None:
         self._store = store
-        self._agent = agent
         self._silence = silence
 
     async def due(self, agent: Compresses, run: Run, path: Path) -> bool:
@@ -39,26 +38,25 @@ class Summaries:
             return False
         return compaction_due(Usage("", size.tokens), agent.window)
 
-    def helps(self, session: SessionId, turn: int, path: Path) -> bool:
+    def helps(self, agent: Agent, run: Run, path: Path) -> bool:
         """Whether a turn that didn't fit may fit after a summary: something was said that none stands for yet."""
-        return bool(path) and isinstance(self._agent, Compresses) and _summed_up_in(session, path) != turn
+        return bool(path) and isinstance(agent, Compresses) and _summed_up_in(run.held.session, path) != run.name
 
-    async def sum_up(self, work: Work, focus: str) -> SummedUp:
+    async def sum_up(self, agent: Agent, work: Work, focus: str) -> SummedUp:
         """What was said in the transcript of a work, in short."""
-        agent = self._agent
         if isinstance(agent, Compresses):
             async with asyncio.timeout(self._silence):
                 made = await agent.summary(work, focus)
         else:
-            made = await self._ask(replace(work, asked=(Draft(GATEWAY, (Notice(request_to_sum_up(focus)),)),)))
+            made = await self._ask(agent, replace(work, asked=(Draft(GATEWAY, (Notice(request_to_sum_up(focus)),)),)))
         if not made.text.strip():
             raise NoSummary("The agent was asked for a summary and said nothing.")
         return made
 
-    async def _ask(self, work: Work) -> SummedUp:
+    async def _ask(self, agent: Agent, work: Work) -> SummedUp:
         said = ""
         used: list[Usage] = []
-        events = self._agent.answer(work)
+        events = agent.answer(work)
         try:
             while True:
                 async with asyncio.timeout(self._silence):

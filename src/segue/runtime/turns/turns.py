@@ -6,7 +6,7 @@ this replica lost is dropped where it stands: the fence refuses its writes.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from segue.changes.exchange import turns
@@ -19,6 +19,7 @@ from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import Toolbox
+from segue.runtime.turns.agents import Agents
 from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running, cancelled
@@ -30,12 +31,12 @@ log = logging.getLogger(__name__)
 class Turns:
     """Runs the turns of the sessions that this replica holds."""
 
-    def __init__(self, ground: Ground, agent: Agent, toolbox: Toolbox, prompt: Prompt) -> None:
+    def __init__(self, ground: Ground, agents: Mapping[str, Agent], toolbox: Toolbox, prompt: Prompt) -> None:
         self._store = ground.store
         self._replica = ground.replica
         self._settings = ground.settings
-        self._answering = Answering(ground, agent, toolbox, prompt, self.waiting)
-        self.transcripts = prompt.transcripts
+        self._transcripts, self._agents = prompt.transcripts, Agents(ground.store, agents, ground.settings)
+        self._answering = Answering(ground, self._agents, toolbox, prompt, self.waiting)
         self._live: dict[SessionId, Running] = {}
         self._tasks: dict[asyncio.Task[None], str | None] = {}
         """What runs, and whose slot it has."""
@@ -57,6 +58,11 @@ class Turns:
         if person != self._slots.host:
             self._slots.host = person
             self.wake.set()
+
+    def forget(self) -> None:
+        """Let go of all words that are kept in memory."""
+        self._transcripts.clear()
+        self._agents.clear()
 
     def reserve(self) -> str | None:
         """Take a slot for a session that may be claimed; returns this replica's id, None if no slot is free."""

@@ -27,6 +27,7 @@ from segue.testing.contracts.adapters import (  # noqa: E402
 from segue.testing.contracts.agents import (  # noqa: E402
     AgentContract,
     RecallContract,
+    StateContract,
     SteerContract,
     ToolContract,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "EditContract",
     "QuoteContract",
     "RecallContract",
+    "StateContract",
     "SteerContract",
     "ThreadContract",
     "ToolContract",

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 import pytest
+from msgspec.structs import replace
 
-from segue.core.contracts.agents import Agent, Event, Steers, Usage, Work
+from segue.core.contracts.agents import Agent, AgentState, Event, Progress, Steers, Usage, Work
 from segue.core.messages import File, Part, Reasoning, Text, ToolCall, ToolResult, encode_parts
 from segue.core.transcripts import AGENT, Author, Draft, Entry, Role, Tip
 from segue.core.values import SessionId
@@ -32,12 +33,12 @@ class AgentContract:
 
     async def test_all_that_it_says_can_be_kept(self, agent: Agent) -> None:
         for event in await events_of(agent, work(self.question)):
-            assert isinstance(event, Text | File | Reasoning | ToolCall | ToolResult | Usage), (
+            assert isinstance(event, Text | File | Reasoning | ToolCall | ToolResult | Usage | Progress | AgentState), (
                 f"{event!r} isn't an agent's"
             )
             assert event != Text(""), "a piece of text has no text"
-            if not isinstance(event, Usage):
-                encode_parts((event,))
+            if not isinstance(event, Usage | Progress):
+                encode_parts((event.value if isinstance(event, AgentState) else event,))
 
     async def test_each_result_answers_a_call_before_it(self, agent: Agent) -> None:
         calls: list[str] = []
@@ -128,6 +129,33 @@ class ToolContract(AgentContract):
         repeated = [event for event in again if isinstance(event, ToolCall) and (event.name, event.arguments) in done]
         assert not repeated, f"it did {repeated!r} again"
         assert text_of(again).strip()
+
+
+class StateContract(AgentContract):
+    """For agents that keep a note of a session for themselves, from one turn to the next."""
+
+    async def test_it_keeps_a_note_and_goes_on_from_it(self, agent: Agent) -> None:
+        first = work(self.question)
+        note, answer = await self._keeps(agent, first)
+        before = said([], first.asked[0], Draft(AGENT, (Text(answer),)))
+        again = replace(work(self.question, transcript=before), state=AgentState(note.value, before[-1].tip))
+        await self._keeps(agent, again)
+        forgotten = text_of(await events_of(agent, replace(again, state=None)))
+        assert forgotten.strip(), "without its note it has nothing to say"
+
+    async def test_a_note_about_what_was_taken_back_is_void(self, agent: Agent) -> None:
+        undone = work(f"My word is {_CANARY}.")
+        note, _ = await self._keeps(agent, undone)
+        void = AgentState(note.value, Tip(undone.session, 2), moved=True)
+        answer = text_of(await events_of(agent, replace(work("What did I say last?"), state=void)))
+        assert answer.strip()
+        assert _CANARY not in answer, "it goes by a note about what was taken back"
+
+    async def _keeps(self, agent: Agent, turn: Work) -> tuple[AgentState, str]:
+        events = await events_of(agent, turn)
+        notes = [event for event in events if isinstance(event, AgentState)]
+        assert notes, "it keeps no note"
+        return notes[-1], text_of(events)
 
 
 class SteerContract(AgentContract):

@@ -1,0 +1,26 @@
+"""Agents: the one that a session named, and what it keeps of the session for itself."""
+
+from segue.changes.rows import one
+from segue.core.contracts.database import Transaction
+from segue.core.transcripts import Tip
+from segue.core.values import SessionId, Value
+from segue.database.statements import q
+
+
+class Answerer(Value, frozen=True):
+    """The agent that answers in a session, None if it named none yet, and what that agent kept there, as JSON."""
+
+    agent: str | None
+    value: str | None
+    tip: Tip | None
+
+
+def of(session: SessionId, agent: str) -> Transaction[Answerer]:
+    """The agent that a session named; what is kept is that one's, or this one's if it named none."""
+    return (yield from one(Answerer, q.agent_of(session=session, agent=agent)))
+
+
+def name(session: SessionId, agent: str) -> Transaction[Answerer]:
+    """Let a session name its agent, unless it has."""
+    yield q.name_agent(session=session, agent=agent)
+    return (yield from of(session, agent))

@@ -1,0 +1,107 @@
+"""Several agents in one gateway, and what each keeps of a session for itself."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from segue import AccountSettings, Gateway, GatewaySettings, Work, open_store
+from segue.agents.given import Given
+from segue.core.contracts.agents import AgentState, Event
+from segue.core.messages import Text
+from segue.testing import Telegram
+
+
+@asynccontextmanager
+async def served(
+    path: Path, platform: Telegram, agent: Given | dict[str, Given], named: str = ""
+) -> AsyncIterator[Gateway]:
+    account = platform.name, platform.account
+    settings = GatewaySettings(accounts={account: AccountSettings(public=True, agent=named)})
+    async with (
+        await open_store(path / "segue.db") as store,
+        Gateway(store, agent, [platform.adapter()], settings) as gateway,
+    ):
+        yield gateway
+
+
+async def counting(work: Work) -> AsyncIterator[Event]:
+    """Count the answers of a session by a note alone."""
+    note = work.state
+    count = 0 if note is None or note.moved else note.value["count"]
+    yield Text(f"{count + 1}{' after something was taken back' if note and note.moved else ''}")
+    yield AgentState({"count": count + 1})
+
+
+async def test_what_an_agent_keeps_comes_back_also_after_a_restart(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+    async with served(tmp_path, platform, counting):
+        for n in "12":
+            ann.says("next", chat)
+            await chat.reads(n)
+    async with served(tmp_path, platform, counting):
+        ann.says("next", chat)
+        await chat.reads("3")
+
+
+async def test_an_agent_knows_when_the_tip_moved_under_it(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+    async with served(tmp_path, platform, counting):
+        for n in "12":
+            ann.says("next", chat)
+            await chat.reads(n)
+        ann.says("/undo", chat)
+        await chat.reads("Took back the last exchange.")
+        ann.says("next", chat)
+        await chat.reads("1 after something was taken back")
+
+
+async def test_a_note_is_kept_with_the_answer_or_not_at_all(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+    tries: list[object] = []
+
+    async def failing_once(work: Work) -> AsyncIterator[Event]:
+        tries.append(work.state)
+        yield AgentState({"try": len(tries)})
+        if len(tries) == 1:
+            raise ConnectionError("the model is away")
+        yield Text(f"there after {len(tries)}")
+
+    async with served(tmp_path, platform, failing_once):
+        for n in (2, 3):
+            ann.says("hello", chat)
+            await chat.reads(f"there after {n}")
+    values = [state.value if isinstance(state, AgentState) else None for state in tries]
+    assert values == [None, None, {"try": 2}]
+
+
+async def test_a_session_keeps_the_agent_that_it_began_with(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+
+    async def first(text: str) -> str:
+        return f"first: {text}"
+
+    async def second(text: str) -> str:
+        return f"second: {text}"
+
+    agents: dict[str, Given] = {"": first, "second": second}
+    async with served(tmp_path, platform, agents, "second"):
+        ann.says("hello", chat)
+        await chat.reads("second: hello")
+    async with served(tmp_path, platform, agents):
+        ann.says("who are you?", chat)
+        await chat.reads("second: who are you?")
+        ann.says("/new", chat)
+        ann.says("and now?", chat)
+        await chat.reads("first: and now?")
+    async with served(tmp_path, platform, first):
+        ann.says("/resume 1", chat)
+        ann.says("still there?", chat)
+        await chat.reads("first: still there?")
