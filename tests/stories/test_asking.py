@@ -92,7 +92,9 @@ async def test_nobody_but_its_owner_brings_a_session_or_sees_it_listed(square: S
         assert "secret" not in listed
         assert "2. “Diary”" in listed
         assert await square.says("/sessions 2", who=bob, where=lobby) == "Back in “Diary”."
-        assert await square.says("/sessions 1", who=bob, where=lobby) == "Back in an untitled session."
+        assert (
+            await square.says("/sessions 1", who=bob, where=lobby) == "Back in the session that began with “hello all”."
+        )
         # What was said elsewhere since is not for them: nobody but its owner brings it, and is asked anew.
         await square.says("another secret")
         assert await square.says("/undo", who=bob, where=lobby) == Refusal.NOT_FOUND.value

@@ -28,8 +28,8 @@ async def test_a_session_is_named_left_found_again_and_branched(stage: Stage) ->
         assert "new session" in await ann.says("/new")
         assert await ann.says("about dogs") == "You said: about dogs"
         listed = await ann.says("/resume")
-        assert "1. an untitled session (here): You said: about dogs" in listed
-        assert "2. “Cats”: You said: about cats" in listed
+        assert "1. about dogs (here)" in listed
+        assert "2. “Cats”: about cats" in listed
         assert await ann.says("/resume 2") == "Back in “Cats”."
         assert await ann.says("/resume Cats") == "You are already in that session."
         assert "Did you mean “Cats”?" in await ann.says("/resume Cast")
@@ -73,9 +73,12 @@ async def test_several_conversations_in_one_flat_chat(stage: Stage) -> None:
         await ann.says("about cats")
         assert await ann.says("/sessions new about dogs") == "You said: about dogs"
         listed = await ann.says("/sessions")
-        assert "2. an untitled session (here): You said: about dogs" in listed
-        assert await ann.says("/sessions 1") == "Back in an untitled session."
-        assert await ann.says("/sessions close 2") == "Closed an untitled session. /undo opens it again."
+        assert "2. about dogs (here)" in listed
+        assert await ann.says("/sessions 1") == "Back in the session that began with “about cats”."
+        assert (
+            await ann.says("/sessions close 2")
+            == "Closed the session that began with “about dogs”. /undo opens it again."
+        )
         assert "dogs" not in await ann.says("/sessions")
         assert await ann.says("/title Cats") == "This session is called Cats."
         assert await ann.says("/sessions close Cows") == "No session of yours is called “Cows”. Did you mean “Cats”?"

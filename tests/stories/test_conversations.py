@@ -19,15 +19,18 @@ async def test_sessions_are_begun_listed_switched_and_closed_by_their_numbers(sq
         await square.says("about dogs")
         assert await square.says("/sessions new about birds") == "You said: about birds"
         assert (await square.says("/sessions")).splitlines() == [
-            "1. an untitled session: You said: about cats",
-            "2. an untitled session: You said: about dogs",
-            "3. an untitled session (here): You said: about birds",
+            "1. about cats",
+            "2. about dogs",
+            "3. about birds (here)",
             "/sessions N opens one of them.",
         ]
-        assert await square.says("/sessions 1") == "Back in an untitled session."
+        assert await square.says("/sessions 1") == "Back in the session that began with “about cats”."
         assert await square.texts() == ["about cats", "You said: about cats"]
         assert await square.says("/sessions 1") == "You are already in that session."
-        assert await square.says("/sessions close 2") == "Closed an untitled session. /undo opens it again."
+        assert (
+            await square.says("/sessions close 2")
+            == "Closed the session that began with “about dogs”. /undo opens it again."
+        )
         assert "dogs" not in await square.says("/sessions")
         assert await square.says("/sessions 9") == Refusal.NOT_LISTED.value
         assert "Type /sessions" in await square.says("/sessions open")
@@ -172,3 +175,34 @@ async def test_what_segue_itself_says_of_a_session_that_was_left_names_it_too(sq
         # A summary stays in its session and adds no number.
         assert await square.says("/resume Cats") == "Back in “Cats”."
         assert (await square.session()).id == cats.id
+
+
+@both
+async def test_a_session_without_a_title_is_known_by_its_first_question(square: Square) -> None:
+    async with square.open():
+        await square.says("about " + "👩‍👩‍👧" * 70)
+        await square.says("and more")
+        [line, _] = (await square.says("/resume")).splitlines()
+        assert line == "1. about " + "👩‍👩‍👧" * 53 + "… (here)"
+        # It is no title: nobody resumes by it.
+        assert (await square.says("/resume and more")).startswith("No session of yours is called")
+    async with square.open(GatewaySettings(labels=False)):
+        assert (await square.says("/resume")).startswith("1. an untitled session (here)")
+
+
+@both
+async def test_search_shows_a_session_once_with_the_words_around_and_a_number_that_opens_it(square: Square) -> None:
+    async with square.open():
+        await square.says("about " + "nothing " * 20 + "the walrus and the carpenter")
+        await square.says("the walrus again")
+        await square.says("/new")
+        await square.says("about oysters")
+        await square.says("/title Walrus and friends")
+        await square.store.index()
+        titled, said, how = (await square.says("/search walrus")).splitlines()
+        assert titled == "1. “Walrus and friends”"
+        assert said.startswith("2. the session that began with “about nothing nothing")
+        assert said.endswith("…”: You said: the walrus again")
+        assert how == "/resume N opens one of them."
+        assert "“about nothing" in await square.says("/resume 2")
+        assert "…" in (await square.says("/search carpenter")).splitlines()[0].rpartition("”: ")[2]

@@ -102,7 +102,10 @@ async def test_what_is_refused_leaves_nothing_behind(square: Square) -> None:
         assert await square.says("/undo") == Refusal.CLOSED.value
         await square.store.reopen_session(cats.id, ann)
         # The move is still there to be taken back.
-        assert await square.says("/undo") == "Took back the last move: renew. You are in an untitled session."
+        assert (
+            await square.says("/undo")
+            == "Took back the last move: renew. You are in the session that began with “about cats”."
+        )
         assert (await square.session()).id == cats.id
 
 
@@ -170,7 +173,7 @@ async def test_what_is_for_one_person_reaches_nobody_else_in_a_group(square: Squ
         await square.says("/title Menu", where=lobby)
         await square.store.index()
         listed = await square.alone("/resume", lobby)
-        assert "“Cats”: You said: the secret" in listed
+        assert "“Cats”: the secret" in listed
         assert "“Menu” (here)" in listed
         found = await square.alone("/search cats", lobby)
         assert "menu" in found
@@ -195,7 +198,7 @@ async def test_where_nobody_can_be_told_alone_the_private_part_is_left_out(squar
         await square.says("/title Menu", where=lobby)
         await square.store.index()
         assert (await square.says("/resume", where=lobby)).splitlines() == [
-            "1. “Menu” (here): You said: the menu of the cats",
+            "1. “Menu” (here): the menu of the cats",
             "/resume N opens one of them.",
             MORE,
         ]
@@ -219,7 +222,6 @@ async def test_what_a_groups_session_heard_in_private_stays_there(square: Square
         for typed in ("/sessions", "/resume"):
             listed = await square.alone(typed, lobby)
             assert "“Menu”" in listed
-            assert "secret" in listed
         assert "secret" in await square.alone("/search cats", lobby)
         assert not [text for text in bob.sees(lobby) if "secret" in text]
 
@@ -295,8 +297,8 @@ async def test_where_a_reply_is_a_thread_rewind_and_why_mean_the_message_that_it
         # One's own message will do, too.
         assert (await square.says("/rewind", where=thread_of(chat, square.message("ants", chat)))).startswith("Went")
         assert await square.texts(session) == ["ants"]
-        gone = thread_of(chat, square.message("You said: cats", chat))
-        assert await square.says("/rewind", where=gone) == Refusal.NO_SUCH_MESSAGE.value
+        left = thread_of(chat, square.message("You said: cats", chat))
+        assert (await square.says("/rewind", where=left)).startswith("Went back to that message.")
 
 
 @slack

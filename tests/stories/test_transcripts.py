@@ -349,9 +349,10 @@ async def test_a_branch_goes_on_by_itself_and_the_tree_shows_it(square: Square) 
         assert await square.says("/branch Tigers") == "You go on in “Tigers”; the original stays as it is."
         tree = (await square.says("/tree")).splitlines()
         assert [line.lstrip("└─ ") for line in tree] == [
-            "“Cats” · 3 entries",
-            "after 3: “Cats #2” · 2 entries",
-            "after 2: “Tigers” (here) · 0 entries",
+            "a) “Cats” · 3 entries",
+            "after 3: b) “Cats #2” · 2 entries",
+            "after 2: c) “Tigers” (here) · 0 entries",
+            "/tree LETTER goes to a branch.",
         ]
         # A branch of a branch is the next of the same lineage, and the bare name is the newest.
         await square.says("/resume Cats #2")

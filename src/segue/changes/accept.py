@@ -250,7 +250,8 @@ class FrontDoor:
             return Errand(arrival.parts) if words else Handled.COMMAND
         if self._run is None:
             return Handled.COMMAND
-        request = Request(command, arrival, met, spot.lane, verdict.standing, fresh.trace, fresh.at)
+        labels = self._settings.labels
+        request = Request(command, arrival, met, spot.lane, verdict.standing, fresh.trace, fresh.at, labels=labels)
         answer = yield from self._run(request)
         if not answer.ask:
             # A turn is counted as it is queued. Whoever holds a count waits for no session.

@@ -12,6 +12,7 @@ from segue.cli.output import awaited, json_option, moment, print_json, print_lis
 from segue.core.exports.jsonl import Form
 from segue.core.exports.tree import Branch, draw
 from segue.core.messages import File
+from segue.core.titles import label
 from segue.core.transcripts import Entry, Role, Session
 from segue.errors import Invalid, SegueError
 from segue.store import Store
@@ -39,7 +40,7 @@ async def list_(active: float | None, *, as_json: bool) -> None:
     async with looked_at() as (store, host):
         while page := await store.sessions(host, _PAGE, found[-1] if found else None, since):
             found += page
-        said = [await _last(store, session) for session in found]
+        said = [await _asked(store, session) for session in found]
     rows = [(s.id, moment(s.used), _titled(s), last) for s, last in zip(found, said, strict=True)]
     print_list(found, rows, "No sessions. `segue` starts one.", as_json=as_json)
 
@@ -135,9 +136,9 @@ async def title(session: str, name: str, *, as_json: bool) -> None:
     print_one(entitled, entitled.title, as_json=as_json)
 
 
-async def _last(store: Store, session: Session) -> str:
-    entry = await store.driver.read(transcripts.entry, session.tip)
-    return short(entry.text) if entry else ""
+async def _asked(store: Store, session: Session) -> str:
+    asked = await store.driver.read(transcripts.question, session.id)
+    return label(asked.text) if asked else ""
 
 
 def _titled(session: Session) -> str:

@@ -125,6 +125,7 @@ def _gateway(
         accounts={(account.platform, account.name): account.settings for account in accounts},
         redaction=Redaction.PSEUDONYMS if context.redact_pii else Redaction.NONE,
         quotes=lanes.quotes,
+        labels=lanes.labels,
         retention=tables.section(said, "retention", Retention),
         limits=read_limits(said.get("limits", {}), tables),
         zone=tables.section(said, "schedules", SchedulesSection).zone,

@@ -84,6 +84,7 @@ class LanesSection(Value, frozen=True):
     threads: Sharing = Sharing.TOGETHER
     dm_threads: DmThreads = DmThreads.FORK
     quotes: Quotes = _DEFAULT.quotes
+    labels: bool = _DEFAULT.labels
     max_live_per_lane: Count = Limits().live_per_lane
     """Sessions that may be open at once among those begun in one place."""
 

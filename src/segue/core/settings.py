@@ -128,6 +128,8 @@ class GatewaySettings(Value, frozen=True):
     """By platform and account."""
     redaction: Redaction = Redaction.NONE
     quotes: Quotes = Quotes.OFF
+    labels: bool = True
+    """Whether a session without a title is known by its first question."""
     busy: Busy = Busy.QUEUE
     handoff: Patience = Patience()
     limits: Allowances = Allowances()

@@ -5,12 +5,15 @@ Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow. A title
 
 import re
 import unicodedata
+from itertools import islice
 
 from segue.core.text.normal import normal
+from segue.core.text.splitting import graphemes
 from segue.core.values import Value
 from segue.errors import Invalid
 
 LONGEST = 100
+_LABEL = 60
 _LOOKED_AT = 16 * LONGEST
 """Characters that are looked at: a text that is longer is no title."""
 _NUMBERED = re.compile(r"^(?P<name>.+?) #(?P<number>[1-9][0-9]{0,8})$", re.DOTALL)
@@ -25,6 +28,18 @@ class Title(Value, frozen=True, order=True):
 
     def __str__(self) -> str:
         return self.name if self.number == 1 else f"{self.name} #{self.number}"
+
+
+def label(text: str) -> str:
+    """The beginning of a text on one line, by which a session without a title is known."""
+    line = " ".join("".join(c for c in text[:_LOOKED_AT] if c.isspace() or _shows(c)).split())
+    ends = [end for _, end in islice(graphemes(line, 0, len(line)), _LABEL + 1)]
+    return line if len(ends) <= _LABEL else f"{line[: ends[_LABEL - 2]]}…"
+
+
+def _shows(c: str) -> bool:
+    """Whether a character may stand in a label; joiners hold Persian words and emoji together."""
+    return c in "\u200c\u200d" or unicodedata.category(c) not in _HIDDEN
 
 
 def clean(text: str) -> str:

@@ -10,11 +10,13 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Lane, Place, Rules, lane_of
 from segue.core.messages import Arrival, File, Parts
 from segue.core.people import Standing
+from segue.core.titles import label
 from segue.core.transcripts import Session
 from segue.core.turns import TurnKind
 from segue.core.values import Moment, SessionId, Value
 from segue.errors import Refusal, Refused
 
+UNTITLED = "an untitled session"
 MORE = "Type it in our private chat for the rest."
 """The last line of a list that leaves out what others are not to read."""
 _SHORT = 60
@@ -43,6 +45,8 @@ class Request(Value, frozen=True):
     at: Moment
     alone: Way | None = None
     """The way to whoever typed it; None if others would read it."""
+    labels: bool = True
+    """Whether a session without a title is known by its first question."""
 
     @property
     def rest(self) -> str:
@@ -138,12 +142,21 @@ def own(request: Request) -> Transaction[Session]:
 def called(request: Request, session: SessionId) -> Transaction[str]:
     """A session as a person calls it, where others read as they know it."""
     title = yield from readers.title(request.reader, session)
-    return f"“{title}”" if title else "an untitled session"
+    label = "" if title else (yield from label_of(request, session))
+    return f"“{title}”" if title else f"the session that began with “{label}”" if label else UNTITLED
+
+
+def label_of(request: Request, session: SessionId) -> Transaction[str]:
+    """The beginning of a session's first question, by which it is known without a title; empty if it isn't shown."""
+    asked = (yield from transcripts.question(session)) if request.labels else None
+    if asked is None or not (yield from readers.sees(request.reader, asked)):
+        return ""
+    return label(asked.text)
 
 
 def name(session: Session) -> str:
     """The same, of one that whoever reads the answer speaks to."""
-    return f"“{session.title}”" if session.title else "an untitled session"
+    return f"“{session.title}”" if session.title else UNTITLED
 
 
 def line_of(word: str) -> int:
@@ -155,6 +168,14 @@ def short(text: str) -> str:
     """The beginning of a text, on one line."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHORT else f"{flat[: _SHORT - 1]}…"
+
+
+def around(text: str, words: str) -> str:
+    """The part of a text in which the first of some words stands, on one line."""
+    flat = " ".join(text.split())
+    word = next(iter(words.casefold().split()), "")
+    begins = max(0, flat.casefold().find(word) - _SHORT // 2)
+    return short(flat) if begins <= 1 else f"…{short(flat[begins:])}"
 
 
 def counted(count: int, one: str, many: str) -> str:

@@ -1,9 +1,9 @@
 """Commands that move the lane's binding: /new, /resume, /sessions, /branch, /title."""
 
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.request import MORE, Answer, Request, bound, called, line_of, own, short
+from segue.changes.commands.request import MORE, UNTITLED, Answer, Request, bound, called, label_of, line_of, own, short
 from segue.changes.exchange import readers
-from segue.changes.sessions import moves, readings, sessions, titles, transcripts
+from segue.changes.sessions import moves, readings, sessions, titles
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.messages import Text
 from segue.core.moves import Fork, Renew, Resume
@@ -112,11 +112,11 @@ class SessionCommands:
         lines = []
         for number, session in enumerate(listed, 1):
             here = " (here)" if current and current.id == session.id else ""
-            last = yield from transcripts.entry(session.tip)
-            if last and not (yield from readers.sees(request.reader, last)):
-                last, more = None, True
-            words = f": {short(last.text)}" if last and last.text else ""
-            lines.append(f"{number}. {yield from called(request, session.id)}{here}{words}")
+            title = yield from readers.title(request.reader, session.id)
+            label = yield from label_of(request, session.id)
+            words = f"“{title}”{here}{': ' if label else ''}{label}" if title else f"{label or UNTITLED}{here}"
+            more = more or not (label or request.private)
+            lines.append(f"{number}. {words}")
         return Answer("\n".join([*lines, f"/{kind} N opens one of them.", *([MORE] if more else [])]))
 
 

@@ -7,11 +7,23 @@ from itertools import islice
 from msgspec.structs import replace
 
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.request import MORE, Answer, Request, bound, called, counted, name, own, quoted, short
+from segue.changes.commands.request import (
+    MORE,
+    Answer,
+    Request,
+    around,
+    bound,
+    called,
+    counted,
+    name,
+    own,
+    quoted,
+    short,
+)
 from segue.changes.exchange import readers, traces, turns
 from segue.changes.exchange.explanations import Errors, explain, moment
 from segue.changes.places import addresses
-from segue.changes.sessions import search, sessions, transcripts, trees, usage
+from segue.changes.sessions import search, sessions, titles, transcripts, trees, usage
 from segue.changes.sessions.usage import Spent
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Form, export_of
@@ -45,13 +57,22 @@ class ViewCommands:
         person = request.met.person.id
         if not request.rest:
             return Answer("Type the words to look for: /search WORDS.")
-        found = yield from search.search(person, request.rest, _FOUND if request.private else _LOOKED_AT)
+        found = yield from search.search(person, request.rest, _LOOKED_AT)
         shown = yield from readers.seen(request.reader, found)
+        hits = {entry.tip.session: around(entry.text, request.rest) for entry in reversed(shown)}
+        for title in (yield from titles.having(person, request.rest)):
+            session = yield from titles.find(person, title)
+            if session and (yield from readers.title(request.reader, session)) == title:
+                hits.setdefault(session, "")
+        listed = [*reversed(hits)][:_FOUND]
+        for lane in request.shown_in:
+            yield from sessions.keep_list(lane, person, "resume", listed, request.at)
         lines: list[str] = []
-        for entry in shown[:_FOUND]:
-            session = yield from called(request, entry.tip.session)
-            lines.append(f"{session}: {short(entry.text)}")
-        lines = lines or ["Nothing found. What was said in the last seconds may be missing yet."]
+        for number, session in enumerate(listed, 1):
+            words = f": {hits[session]}" if hits[session] else ""
+            lines.append(f"{number}. {yield from called(request, session)}{words}")
+        nothing = ["Nothing found. What was said in the last seconds may be missing yet."]
+        lines = [*lines, "/resume N opens one of them."] if lines else nothing
         return Answer("\n".join(lines if len(shown) == len(found) else [*lines, MORE]))
 
     def status(self, request: Request) -> Transaction[Answer]:

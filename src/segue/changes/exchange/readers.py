@@ -98,6 +98,6 @@ def _said_in(what: Entry | Schedule) -> Transaction[Address | None]:
     if isinstance(what, Schedule):
         where = Lane.parse(what.lane).address.key if what.lane else ""
     else:
-        turn = q.route_of_turn(session=what.tip.session, turn=what.turn)
-        where = what.source.address or (yield from first(str, turn)) or ""
+        tip, where = what.tip, what.source.address
+        where = where or (yield from first(str, q.route_of_turn(session=tip.session, turn=what.turn))) or ""
     return (yield from lanes.settled(Lane(Address.parse(where)))).address if where else None

@@ -2,6 +2,7 @@
 
 from segue.changes.sessions import search, sessions, transcripts
 from segue.core.contracts.database import Transaction
+from segue.core.titles import label
 from segue.core.transcripts import Session
 from segue.core.values import PersonId, SessionId, Value
 
@@ -14,11 +15,11 @@ class ListedSession(Value, frozen=True):
 
 
 def recent(owner: PersonId, count: int) -> Transaction[list[ListedSession]]:
-    """A person's sessions, the last used first, each with what was said in it last."""
+    """A person's sessions, the last used first, each with what was asked in it first."""
     listed = []
     for session in (yield from sessions.owned(owner, count, None, 0.0)):
-        last = yield from transcripts.entry(session.tip)
-        listed.append(ListedSession(session, last.text if last else ""))
+        asked = yield from transcripts.question(session.id)
+        listed.append(ListedSession(session, label(asked.text) if asked else ""))
     return listed
 
 

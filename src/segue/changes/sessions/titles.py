@@ -57,6 +57,13 @@ def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:
     return (yield from first(SessionId, q.titled(owner=owner, name=name, number=number)))
 
 
+def having(owner: PersonId, words: str) -> Transaction[list[str]]:
+    """The owner's own titles that have all these words."""
+    known = yield from each(Title, q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR))
+    wanted = clean(words[: 2 * LONGEST]).casefold().split()
+    return [str(title) for title in known if all(word in str(title).casefold() for word in wanted)]
+
+
 def nearest(owner: PersonId, text: str) -> Transaction[str | None]:
     """The owner's own title that looks most like this one."""
     known = yield from each(Title, q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR))

@@ -100,6 +100,11 @@ def recent_path(session: SessionId) -> Transaction[list[Entry]]:
     return (yield from path(tip, covers_summary))
 
 
+def question(session: SessionId) -> Transaction[Entry | None]:
+    """The first thing that a person said in a session itself."""
+    return (yield from first(Entry, q.first_question(session=session)))
+
+
 def undo(session: SessionId, count: int, by: PersonId, at: Moment) -> Transaction[Tip | None]:
     """Take the last exchanges back: the tip moves to before them."""
     end = yield from _hold(session)

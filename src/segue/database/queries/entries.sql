@@ -26,6 +26,10 @@ select {entry} from entries e where e.session = :session and e.n <= :n order by 
 -- One entry.
 select {entry} from entries e where e.session = :session and e.n = :n;
 
+-- name: first_question
+-- The first entry of a session's own that a person said.
+select {entry} from entries e where e.session = :session and e.role = 'person' order by e.n limit 1;
+
 -- name: count_said
 -- How many messages of people and the agent lead to where a session ends.
 with recursive path (session, n) as (
