@@ -77,12 +77,41 @@ async def test_a_message_without_any_id_cannot_be_a_redelivery(world: World) -> 
 async def test_keys_are_forgotten_when_no_platform_redelivers_any_more(world: World) -> None:
     arrival = world.arrival("ann", "hello", message="77")
     await world.accept(arrival)
-    world.clock.passes(7 * 86400)
     await world.store.driver.write(letters.forget, world.clock())
-    assert isinstance(await world.accept(arrival), Duplicate)
-    world.clock.passes(2 * 86400)
+    # Nobody was there for a month: what is redelivered after it is known.
+    world.clock.passes(30 * 86400)
+    for _ in range(letters.DAYS - 1):
+        assert not await world.store.driver.write(letters.forget, world.clock())
+        assert isinstance(await world.accept(arrival), Duplicate)
+        world.clock.passes(86400)
     await world.store.driver.write(letters.forget, world.clock())
     assert await world.raw("select count(*) from seen") == [(0,)]
+
+
+async def test_keys_are_forgotten_as_fast_as_they_come(world: World) -> None:
+    for n in range(3 * letters.AT_ONCE):
+        await world.raw("insert into seen (account, key, at) values ('a', $1, 0)", f"k{n}")
+    for day in range(letters.DAYS):
+        assert not await world.store.driver.write(letters.forget, day * 86400.0)
+    rounds = 1
+    while await world.store.driver.write(letters.forget, letters.DAYS * 86400.0):
+        rounds += 1
+    assert rounds == 4
+    assert await world.raw("select count(*) from seen") == [(0,)]
+
+
+async def test_letters_of_strangers_are_bounded_and_those_of_others_stay(world: World) -> None:
+    bury, at = letters.bury, world.clock()
+    for n in range(letters.MOST + 5):
+        await world.raw("insert into letters (account, raw, why, at) values ('http/a', $1, 'why', $2)", str(n), at)
+    await world.store.driver.write(bury, "http/a", "of the host", "why", at - 99 * 86400.0, 1)
+    await world.store.driver.write(bury, "http/b", "another account's", "why", at)
+    assert await world.store.driver.write(letters.forget_strangers, "http/a", at) == 5
+    assert await world.raw("select count(*) from letters") == [(letters.MOST + 2,)]
+    assert await world.raw("select min(id) from letters") == [(6,)]
+    assert await world.store.driver.write(letters.forget_strangers, "http/a", at + 31 * 86400.0) == letters.MOST
+    assert await world.raw("select raw from letters order by id") == [("of the host",), ("another account's",)]
+    assert await world.raw("select value from settings where name like 'letters%'") == [(str(letters.MOST + 5),)]
 
 
 async def test_an_arrival_that_is_refused_half_way_leaves_nothing(world: World) -> None:

@@ -19,6 +19,7 @@ from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Secret
+from segue.database.statements import q
 from segue.errors import Fenced, StoreFull
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import TOLD
@@ -30,6 +31,27 @@ from tests.adapters.platform import signed
 from tests.runtime.telemetry.test_metrics import figure
 
 PUBLIC = AccountSettings(public=True)
+
+
+class Breaking:
+    """A command that always breaks a constraint of the schema."""
+
+    def __call__(self, request: Request) -> Transaction[Answer]:
+        yield q.add_person(person=request.met.person.id, name="again", at=request.at)
+        return Answer("never")
+
+
+async def test_a_command_that_breaks_a_constraint_is_a_dead_letter(tmp_path: Path) -> None:
+    platform = WhatsApp()
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, KeyError()) as gateway:
+        gateway._commands._table["status"] = Breaking()
+        ann.says("/status", platform.dm(ann))
+        await platform.dm(ann).reads(TOLD)
+        ann.says("are you there?", platform.dm(ann))
+        await platform.dm(ann).reads("are you there?")
+        [letter] = await gateway.store.driver.read(letters.newest, 10)
+    assert letter.why.startswith("StoreConflict")
 
 
 class Broken:

@@ -18,7 +18,7 @@ from segue.changes.exchange.welcome import welcome
 from segue.changes.people import actors, persons
 from segue.changes.people.access import Pass, Refuse, Verdict
 from segue.changes.people.allowances import Allowing, files_of
-from segue.changes.people.persons import Met
+from segue.changes.people.persons import Known, Met
 from segue.changes.places import addresses
 from segue.changes.rows import first, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
@@ -26,7 +26,7 @@ from segue.changes.sessions.rows import Bound
 from segue.core.commands import Command, Unknown, nearest, parse
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.lanes import Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
+from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.people import MINUTE, Limit
@@ -463,12 +463,16 @@ def _account(arrival: Arrival) -> str:
     return account_key(arrival.place.address.platform, arrival.place.address.account)
 
 
-def give_up(arrival: Arrival, why: str, told: str, key: str, at: Moment) -> Transaction[bool]:
+def give_up(
+    arrival: Arrival, why: str, told: str, key: str, at: Moment, hosts: Collection[Identity]
+) -> Transaction[bool]:
     """Make a dead letter of an arrival, and tell its person; returns whether it is new, and it isn't any more."""
     if not (yield from see(arrival, at)):
         return False
     address = arrival.place.address
-    yield from letters.bury(account_key(address.platform, address.account), ascii(arrival), why, at)
+    speaker = yield from first(Known, q.identity(key=arrival.speaker.identity.key))
+    known = arrival.speaker.identity in hosts or (speaker is not None and speaker.granted)
+    yield from letters.bury(account_key(address.platform, address.account), ascii(arrival), why, at, int(known))
     if arrival.parts:
         yield from deliveries.notify(address, told, key, (arrival.message,), at)
     return True

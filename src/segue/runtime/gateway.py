@@ -287,7 +287,10 @@ class Gateway:
     async def _forget(self) -> None:
         """Forget what decides nothing any more: keys that no platform redelivers, codes, questions, old refusals."""
         while True:
-            await self._patient.write(letters.forget, self._clock())
+            while await self._patient.write(letters.forget, self._clock()):
+                """Until none is left, a batch at a time: others go on between."""
+            for platform, account in self._adapters:
+                await self._patient.write(letters.forget_strangers, account_key(platform, account), self._clock())
             await self._patient.write(codes.forget, self._clock())
             await self._patient.write(questions.expire, self._clock())
             await self._patient.write(audit.forget, self._clock())

@@ -12,7 +12,7 @@ from segue.core.lanes import Identity, account_key
 from segue.core.messages import Arrival
 from segue.core.people import MINUTE, Limit
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Fenced, Invalid, SegueError, StoreError
+from segue.errors import Fenced, Invalid, SegueError, StoreConflict, StoreError
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.turns.turns import Turns
@@ -55,6 +55,9 @@ class Inbox:
         with traced(trace):
             try:
                 return await self._write(arrival, trace)
+            except StoreConflict as error:
+                # The schema will say no again.
+                return await self._give_up(arrival, error, trace)
             except (StoreError, Fenced):
                 raise
             except Exception as error:  # noqa: BLE001 -- whatever it is, the same message would come again for ever
@@ -109,8 +112,9 @@ class Inbox:
         why = _kept(f"{kind}: {error}" if isinstance(error, SegueError) else kind)
         log.error("a message from %s.%s can't be taken in: %s", address.platform, address.account, why, exc_info=error)
         try:
-            new = await self._driver.write(give_up, arrival, why, TOLD, f"notice/{trace}", self._clock())
-        except (Invalid, UnicodeError):
+            key, at = f"notice/{trace}", self._clock()
+            new = await self._driver.write(give_up, arrival, why, TOLD, key, at, self._hosts)
+        except (Invalid, UnicodeError, StoreConflict):
             # Its own ids are what no database keeps: nobody can be told by them.
             return await self._bury(Letter(address.platform, address.account, ascii(arrival), why, kind))
         if not new:

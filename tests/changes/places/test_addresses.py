@@ -272,3 +272,22 @@ async def test_the_people_at_an_address_are_those_who_spoke_there(world: World) 
     await world.hear("bob", "taken for ann", private("there"))
     await world.store.unlink(merge)
     assert await read(addresses.people, there) == {bob.id: bob.name}
+
+
+async def test_a_chat_is_found_among_many_without_reading_them_all(world: World) -> None:
+    ann = await world.person("ann")
+    for space in ("", "T1", "T2"):
+        for chat in ("a", "b/c", "d"):
+            await world.store.lane(Place(Address("slack", "main", space, chat), Kind.GROUP), ann)
+    await world.store.lane(Place(Address("slack", "main", "T1", "a", "thread"), Kind.GROUP), ann)
+    await world.store.lane(Place(Address("slack", "main2", "T9", "a"), Kind.GROUP), ann)
+
+    async def found(chat: str) -> list[tuple[str, str, str]]:
+        places = await world.store.driver.read(addresses.chats, "slack", "main", chat)
+        return [(place.address.space, place.address.chat, place.address.thread) for place in places]
+
+    assert await found("a") == [("", "a", ""), ("T1", "a", ""), ("T2", "a", "")]
+    assert await found("T2/d") == [("T2", "d", "")]
+    assert await found("T1/b/c") == [("T1", "b/c", "")]
+    assert await found("b/c") == [("", "b/c", ""), ("T1", "b/c", ""), ("T2", "b/c", "")]
+    assert await found("nowhere") == []

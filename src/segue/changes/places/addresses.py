@@ -16,6 +16,7 @@ from segue.database.statements import q
 from segue.database.transactions import Moved
 
 _MOST = 64
+_MOST_SPACES = 256
 """Chats that somebody is asked to choose from."""
 
 
@@ -186,10 +187,28 @@ def private_chats(person: PersonId, platform: str, account: str) -> Transaction[
 
 def chats(platform: str, account: str, chat: str) -> Transaction[list[Place]]:
     """The places on an account that go by a chat's id, or by its space and its id where that isn't enough."""
-    known = yield from each(Place, q.chats_named(**_within(platform, account)))
-    whole = [place for place in known if not place.address.thread]
-    by_id = [place for place in whole if place.address.chat == chat]
-    return by_id or [place for place in whole if f"{place.address.space}/{place.address.chat}" == chat]
+    spaces = yield from _spaces(platform, account)
+    by_id = [Address(platform, account, space, chat) for space in spaces]
+    with_space = [Address(platform, account, s, chat[len(s) + 1 :]) for s in spaces if chat.startswith(f"{s}/")]
+    for wanted in (by_id, with_space):
+        found = []
+        for address in dict.fromkeys(wanted):
+            found += yield from each(Place, q.address(address=address.key))
+        if found:
+            return found
+    return []
+
+
+def _spaces(platform: str, account: str) -> Transaction[list[str]]:
+    """The spaces of an account in which a chat is known: looked up one after the other, however many chats each has."""
+    within, spaces = _within(platform, account), list[str]()
+    while len(spaces) < _MOST_SPACES:
+        address = yield from first(Address, q.address_after(**within))
+        if address is None:
+            break
+        spaces.append(address.space)
+        within["first"] = f"{Address(platform, account, address.space).key[:-2]}0"
+    return spaces
 
 
 def _within(platform: str, account: str) -> dict[str, str]:

@@ -89,9 +89,9 @@ order by b.id desc limit :count;
 select {place} from identities i join addresses a on a.key = i.linked_in
 where i.person = :person and a.kind = 'dm' and a.key >= :first and a.key < :last order by i.key;
 
--- name: chats_named
--- The places on an account, by their keys.
-select {place} from addresses a where a.key >= :first and a.key < :last order by a.key;
+-- name: address_after
+-- The first address between two keys.
+select key from addresses where key >= :first and key < :last order by key limit 1;
 
 -- name: close_windows
 -- Nobody looks at anything that a replica serves.

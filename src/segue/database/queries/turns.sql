@@ -12,11 +12,17 @@ delete from seen where account = :account and key = :key;
 
 -- name: forget_seen
 -- Keys older than any platform redelivers.
-delete from seen where id in (select id from seen where at < :before order by id limit :count);
+delete from seen where id in (select id from seen where at < :before order by id limit :count) returning id;
 
 -- name: add_letter
 -- An arrival that couldn't be understood, as it came.
-insert into letters (account, raw, why, at) values (:account, :raw, :why, :at);
+insert into letters (account, raw, why, at, known) values (:account, :raw, :why, :at, :known);
+
+-- name: forget_letters
+-- Dead letters of strangers that are old, and all but the newest.
+delete from letters where known = 0 and retried is null and account = :account and (at < :before or id <= coalesce((
+  select o.id from letters o where o.account = :account and o.known = 0 and o.retried is null
+  order by o.id desc limit 1 offset :most), 0)) returning id;
 
 -- name: letters
 -- Arrivals that couldn't be understood.
