@@ -21,8 +21,9 @@ from segue.core.messages import Arrival, Delivery, Sending, Speaker
 from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.runtime.gateway import Gateway
-from tests.drills.gateways import Plan, kill, start
+from tests.drills.gateways import Plan, start
 from tests.drills.town import Town
+from tests.forge import kill
 from tests.ports import free_port
 from tests.postgres import Durability, ensure, folder
 

@@ -11,8 +11,9 @@ import httpx2
 
 from bench.databases import Databases
 from bench.table import Line, Target, milliseconds
-from tests.drills.gateways import Plan, kill, start
+from tests.drills.gateways import Plan, start
 from tests.drills.town import Town
+from tests.forge import kill
 
 _PEOPLE = 40
 _LEASE = 5.0

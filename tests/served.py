@@ -4,10 +4,12 @@ import asyncio
 import os
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+
+from tests.forge import reading, segue
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 90.0
@@ -22,22 +24,20 @@ class Served:
         self._agent = agent
         self.url = ""
         self.link = ""
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: BaseProcess | None = None
+        self._open = AsyncExitStack()
 
     async def start(self) -> None:
         """Run it; at the same port as before if it ran before."""
         port = self.url.rpartition(":")[2] or "0"
-        with (self.home / "err").open("ab") as errors:
-            process = self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "segue", "serve", *self._agent, "--port", port),
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors,
-                env=os.environ | {"SEGUE_HOME": str(self.home), "PYTHONPATH": str(ROOT)},
-                cwd=self.home,
-            )
-        assert process.stdout is not None
+        read, write = os.pipe()
+        errors = os.open(self.home / "err", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        streams = os.open(os.devnull, os.O_RDONLY), write, errors
+        arguments = "serve", "--port", port
+        self._process = await asyncio.to_thread(segue, arguments, self.home, self.home, *streams)
+        said = await self._open.enter_async_context(reading(read))
         async with asyncio.timeout(PATIENCE):
-            told = [(await process.stdout.readline()).decode() for _ in range(3)]
+            told = [(await said.readline()).decode() for _ in range(3)]
         links = re.findall(r"http://\S+", "".join(told))
         assert len(links) == 2, (told, (self.home / "err").read_text())
         self.url, self.link = links
@@ -45,17 +45,19 @@ class Served:
     @property
     def runs(self) -> bool:
         """Whether it hasn't ended."""
-        return self._process is not None and self._process.returncode is None
+        return self._process is not None and self._process.is_alive()
 
     async def end(self, number: int = signal.SIGKILL) -> int:
         """End it by a signal; returns its exit code."""
         process, self._process = self._process, None
         if process is None:
             return 0
-        process.send_signal(number)
-        await process.communicate()
-        assert process.returncode is not None
-        return process.returncode
+        if process.is_alive() and process.pid is not None:
+            os.kill(process.pid, number)
+        await asyncio.to_thread(process.join)
+        await self._open.aclose()
+        assert process.exitcode is not None
+        return process.exitcode
 
 
 @asynccontextmanager

@@ -31,14 +31,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def gateway(tmp_path: Path) -> AsyncIterator[Served]:
     """A `segue serve` of the test's own."""
     async with served(tmp_path, "tests.troubled:agent") as made:
         yield made
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium() -> AsyncIterator[Browser]:
     """A browser without a screen."""
     if CHROMIUM is None:
@@ -49,7 +49,7 @@ async def chromium() -> AsyncIterator[Browser]:
         await browser.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def signed_in(
     chromium: Browser, gateway: Served, request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[BrowserContext]:
@@ -64,7 +64,7 @@ async def signed_in(
     await browser.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(signed_in: BrowserContext) -> AsyncIterator[Page]:
     """The signed-in browser's tab; a mistake in its script fails the test."""
     wrong: list[str] = []

@@ -8,7 +8,7 @@ from segue.core.windows import HOSTS
 from tests.browser.seen import said, say
 from tests.served import Served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 MORE = 118
 
 

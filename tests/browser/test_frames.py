@@ -33,7 +33,7 @@ from segue.runtime.windows.frames import (
     requests,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 TIP = Tip(SessionId("s"), 1)
 SESSION = ShownSession(SessionId("s"), "Tea", "tea")
 ENTRY = ShownEntry(TIP, Role.AGENT, "", "tea", 1.0, (File("a", "b", "c"),))

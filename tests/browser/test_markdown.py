@@ -11,7 +11,7 @@ from segue.core.windows import HOSTS
 from tests.browser.seen import box, said, say
 from tests.served import Served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 DOT = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
 MARKDOWN = f"""# Tea
 **bold** *soft* ~~gone~~ `x < 1` [here](https://example.org/a) [no](javascript:alert(1))

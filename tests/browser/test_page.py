@@ -18,7 +18,7 @@ from segue.runtime.files import Folder
 from tests.browser.seen import box, said, say
 from tests.served import PATIENCE, Served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 AA = 4.5
 """The contrast that everybody can read."""
 READ = (

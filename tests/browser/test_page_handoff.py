@@ -12,10 +12,7 @@ from tests.browser.seen import say
 from tests.cli.screens import terminal
 from tests.served import Served, served
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning"),
-]
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_conversation_goes_from_the_page_to_the_terminal(page: Page, gateway: Served) -> None:

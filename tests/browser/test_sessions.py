@@ -6,7 +6,7 @@ from playwright.async_api import Page, expect
 from tests.browser.seen import box, said, say
 from tests.served import Served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def two(page: Page) -> tuple[str, str]:

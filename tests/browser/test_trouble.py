@@ -7,7 +7,7 @@ from playwright.async_api import Browser, Route, expect
 
 from tests.served import served
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_an_account_that_cannot_be_reached_is_named(chromium: Browser, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ DRAWN = """() => {
   new MutationObserver(() => window.drawn++).observe(document.querySelector(".talk"), all);
 }"""
 LIVE = files("segue").joinpath("page", "live.js")
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_paste_that_is_too_large_is_refused_in_words(page: Page) -> None:

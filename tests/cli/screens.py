@@ -1,13 +1,10 @@
 """A `segue` in a real pseudo-terminal, and what is on its screen."""
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import pty
-import signal
 import struct
-import sys
 import termios
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +12,7 @@ from pathlib import Path
 
 import pyte
 
+from tests.forge import kill, segue
 from tests.served import PATIENCE
 
 
@@ -28,13 +26,8 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self._changed = asyncio.Event()
         self.ended = False
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:
-            environ = os.environ | {"SEGUE_HOME": str(home), "TERM": "xterm-256color"}
-            os.chdir(home)
-            # As a shell does, though whoever started the tests ignores it.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.execve(sys.executable, [sys.executable, "-m", "segue", *arguments], environ)
+        self._file, inside = pty.openpty()
+        self._process = segue(arguments, home, home, inside, TERM="xterm-256color")
         self.resize(24, 80)
         asyncio.get_running_loop().add_reader(self._file, self._read)
 
@@ -77,9 +70,9 @@ class Terminal:
                     await self._changed.wait()
         except TimeoutError:
             raise AssertionError(f"it never ended:\n{self.text}") from None
-        _, status = await asyncio.to_thread(os.waitpid, self.pid, 0)
-        self.pid = 0
-        return os.waitstatus_to_exitcode(status)
+        await asyncio.to_thread(self._process.join)
+        assert self._process.exitcode is not None
+        return self._process.exitcode
 
     def close(self) -> None:
         """Somebody closes the window: the program hears SIGHUP."""
@@ -91,10 +84,7 @@ class Terminal:
     async def end(self) -> None:
         """Nobody is there any more."""
         self.close()
-        if self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            await asyncio.to_thread(os.waitpid, self.pid, 0)
+        await asyncio.to_thread(kill, self._process)
 
     def _read(self) -> None:
         try:

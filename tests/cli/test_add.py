@@ -1,10 +1,8 @@
 """`segue add telegram`, against crabline."""
 
 import asyncio
-import os
 import stat
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,9 +12,9 @@ import pytest
 from segue.config import load
 from segue.core.lanes import Address, Identity, Kind, Place
 from tests.cli.screens import Terminal
+from tests.forge import done
+from tests.served import PATIENCE
 from tests.servers.crabline import BOT, TOKEN, Between, telegram
-
-FORKS = "ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning"
 
 
 @pytest.fixture
@@ -31,23 +29,21 @@ def leftovers(home: Path) -> list[Path]:
 
 
 async def add(home: Path, *words: str, typed: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "segue", "add", *words]
-    env = os.environ | {"SEGUE_HOME": str(home)} | environ
-    return await asyncio.to_thread(
-        subprocess.run, command, input=typed, env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    async with asyncio.timeout(PATIENCE):
+        code, out, err = await done("add", *words, home=home, folder=Path.cwd(), typed=typed, **environ)
+    return subprocess.CompletedProcess(words, code, out, err)
 
 
 async def test_a_script_adds_a_bot(there: tuple[Between, str], tmp_path: Path) -> None:
     between, url = there
     (tmp_path / "segue.toml").write_text('# mine\n[agent]\nkind = "builtin"\n')
     words = ("telegram", "--owner", "501", "--set", "token=env:BOT_TOKEN", "--set", f"api={url}")
-    done = await add(tmp_path, *words, BOT_TOKEN=TOKEN)
-    assert done.returncode == 0, done.stderr
-    assert f"@{BOT}" in done.stdout
+    added = await add(tmp_path, *words, BOT_TOKEN=TOKEN)
+    assert added.returncode == 0, added.stderr
+    assert f"@{BOT}" in added.stdout
     text = (tmp_path / "segue.toml").read_text()
     assert text.startswith("# mine\n")
-    assert TOKEN not in text + done.stdout + done.stderr
+    assert TOKEN not in text + added.stdout + added.stderr
     config = load(tmp_path / "segue.toml", {"BOT_TOKEN": TOKEN})
     assert [account.path for account in config.accounts] == [f"telegram.{BOT}"]
     assert config.gateway.hosts == (Identity("telegram", BOT, "501"),)
@@ -58,9 +54,9 @@ async def test_a_script_adds_a_bot(there: tuple[Between, str], tmp_path: Path) -
 
 
 async def test_a_script_that_leaves_a_question_open_is_told_how_to_answer(tmp_path: Path) -> None:
-    done = await add(tmp_path, "telegram")
-    assert done.returncode == 2
-    assert done.stderr == "Error: token: nobody is here to be asked. Use --set token=env:NAME.\n"
+    added = await add(tmp_path, "telegram")
+    assert added.returncode == 2
+    assert added.stderr == "Error: token: nobody is here to be asked. Use --set token=env:NAME.\n"
     assert leftovers(tmp_path) == []
 
 
@@ -74,7 +70,6 @@ async def adding(home: Path, *words: str) -> AsyncIterator[Terminal]:
         await here.end()
 
 
-@pytest.mark.filterwarnings(FORKS)
 async def test_a_person_presses_start_and_is_found(there: tuple[Between, str], tmp_path: Path) -> None:
     between, url = there
     forum = await between.forum()
@@ -112,7 +107,6 @@ async def test_a_person_presses_start_and_is_found(there: tuple[Between, str], t
     assert offsets[-1] == str(newest + 1)
 
 
-@pytest.mark.filterwarnings(FORKS)
 @pytest.mark.parametrize(("words", "keys"), [((), "\x03"), (("--wait", "1"), "")])
 async def test_nobody_comes_and_it_is_said_how_to_go_on(
     there: tuple[Between, str], tmp_path: Path, words: tuple[str, ...], keys: str
@@ -130,9 +124,9 @@ async def test_nobody_comes_and_it_is_said_how_to_go_on(
 async def test_answers_may_come_through_a_pipe(there: tuple[Between, str], tmp_path: Path) -> None:
     between, url = there
     await between.says("501", "I wrote before")
-    done = await add(tmp_path, "telegram", typed=f"{TOKEN}\n\n{url}\ny\n")
-    assert done.returncode == 0, done.stderr
-    assert "▄" not in done.stdout
+    added = await add(tmp_path, "telegram", typed=f"{TOKEN}\n\n{url}\ny\n")
+    assert added.returncode == 0, added.stderr
+    assert "▄" not in added.stdout
     assert load(tmp_path / "segue.toml", {}).gateway.hosts == (Identity("telegram", BOT, "501"),)
 
 
@@ -151,13 +145,13 @@ async def test_a_mistake_writes_nothing(
     there: tuple[Between, str], tmp_path: Path, words: tuple[str, ...], says: str
 ) -> None:
     more = ("--set", f"api={there[1]}") if "--set" in words else ()
-    done = await add(tmp_path, *words, *more, "--public")
-    assert done.returncode in {1, 2}
-    assert says in done.stderr
+    added = await add(tmp_path, *words, *more, "--public")
+    assert added.returncode in {1, 2}
+    assert says in added.stderr
     assert leftovers(tmp_path) == []
 
 
 async def test_an_account_that_nobody_may_talk_to_is_not_written(there: tuple[Between, str], tmp_path: Path) -> None:
-    done = await add(tmp_path, "telegram", "--set", f"token={TOKEN}", "--set", f"api={there[1]}")
-    assert (done.returncode, "nobody may talk to it" in done.stderr) == (2, True)
+    added = await add(tmp_path, "telegram", "--set", f"token={TOKEN}", "--set", f"api={there[1]}")
+    assert (added.returncode, "nobody may talk to it" in added.stderr) == (2, True)
     assert leftovers(tmp_path) == []

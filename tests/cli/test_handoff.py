@@ -2,20 +2,18 @@
 
 import asyncio
 import json
-import os
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from starlette.responses import JSONResponse
 
 from tests.adapters.platform import Platform, platform, signed
 from tests.cli.screens import terminal
 from tests.cli.test_talk import piped
 from tests.clients import http_client
+from tests.forge import done
 from tests.served import PATIENCE, served
 
 CTRL_C = "\x03"
@@ -27,8 +25,6 @@ opens_threads = true
 public = true
 home = {{ chat = "lobby", kind = "group" }}
 """
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
 
 
 @asynccontextmanager
@@ -55,17 +51,8 @@ async def somebody_speaks(there: Platform, chat: str) -> None:
 
 async def segue(home: Path, *arguments: str) -> tuple[int, str, str]:
     """What a command prints, and how it ends."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "segue", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | {"SEGUE_HOME": str(home)},
-        cwd=home,
-    )
     async with asyncio.timeout(PATIENCE):
-        out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+        return await done(*arguments, home=home)
 
 
 async def test_the_terminal_shows_the_way_and_leaves_once_it_is_there(tmp_path: Path) -> None:

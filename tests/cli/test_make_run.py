@@ -10,15 +10,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.cli.screens import terminal
 from tests.clients import http_client
 from tests.served import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
 
 
 @asynccontextmanager

@@ -1,9 +1,7 @@
 import asyncio
 import json
-import os
 import re
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +14,7 @@ import pytest
 import segue
 from tests.adapters.platform import Platform, platform, signed
 from tests.clients import http_client
+from tests.forge import Piped, piped
 
 SECRET = "s3cret-of-alpha"
 
@@ -23,21 +22,18 @@ SECRET = "s3cret-of-alpha"
 class Segue:
     """A `segue` that runs in a process of its own."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Piped) -> None:
         self.process = process
         self.url = ""
 
     async def line(self) -> str:
-        assert self.process.stdout is not None
         return (await self.process.stdout.readline()).decode()
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
     async def end(self) -> tuple[int, str, str]:
-        out, err = await self.process.communicate()
-        assert self.process.returncode is not None
-        return self.process.returncode, out.decode(), err.decode()
+        return await self.process.end()
 
     async def say(self, id: str, text: str, chat: str = "c1") -> httpx2.Response:
         message = {"id": id, "chat": chat, "chat_kind": "dm", "person": {"id": "u1", "name": "Ada"}, "text": text}
@@ -49,20 +45,8 @@ class Segue:
 
 @asynccontextmanager
 async def run(home: Path, *arguments: str) -> AsyncIterator[Segue]:
-    environ = os.environ | {"SEGUE_HOME": str(home), "ALPHA_SECRET": SECRET}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "segue", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environ,
-        cwd=home,
-    )
-    try:
+    async with piped(*arguments, home=home, ALPHA_SECRET=SECRET) as process:
         yield Segue(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
 
 
 @asynccontextmanager
@@ -162,7 +146,6 @@ async def test_a_second_signal_stops_it_at_once(tmp_path: Path) -> None:
         async with serve(tmp_path) as here:
             await here.say("m1", "count to 1000 slowly")
             here.signal(signal.SIGTERM)
-            assert here.process.stderr is not None
             while b"a second signal" not in await here.process.stderr.readline():
                 """Wait until the first was heard."""
             here.signal(signal.SIGTERM)

@@ -1,35 +1,21 @@
 """`segue` alone: the terminal chat in a real pseudo-terminal, and talking through a pipe."""
 
 import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.screens import terminal
+from tests.forge import done
 from tests.served import PATIENCE, served
 
 CTRL_C, DOWN = "\x03", "\x1b[B"
 
-# A fork in a process with threads is what a pseudo-terminal needs; the child does nothing but exec.
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
-
 
 async def piped(home: Path, said: str) -> tuple[int, str, str]:
     """What `segue` does with what comes through a pipe."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "segue"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | {"SEGUE_HOME": str(home)},
-        cwd=home,
-    )
     async with asyncio.timeout(PATIENCE):
-        out, err = await process.communicate(said.encode())
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+        return await done(home=home, typed=said)
 
 
 async def test_by_itself_it_answers_completes_resizes_and_leaves(tmp_path: Path) -> None:
@@ -188,17 +174,10 @@ async def test_a_data_folder_that_cannot_be_used_is_one_line(tmp_path: Path, the
         (home / there).mkdir(parents=True)
     else:
         home.touch()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "segue"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | {"SEGUE_HOME": str(home)},
-        cwd=tmp_path,
-    )
     async with asyncio.timeout(PATIENCE):
-        _, err = await process.communicate()
-    assert (process.returncode, err.decode().count("\n")) == (1, 1)
-    assert err.decode().startswith(f"Error: {home}")
+        code, _, err = await done(home=home, folder=tmp_path)
+    assert (code, err.count("\n")) == (1, 1)
+    assert err.startswith(f"Error: {home}")
 
 
 async def test_through_a_pipe_only_answers_are_printed(tmp_path: Path) -> None:

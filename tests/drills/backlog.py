@@ -8,8 +8,9 @@ from segue.changes.accept import Fresh, FrontDoor
 from segue.core.messages import Arrival, Speaker
 from segue.core.settings import GatewaySettings
 from segue.store import fresh_ids
-from tests.drills.gateways import ACCOUNT, Plan, kill, start
+from tests.drills.gateways import ACCOUNT, Plan, start
 from tests.drills.town import Town
+from tests.forge import kill
 
 CHATS = [f"chat{n}" for n in range(20)]
 

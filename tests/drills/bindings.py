@@ -29,9 +29,9 @@ from segue.errors import OutcomeUnknown, Refusal, Refused, StoreError
 from segue.store import Store, fresh_ids, open_driver
 from tests.changes.invariants import violations
 from tests.changes.world import Engine, raw_sql
-from tests.drills.gateways import _forge, kill
 from tests.drills.linear import Operation, unordered
 from tests.drills.planting import Bug, planted
+from tests.forge import kill, start
 
 PROCESSES = 4
 VOICES = 2
@@ -78,9 +78,7 @@ async def run(where: str, operations: int, seed: int, bug: Bug = Bug.NONE) -> Fo
         def begin() -> BaseProcess:
             notes = Path(scratch) / f"{time.monotonic_ns()}.notes"
             part = Part(where, str(notes), str(ends), person, dice.randrange(1 << 30), bug)
-            process = _forge.Process(target=_main, args=(part,), daemon=True)
-            process.start()
-            return process
+            return start(_main, part)
 
         acting = [await asyncio.to_thread(begin) for _ in range(PROCESSES)]
         killed = 0

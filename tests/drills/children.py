@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from segue.core.contracts.probes import Point
 from segue.core.values import Value
-from tests.drills.gateways import Mind, Plan, kill, start
+from tests.drills.gateways import Mind, Plan, start
 from tests.drills.labels import POINTS
 from tests.drills.town import Town
+from tests.forge import kill
 from tests.ports import free_port
 
 

@@ -30,9 +30,10 @@ from segue.store import fresh_ids
 from segue.testing import Shelf
 from tests.adapters.platform import signed
 from tests.clients import http_client
-from tests.drills.gateways import ACCOUNT, SECRET, Plan, kill, start
+from tests.drills.gateways import ACCOUNT, SECRET, Plan, start
 from tests.drills.planting import Bug, planted
 from tests.drills.town import Town
+from tests.forge import kill
 
 GENUINE = 40
 """Messages that really come, on each platform."""

@@ -1,10 +1,8 @@
-"""Gateways as processes of their own, forked from a server that has imported everything, and killed at will."""
+"""Gateways as processes of their own, killed at will."""
 
 import asyncio
-import contextlib
 import enum
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -16,7 +14,6 @@ import apsw
 
 from segue import Store
 from segue.adapters.http import HttpAccount
-from segue.adapters.shared.trust import trust
 from segue.core.contracts.agents import Event, Work
 from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point, Probe
@@ -36,6 +33,7 @@ from segue.runtime.server.app import make_app
 from segue.runtime.server.listeners import Listener, serving
 from segue.runtime.telemetry import logs
 from segue.testing import Shelf
+from tests import forge
 from tests.database.disk import Disk
 from tests.drills.planting import Bug, planted
 
@@ -239,22 +237,6 @@ def _main(plan: Plan) -> None:
         asyncio.run(run(plan))
 
 
-# Read before the fork, for all of them.
-trust()
-_forge = multiprocessing.get_context("forkserver")
-_forge.set_forkserver_preload([__name__])
-
-
 def start(plan: Plan) -> BaseProcess:
     """Start a gateway as a process of its own."""
-    process = _forge.Process(target=_main, args=(plan,), daemon=True)
-    process.start()
-    return process
-
-
-def kill(process: BaseProcess) -> None:
-    """End a process as a power cut would end its program."""
-    assert process.pid is not None
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGKILL)
-    process.join()
+    return forge.start(_main, plan)

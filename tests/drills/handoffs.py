@@ -17,8 +17,9 @@ from segue.core.contracts.probes import Point
 from segue.core.values import Value
 from tests.changes.invariants import violations
 from tests.changes.world import Engine, RawSql, raw_sql
-from tests.drills.gateways import Plan, kill, start
+from tests.drills.gateways import Plan, start
 from tests.drills.town import Town
+from tests.forge import kill
 
 POINTS = (
     None,

@@ -3,9 +3,10 @@
 import asyncio
 import random
 
-from tests.drills.gateways import Plan, kill, start
+from tests.drills.gateways import Plan, start
 from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
+from tests.forge import kill
 
 
 async def run(

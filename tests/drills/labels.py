@@ -7,9 +7,10 @@ from msgspec.structs import replace
 from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
 from segue.core.settings import Streams
-from tests.drills.gateways import Plan, kill, start
+from tests.drills.gateways import Plan, start
 from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
+from tests.forge import kill
 
 POINTS = {
     Point.WRITE_BEGUN: 25,

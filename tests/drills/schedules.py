@@ -10,9 +10,10 @@ from segue.changes.exchange.schedules import Order
 from segue.core.schedules import ONCE, Plan
 from segue.core.values import Value
 from segue.store import fresh_ids
-from tests.drills.gateways import ACCOUNT, kill, start
+from tests.drills.gateways import ACCOUNT, start
 from tests.drills.gateways import Plan as Running
 from tests.drills.town import Town
+from tests.forge import kill
 from tests.ports import free_port
 
 

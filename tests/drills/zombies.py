@@ -8,9 +8,10 @@ import signal
 from segue.core.values import Value
 from tests.changes.world import Engine, raw_sql
 from tests.clients import http_client
-from tests.drills.gateways import Plan, kill, start
+from tests.drills.gateways import Plan, start
 from tests.drills.planting import Bug
 from tests.drills.town import Report, Town
+from tests.forge import kill
 from tests.ports import free_port
 
 _REFUSED = re.compile(r"^segue_writes_refused ([0-9.]+)$", re.MULTILINE)

@@ -1,11 +1,10 @@
 """Gateways as a segue.toml describes them, each a process of its own that can be killed at any moment or at a label.
 
-Forked from a server that has imported everything. What they are given to answer is written down, a line of JSON a turn.
+What they are given to answer is written down, a line of JSON a turn.
 """
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -26,6 +25,7 @@ from segue.core.messages import Aside, Text, ToolCall, plain_text
 from segue.core.values import Value
 from segue.runtime.server.listeners import Listener
 from segue.runtime.telemetry import logs
+from tests import forge
 from tests.contracts.test_telegram import BRISK
 from tests.drills.gateways import sent
 
@@ -141,13 +141,6 @@ def _main(plan: Plan) -> None:
     asyncio.run(_run(plan))
 
 
-_forge = multiprocessing.get_context("forkserver")
-# One server forks for everybody who asks in this process, so that it is told of the others too.
-_forge.set_forkserver_preload(["tests.drills.gateways", __name__])
-
-
 def start(plan: Plan) -> BaseProcess:
     """Start a gateway as a process of its own."""
-    process = _forge.Process(target=_main, args=(plan,), daemon=True)
-    process.start()
-    return process
+    return forge.start(_main, plan)

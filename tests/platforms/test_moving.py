@@ -44,7 +44,6 @@ async def goes_on(town: World, there: Corner) -> str:
     return thread
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
 @pytest.mark.parametrize("platform", PLATFORMS)
 async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platform: str) -> None:
     async with world(tmp_path, synapse) as town:

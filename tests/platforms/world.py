@@ -14,7 +14,7 @@ from segue.core.contracts.probes import Point
 from segue.core.prompt.envelopes import read
 from segue.core.transcripts import Role
 from tests.adapters.matrix import User
-from tests.drills.gateways import kill
+from tests.forge import kill
 from tests.platforms.corners import Corner, MatrixCorner, TelegramCorner
 from tests.platforms.gateways import LOG, WIRE, Plan, die_at, start
 from tests.platforms.windows import is_open

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.drills.gateways import Plan, kill, start
+from tests.drills.gateways import Plan, start
 from tests.drills.town import Town
+from tests.forge import kill
 from tests.stories.square import Square
 
 

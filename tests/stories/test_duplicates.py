@@ -2,7 +2,8 @@
 
 import asyncio
 
-from tests.drills.gateways import kill, start
+from tests.drills.gateways import start
+from tests.forge import kill
 from tests.ports import free_port
 from tests.stories.conftest import Stage
 

@@ -20,7 +20,8 @@ from segue.errors import Invalid
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, Pause, ScriptedAgent, WhatsApp
 from segue.testing.agents import said
-from tests.drills.gateways import kill, start
+from tests.drills.gateways import start
+from tests.forge import kill
 from tests.ports import free_port
 from tests.stories.conftest import Stage
 

@@ -255,7 +255,6 @@ async def test_a_start_link_links_nobody_who_follows_it(there: tuple[Between, st
         await between.shows(BEN, Refusal.WRONG_CODE.value)
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of forkpty.*:DeprecationWarning")
 async def test_whoever_scans_the_code_in_the_terminal_goes_on_with_the_conversation(
     there: tuple[Between, str], tmp_path: Path
 ) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from segue.core.messages import Sending
-from tests.drills.gateways import kill, start
+from tests.drills.gateways import start
 from tests.drills.town import Fault, Town
+from tests.forge import kill
 from tests.stories.conftest import Stage
 
 
