@@ -159,6 +159,10 @@ class SendNever(SendError):
     """The platform will never take this message; nothing was sent."""
 
 
+class MessageGone(SendNever):
+    """The message that was to be changed isn't there any more: somebody deleted it."""
+
+
 class SendUnsure(SendError):
     """The call broke off: the platform may have taken the message or not."""
 

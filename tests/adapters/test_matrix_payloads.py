@@ -43,6 +43,8 @@ class Recorded:
         self.elsewhere: Json = {}
         """Rooms that it is invited to, or out of."""
         self.known: dict[str, Json] = {}
+        self.missed = ""
+        """The place from which a room's timeline has a gap."""
         self.troubled: dict[str, int] = {}
         """Events that it answers with an error, or never."""
         self.answer: Response | None = None
@@ -68,6 +70,7 @@ class Recorded:
                 Route(f"{base}/rooms/{{room:path}}/event/{{id:path}}", self._event),
                 Route(f"{base}/rooms/{{room:path}}/send/m.room.message/{{key}}", self._send, methods=["PUT"]),
                 Route(f"{base}/join/{{room:path}}", self._gone, methods=["POST"]),
+                Route(f"{base}/rooms/{{room:path}}/messages", self._gone),
                 Route("/_matrix/client/v1/{file:path}", self._gone),
             ]
         )
@@ -77,7 +80,8 @@ class Recorded:
             return self.answer
         if request.query_params["since"] != "before":
             return JSONResponse({"errcode": "M_UNKNOWN_TOKEN", "error": "over"}, 401)
-        joined = {ROOM: {"timeline": {"events": self.events, "limited": False}}}
+        gap = {"limited": bool(self.missed), "prev_batch": self.missed}
+        joined = {ROOM: {"timeline": {"events": self.events, **gap}}}
         told = {"next_batch": "after", "rooms": {"join": joined, **self.elsewhere}}
         return Response(json.dumps(told), media_type="application/json")
 
@@ -257,6 +261,16 @@ async def test_an_edit_of_what_the_homeserver_never_tells_is_a_letter(line: Line
         assert line.cursor.value == "before"
     inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
     assert (inbox.texts, [letter.kind for letter in inbox.letters]) == (["hello"], ["Invalid"])
+
+
+async def test_a_room_whose_past_the_homeserver_never_tells_holds_up_nobody(line: Line) -> None:
+    line.server.missed = "gap"
+    line.server.events = [event(text("hello"))]
+    for _ in range(2):
+        with pytest.raises(Disconnected):
+            await line.adapter.run(Given(Inbox().accept, line.cursor))
+        assert line.cursor.value == "before", "what may come is waited for"
+    assert (await line.hears(*line.server.events)).texts == ["hello"]
 
 
 async def test_an_event_that_breaks_its_reader_is_a_letter(line: Line) -> None:

@@ -750,7 +750,8 @@ async def test_a_pressed_button_is_let_go_of_once_it_is_durable(there: tuple[Bet
         return Accepted.NEW
 
     await adapter.take({"update_id": 900, "callback_query": pressed}, accept)
-    assert between.calls[-1][0] == "answerCallbackQuery"
+    assert [method for method, _ in between.calls][-2:] == ["answerCallbackQuery", "editMessageReplyMarkup"]
+    assert between.calls[-1][1].get("reply_markup") is None
 
 
 # Polling

@@ -8,11 +8,11 @@ import pytest
 
 from segue import open_store
 from segue.changes.exchange import deliveries
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.runtime.gateway import Gateway
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
-from segue.testing import EchoAgent, Matrix, Slack, Telegram, To, WhatsApp
+from segue.testing import EchoAgent, Matrix, Pause, ScriptedAgent, Slack, Telegram, To, WhatsApp
 from segue.testing.faults import Call, RateLimit, Slow
 from segue.testing.personas import Persona
 
@@ -79,3 +79,23 @@ async def test_a_call_ends_with_the_life_of_its_replica(tmp_path: Path) -> None:
             async with replica.calling(0.3):
                 await asyncio.sleep(60.0)
         beating.cancel()
+
+
+async def test_an_answer_whose_growing_message_was_deleted_comes_as_a_new_one(tmp_path: Path) -> None:
+    platform, pause = Telegram(), Pause()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    account = AccountSettings(public=True, streams=Streams.LIVE)
+    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, poll=0.05)
+    agent = ScriptedAgent(["At first", pause, " and at last"])
+    async with (
+        await open_store(tmp_path / "segue.db") as store,
+        Gateway(store, agent, [platform.adapter()], settings),
+    ):
+        ann.says("hello", dm)
+        growing = await dm.reads("At first")
+        platform.ledger.remove(growing)
+        pause.over()
+        await dm.reads("At first and at last")
+        dead = await store.driver.read(deliveries.dead, 10)
+    assert dead == []

@@ -124,8 +124,12 @@ async def test_what_isnt_meant_for_the_agent_switches_nothing(square: Square) ->
         await square.says("about dogs", where=lobby)
         dogs = await square.session(lobby, square.ann.identity)
         square.ann.says("nice", lobby, square.message("You said: about cats", lobby))
+        # A command is no exception: other bots may know the same.
+        square.ann.says("/new", lobby)
+        square.ann.says("/home", lobby)
         await square.platform.settles()
         assert (await square.session(lobby, square.ann.identity)).id == dogs.id
+        assert lobby.replies[-1] == "You said: about dogs"
 
 
 @both

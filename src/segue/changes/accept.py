@@ -200,8 +200,9 @@ class FrontDoor:
             return Errand(arrival.parts)
         command = parse(plain_text(arrival.parts))
         verdict = yield from self._judge(arrival, command, met, spot.lane, came.fresh.at)
+        meant = yield from self._meant(came)
         if isinstance(verdict, Refuse):
-            if verdict.notice:
+            if verdict.notice and meant:
                 yield from self._say(came, Answer(verdict.notice))
             return Handled.REFUSED
         if not arrival.parts:
@@ -211,7 +212,7 @@ class FrontDoor:
             return Handled.NOTHING_SAID
         if isinstance(command, Unknown) and command.word.casefold() in self._agents_own:
             command = None
-        if command is None and not (yield from self._meant(came)):
+        if not meant:
             return Handled.NOT_MEANT
         return (yield from self._within_limits(came, command, verdict))
 

@@ -21,7 +21,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Sending
 from segue.core.settings import Blind
-from segue.errors import Fenced, SendLater, SendNever, SendUnsure
+from segue.errors import Fenced, MessageGone, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
@@ -196,7 +196,7 @@ class Outbox:
         return found.settled is not None
 
     async def _send(self, held: Outgoing) -> str:
-        """One attempt, by the adapter's class."""
+        """One attempt: a change of the message that is there, or a new one."""
         adapter = self._adapter
         if held.delivery.only and not isinstance(adapter, Whispers):
             raise SendNever(f"{adapter.platform}.{adapter.account} can't send what only one person is to see.")
@@ -204,8 +204,16 @@ class Outbox:
         if delivery.file is not None:
             delivery = await self._exporting.ready(delivery, delivery.file, adapter)
         if delivery.message and isinstance(adapter, EditsMessages):
-            await adapter.edit(delivery)
+            try:
+                await adapter.edit(delivery)
+            except MessageGone:
+                # Whoever read it while it grew deleted it: the answer comes as a new message.
+                return await self._new(adapter, delivery.with_message(""), held.me)
             return delivery.message
+        return await self._new(adapter, delivery, held.me)
+
+    async def _new(self, adapter: Adapter, delivery: Delivery, me: str) -> str:
+        """Send a message that isn't there yet, by the adapter's class."""
         match adapter.sending:
             case Sending.KEYED:
                 return await adapter.send(delivery)
@@ -214,7 +222,7 @@ class Outbox:
                     return found
                 return await adapter.send(delivery)
             case Sending.EDIT:
-                return await self._place(adapter, delivery, held.me)
+                return await self._place(adapter, delivery, me)
             case Sending.BLIND:
                 if delivery.doubtful and self._settings.blind is Blind.AT_MOST_ONCE:
                     raise SendNever("Nobody knows whether it was sent, and the host wants no duplicates.")

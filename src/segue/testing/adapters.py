@@ -13,7 +13,7 @@ import msgspec
 from segue.core.contracts.adapters import Accept, Connection, Intake, Letter
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
-from segue.errors import SendLater, SendNever, SendUnsure, StoreError
+from segue.errors import MessageGone, SendLater, SendNever, SendUnsure, StoreError
 from segue.testing import wire
 from segue.testing.asgi import Application
 from segue.testing.faults import ApiError, Call
@@ -151,7 +151,12 @@ class Editing(FakeAdapter):
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace a message's text."""
-        await self.ask(Call.EDIT, lambda: self._edit(delivery))
+        try:
+            await self.ask(Call.EDIT, lambda: self._edit(delivery))
+        except SendNever as error:
+            if isinstance(error.__cause__, ApiError) and error.__cause__.status == 404:
+                raise MessageGone(str(error)) from error
+            raise
 
     def _edit(self, delivery: Delivery) -> None:
         chat, _ = self.there.spot(delivery.address)

@@ -65,7 +65,7 @@ class Ledger:
 
     def keyed(self, key: str) -> Message | None:
         """The newest message that was sent with a key."""
-        return self._messages[self._keys[key]] if key in self._keys else None
+        return self._messages.get(self._keys[key]) if key in self._keys else None
 
     def at(self, chat: str, thread: str) -> list[Message]:
         """The messages at a spot, the oldest first."""

@@ -68,11 +68,18 @@ class Invitations:
             former = next((before(event.content) for event in told if event.type == "m.room.create"), "")
             for event in told:
                 if event.type == "m.room.member" and event.state_key == self._server.user:
-                    invitation = Invitation(room, event.sender, event.content, former)
-                    if await self._follow(invitation) and not invitation.is_direct:
-                        await self._greet(invitation, str(batch["next_batch"]), accept)
+                    await self._take(Invitation(room, event.sender, event.content, former), batch, accept)
         for room, left in batch.get("rooms", {}).get("leave", {}).items():
             self._removed(room, left.get("timeline", {}).get("events", []))
+
+    async def _take(self, invitation: Invitation, batch: Json, accept: Accept) -> None:
+        try:
+            if await self._follow(invitation) and not invitation.is_direct:
+                await self._greet(invitation, str(batch["next_batch"]), accept)
+        except SendError as error:
+            if not self._tries.lasts(f"about {invitation.room}", error):
+                raise
+            log.warning("%s: what it needs to know of %s isn't told (%s)", self._name, invitation.room, error)
 
     async def go_along(self, old: str, event: Event) -> None:
         """Go where a room goes on; out again if the new room doesn't say that it continues the old one."""

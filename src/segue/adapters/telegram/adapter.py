@@ -122,11 +122,18 @@ class Telegram:
         arrived, pressed = await self._arrived(raw)
         if arrived is not None:
             await accept(arrived)
-        if pressed:
-            try:
-                await self._api.answer_callback_query(pressed)
-            except TelegramError as error:
-                log.info("a button stays pressed: %s", type(error).__name__)
+        if pressed and isinstance(arrived, Arrival):
+            await self._let_go(pressed, arrived)
+
+    async def _let_go(self, button: str, arrived: Arrival) -> None:
+        """Acknowledge a button once its press is durable; in a private chat those of its message are used up."""
+        chat = number(arrived.place.address.chat)
+        try:
+            await self._api.answer_callback_query(button)
+            if arrived.pressed and chat > 0:
+                await self._api.edit_message_reply_markup(chat, number(arrived.pressed.message))
+        except TelegramError as error:
+            log.info("a button stays as it is: %s", type(error).__name__)
 
     async def _arrived(self, raw: Any) -> tuple[Arrival | Letter | None, str]:
         """What an update tells, and the button that it was told by."""

@@ -23,7 +23,7 @@ from telegram.error import (
 from telegram.request import HTTPXRequest
 
 from segue.core.values import Secret
-from segue.errors import Disconnected, SendLater, SendNever, SendUnsure
+from segue.errors import Disconnected, MessageGone, SendLater, SendNever, SendUnsure
 
 T = TypeVar("T")
 PUBLIC = "https://api.telegram.org"
@@ -128,6 +128,9 @@ async def reached(call: Awaitable[T]) -> T:
 _REFUSALS: dict[str, type[SendNever]] = {
     "message is not modified": Unchanged,
     "can't parse entities": Unreadable,
+    "message to edit not found": MessageGone,
+    "message can't be edited": MessageGone,
+    "message_id_invalid": MessageGone,
     "there is no media in the message": NoFileThere,
 }
 

@@ -95,7 +95,9 @@ class Access:
         address = place.address
         account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
         users = {way.user for way in ways if (way.platform, way.account) == (address.platform, address.account)}
-        listed = account.allow & users if place.kind is Kind.DM else account.allow_groups & {address.chat}
+        listed = (
+            account.allow & users if place.kind is Kind.DM else account.allow_groups & {address.chat, place.around.chat}
+        )
         if account.public or listed:
             return True
         key, scope = account_key(address.platform, address.account), grants.scope_of(place.kind)

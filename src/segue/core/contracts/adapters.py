@@ -148,7 +148,7 @@ class EditsMessages(Protocol):
     """An adapter whose platform can change a message that was sent."""
 
     async def edit(self, delivery: Delivery) -> None:
-        """Replace the text of `delivery.message`."""
+        """Replace the text of `delivery.message`; raises `MessageGone` if it was deleted, and it is sent anew."""
         ...
 
 
