@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-from segue.core.values import Secret
+from segue.core.values import LEFT, Secret
 from segue.errors import Invalid
 
 _SLOWEST = 30
 """Seconds that a command may take, a person's touch of a key included."""
-_LEFT = "not fetched"
 _FIX = 'Keep it elsewhere and say where: "env:NAME", "file:PATH" or "cmd:COMMAND".'
 
 
@@ -45,7 +44,7 @@ class References:
         if not name.strip():
             raise Invalid("", f"nothing follows {kind}:", _FIX)
         if needed_for is Fetch.ALL and self._fetch is Fetch.STORE:
-            return Secret(_LEFT)
+            return LEFT
         secret = Secret(read(name.strip()))
         self.fetched.append(secret)
         return secret

@@ -11,7 +11,7 @@ from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
 from segue.adapters.telegram.updates import decode
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
-from segue.core.values import Secret, Value
+from segue.core.values import LEFT, Secret, Value
 from segue.errors import Invalid, SendNever
 
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{10,100}")
@@ -28,7 +28,7 @@ class TelegramAccount(Value, frozen=True):
     """Where the Bot API is, for those who run a server of it themselves."""
 
     def __post_init__(self) -> None:
-        if not _TOKEN.fullmatch(self.token.reveal()):
+        if self.token != LEFT and not _TOKEN.fullmatch(self.token.reveal()):
             raise Invalid("token", "it isn't a bot's token", "Get one from @BotFather: it looks like 123456:ABC-DEF.")
         for key, url in (("webhook", self.webhook), ("api", self.api)):
             if url and not _is_http(url):
