@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 
 from segue.store import open_driver
+from tests import slow
 from tests.postgres import Durability, Postgres, PostgresUnavailable, ensure, folder
 from tests.servers import homeserver
 
@@ -59,14 +60,23 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """One more than there are cores: tests wait for disks, processes and servers more than they work."""
-    return (yield) + 1
+    """Two for each core: tests wait for disks, processes and servers more than they work."""
+    return 2 * (yield)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Worker) -> None:
     node.workerinput["postgres_home"] = str(node.config.stash[POSTGRES_HOME])
     node.workerinput["synapse_home"] = str(node.config.stash[SYNAPSE_HOME])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that passed is asked whether it worked too long."""
+    before = slow.work()
+    result = yield
+    slow.judge(item.nodeid, slow.work() - before)
+    return result
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,65 @@
+"""Tests that work for long, each with the reason why it may.
+
+What counts is work, not time: processor seconds of the test itself, of the programs that it ran and of the processes
+that were forked for it. A machine that is busy with something else makes no test slower.
+"""
+
+import os
+from multiprocessing import forkserver
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+
+BOUND = 5.0
+"""Seconds of work; a test that isn't in the list takes half of it at most where this was written."""
+
+REASONS = {
+    "tests/adapters/test_matrix.py::test_a_homeserver_that_was_killed_is_connected_again_and_nothing_is_lost": (
+        "a homeserver of its own starts twice"
+    ),
+    "tests/changes/test_machine.py::test_the_store_does_what_the_model_says": (
+        "hundreds of random moves, each compared with the model on both databases"
+    ),
+    "tests/drills/test_backlog.py::test_messages_that_wait_are_all_answered_in_order": "two thousand turns",
+    "tests/drills/test_bindings.py::test_what_four_processes_saw_of_each_lane_fits_one_order": (
+        "four processes that are killed and started again"
+    ),
+    "tests/drills/test_everywhere.py::test_one_session_in_three_places_loses_doubles_and_mixes_nothing": (
+        "three platforms with an outage each, one of them a homeserver of its own"
+    ),
+    "tests/drills/test_handoffs.py::test_a_handoff_is_done_or_undone_on_both_sides_whatever_races_it": (
+        "two gateways that are killed and started again while handoffs race"
+    ),
+    "tests/drills/test_kills.py::test_nothing_is_lost_doubled_or_out_of_order_though_the_gateway_is_killed": (
+        "forty gateways are started and killed under load"
+    ),
+    "tests/drills/test_soak.py::test_nothing_of_a_turn_is_kept_when_it_is_over": (
+        "what a thousand turns leave behind is counted"
+    ),
+}
+"""By the test's name without its parameters."""
+
+
+class TooSlow(AssertionError):
+    """A test works for longer than a test may."""
+
+
+def work() -> float:
+    """Seconds that this process, those that it waited for and those that its fork server did have worked so far."""
+    own = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return sum(used.ru_utime + used.ru_stime for used in own) + _forked()
+
+
+def _forked() -> float:
+    """What /proc says of the fork server's children; nothing where there is none."""
+    server = getattr(forkserver._forkserver, "_forkserver_pid", None)
+    told = Path(f"/proc/{server}/stat")
+    if not told.exists():
+        return 0.0
+    user, system = told.read_text().rpartition(")")[2].split()[13:15]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def judge(name: str, seconds: float) -> None:
+    """Refuse a test that has worked for too long without a reason."""
+    if seconds > BOUND and name.partition("[")[0] not in REASONS:
+        raise TooSlow(f"{seconds:.1f} s of work: make it quicker, or say in tests/slow.py why it may be slow")
