@@ -593,3 +593,8 @@ create table agent_states (
   at real not null,
   primary key (session, agent)
 ) strict, without rowid;
+
+create table signed_out (
+  browser text primary key,
+  at real not null
+) strict, without rowid;

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-from tests.browser.seen import box
+from tests.browser.seen import box, follow
 from tests.served import Served, served
 
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
@@ -56,7 +56,7 @@ async def signed_in(
     """A browser that followed the link."""
     browser = await chromium.new_context()
     page = await browser.new_page()
-    await page.goto(gateway.link)
+    await follow(page, gateway.link)
     yield browser
     if request.node.stash.get(FAILED, False):
         for number, shown in enumerate(browser.pages):

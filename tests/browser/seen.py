@@ -3,6 +3,12 @@
 from playwright.async_api import Locator, Page
 
 
+async def follow(page: Page, link: str) -> None:
+    """Open a sign-in link and press its button."""
+    await page.goto(link)
+    await page.get_by_role("button", name="Sign in").click()
+
+
 def box(page: Page) -> Locator:
     """The field that messages are written in."""
     return page.get_by_role("textbox", name="Message")

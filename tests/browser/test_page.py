@@ -15,7 +15,7 @@ from segue.core.lanes import Identity
 from segue.core.messages import Aside, File, Text
 from segue.core.windows import HOSTS
 from segue.runtime.files import Folder
-from tests.browser.seen import box, said, say
+from tests.browser.seen import box, follow, said, say
 from tests.served import PATIENCE, Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -131,7 +131,7 @@ async def test_a_browser_that_is_not_signed_in_is_told_how(chromium: Browser, ga
     assert answer is not None
     assert answer.status == 401
     await expect(page.get_by_text("This browser isn't signed in.")).to_be_visible()
-    await page.goto(f"{gateway.url}/signin?code=nonsense")
+    await follow(page, f"{gateway.url}/signin?code=nonsense")
     await expect(page.get_by_text("This browser isn't signed in.")).to_be_visible()
 
 
@@ -141,6 +141,11 @@ async def test_signing_out_while_the_page_is_open_shows_the_way_in(
     await signed_in.clear_cookies()
     await gateway.end()
     await gateway.start()
+    await expect(page.get_by_text("This browser isn't signed in.")).to_be_visible()
+
+
+async def test_a_button_signs_this_browser_out(page: Page) -> None:
+    await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_text("This browser isn't signed in.")).to_be_visible()
 
 
@@ -157,14 +162,14 @@ async def test_the_keyboard_is_enough(page: Page) -> None:
     await expect(box(page)).to_be_focused()
     await expect(said(page, "agent")).to_have_text(["Agentone\ntwo"])
     reached = []
-    for _ in range(7):
+    for _ in range(8):
         await page.keyboard.press("Shift+Tab")
         focused = page.locator(":focus")
         reached.append(" ".join((await focused.get_attribute("aria-label") or await focused.inner_text()).split()))
         ring = await focused.evaluate("(element) => getComputedStyle(element).outlineStyle")
         assert ring == "solid"
     tools = ["Close one two", "Rename one two"]
-    assert reached == ["Conversation", "Hand off", "New session", *tools, "one two", "Search your sessions"]
+    assert reached == ["Conversation", "Hand off", "Sign out", "New session", *tools, "one two", "Search your sessions"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -236,7 +241,10 @@ async def test_pictures_are_seen_and_other_files_can_be_saved(page: Page, gatewa
 async def test_what_can_be_typed_is_offered(page: Page) -> None:
     offered = page.get_by_role("option")
     await box(page).fill("/re")
-    await expect(offered).to_have_text([re.compile(f"^/{name} ") for name in ("resume", "retry", "rewind")])
+    await expect(offered).to_have_text(
+        [re.compile(f"^/{name} ") for name in ("resume", "redo", "retry", "rewind", "revoke")]
+    )
+    await page.keyboard.press("ArrowDown")
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Tab")
     await expect(box(page)).to_have_value("/retry ")

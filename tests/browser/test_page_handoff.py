@@ -8,7 +8,7 @@ import pytest
 import segno
 from playwright.async_api import Browser, Page, WebSocketRoute, expect
 
-from tests.browser.seen import say
+from tests.browser.seen import follow, say
 from tests.cli.screens import terminal
 from tests.served import Served, served
 
@@ -59,7 +59,7 @@ async def test_a_button_says_how_to_take_a_conversation_along(chromium: Browser,
         context = await chromium.new_context()
         page = await context.new_page()
         await page.route_web_socket("**/live", invite_to_telegram_too)
-        await page.goto(gateway.link)
+        await follow(page, gateway.link)
         await expect(page.get_by_role("button", name="Hand off")).to_have_count(0)
         await say(page, "say tea")
         await expect(page.locator(".said.agent:not(.thinks)")).to_have_text(["Agenttea"])

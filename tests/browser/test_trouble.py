@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Route, expect
 
+from tests.browser.seen import follow
 from tests.served import served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -19,7 +20,7 @@ async def test_an_account_that_cannot_be_reached_is_named(chromium: Browser, tmp
     async with served(tmp_path) as gateway:
         context = await chromium.new_context()
         page = await context.new_page()
-        await page.goto(gateway.link)
+        await follow(page, gateway.link)
         trouble = page.locator(".trouble")
         await expect(trouble).to_have_text("Not connected now: matrix.main", timeout=20_000)
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, WebSocketRoute, expect
 
 from segue.runtime.server import listeners
-from tests.browser.seen import box, said, say
+from tests.browser.seen import box, follow, said, say
 from tests.served import Served
 
 DRAWN = """() => {
@@ -36,7 +36,7 @@ async def test_a_paste_that_is_too_large_is_refused_in_words(page: Page) -> None
 async def test_a_phone_has_new_lines(chromium: Browser, gateway: Served) -> None:
     phone = await chromium.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     page = await phone.new_page()
-    await page.goto(gateway.link)
+    await follow(page, gateway.link)
     await box(page).fill("say one")
     await box(page).press("Enter")
     await page.keyboard.type("two")
@@ -61,7 +61,7 @@ async def test_an_answer_that_comes_quickly_is_not_drawn_for_every_word(chromium
     context = await chromium.new_context()
     page = await context.new_page()
     await page.route_web_socket("**/live", answer_quickly)
-    await page.goto(gateway.link)
+    await follow(page, gateway.link)
     await expect(box(page)).to_be_focused()
     await page.evaluate(DRAWN)
     await say(page, "hang")

@@ -114,7 +114,8 @@ class Page(Window):
         """A new browser, by a link of the gateway that runs."""
         link = (await ask(home, "POST", "/link")).json()["link"]
         async with http_client() as client:
-            answer = await client.get(link)
+            address, _, code = link.partition("?code=")
+            answer = await client.post(address, data={"code": code})
         return cls(link.partition("/signin")[0], answer.headers["set-cookie"].partition(";")[0])
 
     async def follow(self) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import Request
@@ -61,6 +62,8 @@ async def gateway(
 ) -> AsyncIterator[RunningGateway]:
     """A gateway as a config describes it, with the agent and adapters of one that was brought, until the block ends."""
     hosts = [*config.server.hosts, *([] if listener.host in _EVERYWHERE else [listener.host])]
+    hosts += [name] if (name := urlsplit(config.server.url).hostname) else []
+    url = config.server.url.rstrip("/") or listener.url
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(await open_configured(config))
         await meet_host(store)
@@ -90,7 +93,7 @@ async def gateway(
             )
         )
         sign_in = await SignIn.open(Patient(store.driver), config.data)
-        windows = Windows(runs, sign_in, (terminal, web), files, getpass.getuser(), listener.url)
+        windows = Windows(runs, sign_in, (terminal, web), files, getpass.getuser(), url)
         token = config.server.status_token
 
         def knows(request: Request) -> bool:
@@ -106,7 +109,7 @@ async def gateway(
         ]
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
-        yield RunningGateway(sign_in, terminal, listener.url, [*servers, ended])
+        yield RunningGateway(sign_in, terminal, url, [*servers, ended])
 
 
 async def serve(

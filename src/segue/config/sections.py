@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 from msgspec.structs import asdict
@@ -118,14 +119,20 @@ class ServerSection(Live, frozen=True):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8800
+    url: str = ""
+    """The address at which browsers reach it, behind a proxy: with https, cookies are for TLS alone."""
     hosts: tuple[str, ...] = ()
-    """Names that it answers to, beside the local ones."""
+    """Names that it answers to, beside the local ones and that of `url`."""
     tracing: Literal["none", "otel"] = "none"
     """The receiver of spans: none, or the collector that the usual OTEL_ variables name."""
     status_token: Secret | None = None
     """A bearer of this token is told the figures, and why the gateway isn't well."""
 
     def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if self.url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/")):
+            fix = 'Write scheme and name, without a path: "https://segue.example.org".'
+            raise Invalid("url", f'"{self.url}" is not the address of a page', fix)
         for name in self.hosts:
             if not name or "/" in name or any(c.isspace() for c in name) or (":" in name and not name.startswith("[")):
                 fix = 'Write the name alone, without scheme and port: "segue.example.org".'

@@ -30,6 +30,7 @@ export function Side({ now, command, send, tell, away, open, close }) {
       ${closed.length > 0 && html`<li><details open=${now.found && words.trim()}><summary>Closed</summary><ul>${closed.map(item)}</ul></details></li>`}
       ${now.found && words.trim() && !shown.length && html`<li class="empty">Nothing found.</li>`}</ul>
     <button class="new" onClick=${() => { command("/new"); close(); }}>New session</button>
+    <form method="post" action="/signout"><button class="leave">Sign out</button></form>
   </nav>`;
 }
 

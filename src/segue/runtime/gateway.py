@@ -15,7 +15,7 @@ from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
 from segue.changes.exchange import letters, questions
 from segue.changes.exchange.planner import Planner
-from segue.changes.people import codes, grants
+from segue.changes.people import browsers, codes, grants
 from segue.changes.people.access import Access
 from segue.changes.sessions import search
 from segue.core.accounts import Health
@@ -294,6 +294,7 @@ class Gateway:
             await self._patient.write(codes.forget, self._clock())
             await self._patient.write(questions.expire, self._clock())
             await self._patient.write(audit.forget, self._clock())
+            await self._patient.write(browsers.forget, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
     def _let_go(self) -> None:

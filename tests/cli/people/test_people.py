@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from segue.changes.people import grants
+from segue.changes.people import browsers, grants
+from segue.changes.people.browsers import Keys
 from segue.changes.people.grants import Scope
 from segue.core.lanes import Address, Identity, Kind, Person, Place
 from segue.core.moves import Renew
@@ -93,3 +94,20 @@ def test_who_isnt_known_or_not_alone_in_their_name_is_asked_back(home: Home, eve
     assert 'nobody goes by "Mallory"' in home.segue("people", "show", "Mallory").stderr
     home.do(another)
     assert '2 people are called "Eve"' in home.segue("people", "show", "Eve").stderr
+
+
+def test_keys_are_replaced_and_browsers_signed_out(home: Home) -> None:
+    async def keys(store: Store, _: Person) -> Keys:
+        await store.driver.write(browsers.begin, "ab" * 32)
+        return await store.driver.read(browsers.keys)
+
+    before = home.do(keys)
+    assert home.segue("people", "signout", "b1").exit_code == 0
+    assert home.do(keys) == Keys(before.key, frozenset({"b1"}))
+    assert "signed out" in home.segue("people", "signout").stdout
+    after = home.do(keys)
+    assert after.key != before.key
+    assert home.segue("people", "rotate").exit_code == 0
+    assert home.do(keys).key != after.key
+    events = [fact["fact"]["event"] for fact in home.json("audit")]
+    assert events == ["rotated", "signed out", "rotated", "signed out", "rotated", "signed out"]

@@ -5,10 +5,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
 from websockets.asyncio.client import connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from segue.changes import audit
+from segue.changes.audit import Event
+from segue.changes.people import browsers
 from segue.cli.gateway import SOCKET
+from segue.runtime.files import Folder
+from segue.runtime.windows import routes
 from segue.runtime.windows.frames import (
     AcceptedFrame,
     FoundFrame,
@@ -17,8 +23,11 @@ from segue.runtime.windows.frames import (
     RefusedFrame,
     SearchRequest,
 )
+from segue.runtime.windows.local import Local
+from segue.runtime.windows.routes import Windows
 from segue.runtime.windows.sign_in import token_in
 from segue.testing.agents import EchoAgent
+from segue.testing.asgi import post
 from tests.clients import http_client
 from tests.runtime.house import Guest, House, house
 from tests.served import Served, served
@@ -78,7 +87,11 @@ async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House)
         stranger = await browser.get("/")
         assert (stranger.status_code, "isn't signed in" in stranger.text) == (401, True)
         link = here.sign_in.link()
-        answer = await browser.get(link)
+        for _ in range(2):
+            shown = await browser.get(link)
+            assert (shown.status_code, "set-cookie" in shown.headers) == (200, False), "looking uses nothing up"
+            assert '<form method="post" action="/signin">' in shown.text
+        answer = await browser.post("/signin", data={"code": link.partition("=")[2]})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         given = answer.headers["set-cookie"].lower()
         assert "httponly" in given
@@ -88,8 +101,52 @@ async def test_a_link_signs_in_once_and_its_code_leaves_the_address(here: House)
         assert page.headers["content-security-policy"].startswith("default-src 'self'")
         assert page.headers["cache-control"] == "no-store"
     async with http_client(base_url=here.url) as other:
-        assert "set-cookie" not in (await other.get(link)).headers
+        assert "set-cookie" not in (await other.post("/signin", data={"code": link.partition("=")[2]})).headers
         assert (await other.get("/")).status_code == 401
+
+
+async def test_what_a_link_says_is_shown_as_words(here: House) -> None:
+    async with http_client(base_url=here.url) as browser:
+        page = await browser.get("/signin", params={"code": '"><script>alert(1)</script>'})
+        assert "<script>alert" not in page.text
+        assert "form-action 'self'" in page.headers["content-security-policy"]
+
+
+async def test_a_browser_that_signs_out_is_out_and_its_open_windows_close(
+    here: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "_LOOKED", 0.01)
+    cookie, other = here.cookie(), here.cookie()
+    async with here.page(cookie) as open_here, here.page(other) as elsewhere:
+        await open_here.opened()
+        await elsewhere.opened()
+        async with http_client(base_url=here.url, headers={"Cookie": cookie}) as browser:
+            assert (await browser.get("/")).status_code == 200
+            assert (await browser.post("/signout")).headers["location"] == "/"
+            assert (await browser.get("/")).status_code == 401
+        assert await closed(open_here) == 4401
+        assert await elsewhere.told("/who"), "the other one goes on"
+    events = [noted.fact.event for noted in await here.gateway.store.driver.read(audit.newest, 9)]
+    assert Event.SIGNED_OUT in events
+
+
+async def test_a_new_key_signs_every_browser_out(here: House) -> None:
+    cookie = here.cookie()
+    await here.gateway.store.driver.write(browsers.rotate, browsers.KEY, "ab" * 32, 0.0)
+    async with here.window({"Cookie": cookie, "Origin": here.url}) as guest:
+        assert await closed(guest) == 4401
+
+
+async def test_behind_tls_a_cookie_is_for_tls_alone(here: House, tmp_path: Path) -> None:
+    place, url = Local("web"), "https://segue.test"
+    windows = Windows(here.gateway, here.sign_in, (place, place), Folder(tmp_path), "ann", url)
+    code = here.sign_in.link().partition("=")[2]
+    answer = await post(Starlette(routes=windows.routes()), "/signin", f"code={code}".encode(), {"Host": "segue.test"})
+    given = answer.headers["set-cookie"].lower()
+    assert given.startswith("__host-segue=")
+    assert "secure" in given
+    assert "path=/" in given
+    assert "domain" not in given
 
 
 @pytest.mark.parametrize(

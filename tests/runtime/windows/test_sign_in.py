@@ -79,11 +79,13 @@ def test_no_other_code_signs_in(given: str) -> None:
 def test_a_forged_cookie_is_nobody_s() -> None:
     sign_in = SignIn(KEY, "token")
     cookie = sign_in.sign_in(code(sign_in)) or ""
-    browser, signature = cookie.split(".")
+    browser, signature = cookie.rsplit(".", 1)
+    later = browser.partition(".")[0] + ".99999999999"
     other = SignIn(b"x" * 32, "token")
     assert other.browser(cookie) is None
     forged = [
         f"{browser}x.{signature}",
+        f"{later}.{signature}",
         f"{browser}.{signature[:-1]}",
         f"{browser}.",
         browser,
@@ -93,6 +95,16 @@ def test_a_forged_cookie_is_nobody_s() -> None:
     ]
     forged += [f"{browser}.é", f"é.{signature}", f"{browser}.{signature}.x", f"\ud800.{signature}"]
     assert [given for given in forged if sign_in.browser(given)] == []
+
+
+def test_a_browser_stays_signed_in_for_a_month() -> None:
+    days = Hours()
+    sign_in = SignIn(KEY, "token", now=days)
+    cookie = sign_in.sign_in(code(sign_in)) or ""
+    days.now += 30 * 86400 - 1
+    assert sign_in.browser(cookie)
+    days.now += 2
+    assert sign_in.browser(cookie) is None
 
 
 async def test_a_cookie_outlives_a_restart(store: Store, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refusal
 
+KEY = "codes.secret"
+"""Name of the secret that digests are made with."""
 _DAY = 86400.0
 _PAIRING_PAUSE = 600.0
 _PAIRING_MOST = 3
@@ -156,4 +158,4 @@ def _keep(code: Code, at: Moment) -> Transaction[None]:
 def _hold_codes(fresh: str) -> Transaction[bytes]:
     """Let nobody else make or use codes meanwhile; returns what their digests are made with, kept at the first use."""
     yield q.hold_name(name="codes")
-    return bytes.fromhex((yield from settings.once("codes.secret", fresh)))
+    return bytes.fromhex((yield from settings.once(KEY, fresh)))

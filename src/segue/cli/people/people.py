@@ -1,6 +1,7 @@
 """`segue people`: who may talk, since when and by what; and how the host takes that back."""
 
 import asyncio
+import secrets
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -8,7 +9,7 @@ from typing import TypeVar
 import click
 from msgspec.structs import replace
 
-from segue.changes.people import grants, persons, register
+from segue.changes.people import browsers, codes, grants, persons, register
 from segue.changes.people.persons import WHY
 from segue.changes.people.register import By, Listed, PersonFacts
 from segue.cli.host import config_here, looked_at, opened
@@ -134,6 +135,35 @@ def block(person: str, *, undo: bool) -> None:
     done = asyncio.run(_do(person, grants.unblock if undo else grants.block, time.time()))
     words = ("They may talk again where something lets them in.", "They may talk nowhere now.")[not undo]
     click.echo(words if done else "That was so already.")
+
+
+@command.command()
+@click.argument("browser", required=False)
+def signout(browser: str | None) -> None:
+    """Sign browsers out of the page: one, by the id that the audit names, or all of them, by a new key."""
+    asyncio.run(_sign_out(browser))
+    click.echo("It is signed out." if browser else "Every browser is signed out. `segue signin` prints a new link.")
+
+
+async def _sign_out(browser: str | None) -> None:
+    async with opened() as (store, _):
+        if browser:
+            await store.driver.write(browsers.sign_out, browser, time.time())
+        else:
+            await store.driver.write(browsers.rotate, browsers.KEY, secrets.token_hex(32), time.time())
+
+
+@command.command()
+def rotate() -> None:
+    """Replace the keys that sign the page's cookies and hide the codes: all given so far count no more."""
+    asyncio.run(_rotate())
+    click.echo("The keys are new: every browser signs in again, and codes have to be asked for anew.")
+
+
+async def _rotate() -> None:
+    async with opened() as (store, _):
+        for name in (browsers.KEY, codes.KEY):
+            await store.driver.write(browsers.rotate, name, secrets.token_hex(32), time.time())
 
 
 async def _do(named: str, change: Callable[[PersonId, PersonId, float], Transaction[T]], at: float) -> T:

@@ -284,3 +284,15 @@ from grants g join inside on inside.id = g.person where g.until is null order by
 -- name: everyones_grants
 -- Every grant that holds, oldest first.
 select account, person, place as scope, since, why, by_person as "by" from grants where until is null order by id;
+
+-- name: signed_out
+-- Browsers whose cookies count no more.
+select browser from signed_out;
+
+-- name: sign_out
+-- A browser signs out; nothing comes back if it had before.
+insert into signed_out (browser, at) values (:browser, :at) on conflict (browser) do nothing returning browser;
+
+-- name: forget_signed_out
+-- Forget who signed out before a time.
+delete from signed_out where at < :before;

@@ -5,11 +5,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from html import escape
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import TypeVar, assert_never
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 from starlette.requests import HTTPConnection, Request
@@ -17,6 +18,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from segue.changes.people.browsers import LIFETIME
 from segue.core.windows import TERMINAL, WEB
 from segue.errors import Invalid, StoreError
 from segue.runtime.files import UNKNOWN, Folder
@@ -38,7 +40,7 @@ from segue.runtime.windows.frames import (
     requests,
 )
 from segue.runtime.windows.local import Local
-from segue.runtime.windows.sign_in import COOKIE, SignIn
+from segue.runtime.windows.sign_in import COOKIE, SECURE_COOKIE, SignIn
 from segue.runtime.windows.window import Seat, Window
 
 T = TypeVar("T")
@@ -50,8 +52,13 @@ _KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "h
 _PICTURES = {"png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp"}
 _KEPT = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Cache-Control": "private"}
 _OWN = frozenset({Begins.OWN, Begins.JOINED, Begins.NEW})
-_YEAR = 365 * 86400
-_POLICY = "default-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
+_LOOKED = 5.0
+"""Seconds between looks whether the browser of an open window is still signed in."""
+_POLICY = (
+    "default-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'"
+)
+_SHOWN = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _SIGNED_OUT = 4401
 """The code a WebSocket is closed with when its cookie or token isn't ours."""
 _ELSEWHERE = 4403
@@ -74,6 +81,8 @@ class Windows:
         self._files = files
         self._name = name
         self._url = url
+        self._secure = url.startswith("https:")
+        self._netloc = urlsplit(url).netloc
         self._gateway = gateway
         self._sign_in = sign_in
         self._places = {TERMINAL: terminal, WEB: web}
@@ -82,7 +91,9 @@ class Windows:
         """Routes of the server."""
         return [
             Route("/", self._page),
-            Route("/signin", self._follow_link),
+            Route("/signin", self._sign_in_page),
+            Route("/signin", self._follow_link, methods=["POST"]),
+            Route("/signout", self._sign_out, methods=["POST"]),
             Route("/link", self._link, methods=["POST"]),
             Route("/page/{name:path}", self._file),
             Route("/files/{start}/{digest}/{name}", self._kept),
@@ -90,17 +101,34 @@ class Windows:
         ]
 
     async def _page(self, request: Request) -> Response:
-        signed_in = self._sign_in.browser(request.cookies.get(COOKIE, "")) is not None
+        await self._sign_in.refresh()
+        signed_in = self._sign_in.shown_by(request) is not None
         name = "index.html" if signed_in else "signed-out.html"
-        headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-        return HTMLResponse(_PAGE.joinpath(name).read_text("utf-8"), 200 if signed_in else 401, headers)
+        return HTMLResponse(_PAGE.joinpath(name).read_text("utf-8"), 200 if signed_in else 401, _SHOWN)
+
+    async def _sign_in_page(self, request: Request) -> Response:
+        """A button: whatever looks at links before people do uses none up."""
+        page = _PAGE.joinpath("sign-in.html").read_text("utf-8")
+        return HTMLResponse(page.replace("{code}", escape(request.query_params.get("code", ""))), 200, _SHOWN)
 
     async def _follow_link(self, request: Request) -> Response:
-        cookie = self._sign_in.sign_in(request.query_params.get("code", ""))
+        typed = parse_qs((await request.body()).decode("ascii", "replace"), max_num_fields=4)
+        cookie = self._sign_in.sign_in(typed.get("code", [""])[0])
         answer = RedirectResponse("/", 303, {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
         if cookie is not None:
-            secure = request.url.scheme == "https"
-            answer.set_cookie(COOKIE, cookie, max_age=_YEAR, httponly=True, samesite="lax", secure=secure)
+            await self._sign_in.note(cookie, request.headers.get("host", ""))
+            name = SECURE_COOKIE if self._secure else COOKIE
+            answer.set_cookie(name, cookie, max_age=int(LIFETIME), httponly=True, samesite="lax", secure=self._secure)
+        return answer
+
+    async def _sign_out(self, request: Request) -> Response:
+        browser = self._sign_in.shown_by(request)
+        # A page of another site that posts here has no cookie of ours: it is SameSite=Lax.
+        if browser is not None:
+            await self._sign_in.sign_out(browser)
+        answer = RedirectResponse("/", 303, {"Cache-Control": "no-store"})
+        for name in (COOKIE, SECURE_COOKIE):
+            answer.delete_cookie(name, secure=name == SECURE_COOKIE, httponly=True, samesite="lax")
         return answer
 
     async def _link(self, request: Request) -> Response:
@@ -118,7 +146,8 @@ class Windows:
 
     async def _kept(self, request: Request) -> Response:
         """A file that came with a message. Whoever sent it may have written a page: it is saved, never opened here."""
-        if self._sign_in.browser(request.cookies.get(COOKIE, "")) is None:
+        await self._sign_in.refresh()
+        if self._sign_in.shown_by(request) is None:
             return Response("Sign in first.", 401)
         found = self._files.path("files/{start}/{digest}".format_map(request.path_params))
         if found is None:
@@ -128,6 +157,7 @@ class Windows:
         return FileResponse(found, media_type=kind, filename=name, headers=_KEPT)
 
     async def _live(self, socket: WebSocket) -> None:
+        await self._sign_in.refresh()
         seat = self._seat(socket)
         await socket.accept()
         if seat is None:
@@ -135,7 +165,8 @@ class Windows:
             return
         platform, who = seat
         # Another site's page may open a WebSocket to us with our cookie; its Origin tells.
-        own = urlsplit(socket.headers.get("origin", "")).netloc == socket.headers.get("host", "")
+        origin = urlsplit(socket.headers.get("origin", "")).netloc
+        own = origin != "" and origin in (socket.headers.get("host", ""), self._netloc)
         if platform == WEB and not own:
             await socket.close(_ELSEWHERE, "Open the page at the address that Segue listens on.")
             return
@@ -145,6 +176,8 @@ class Windows:
             async with asyncio.TaskGroup() as group:
                 group.create_task(window.show(asked))
                 group.create_task(self._hear(socket, window))
+                if platform == WEB:
+                    group.create_task(self._until_signed_out(socket))
         except* WebSocketDisconnect:
             log.debug("a window closed")
 
@@ -164,6 +197,14 @@ class Windows:
         while (opened := await _next(socket, open_one)) is None:
             """It was told what is wrong, and may try again."""
         return opened
+
+    async def _until_signed_out(self, socket: WebSocket) -> None:
+        """Close a window whose browser signed out, or was signed out."""
+        while self._sign_in.shown_by(socket) is not None:
+            await asyncio.sleep(_LOOKED)
+            await self._sign_in.refresh()
+        await socket.close(_SIGNED_OUT, "Sign in first.")
+        raise WebSocketDisconnect(_SIGNED_OUT)
 
     async def _hear(self, socket: WebSocket, window: Window) -> None:
         while True:
@@ -195,7 +236,7 @@ class Windows:
         if authorization:
             user = socket.headers.get("x-segue-user") or self._name
             return (TERMINAL, Seat(user, user)) if self._sign_in.is_terminal(authorization) else None
-        browser = self._sign_in.browser(socket.cookies.get(COOKIE, ""))
+        browser = self._sign_in.shown_by(socket)
         return (WEB, Seat(browser, self._name)) if browser else None
 
 

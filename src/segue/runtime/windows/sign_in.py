@@ -1,7 +1,8 @@
 """Sign-in: who may open a window. A terminal shows the token of the data folder, a browser the cookie of its sign-in.
 
-A browser signs in once, by a link that the terminal or the log printed; the link works once and for ten minutes, and
-its code leaves the address at once. A cookie is signed by a key that the database keeps, so it outlives a restart.
+A browser signs in by a link that the terminal or the log printed and a button: the link works once and for ten minutes,
+and whatever only looks at it uses nothing up. A cookie is signed by a key that the database keeps, so it outlives a
+restart; it ends after 30 days, when its browser signs out, or with the key.
 """
 
 import contextlib
@@ -11,13 +12,16 @@ import secrets
 import time
 from pathlib import Path
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
-from segue.changes import settings
+from segue.changes.people import browsers
+from segue.changes.people.browsers import LIFETIME
 from segue.core.contracts.database import Clock
 from segue.runtime.retrying import Patient
 
 COOKIE = "segue"
+SECURE_COOKIE = "__Host-segue"
+"""Name of the cookie behind TLS: browsers let nobody but this very host set it."""
 _LINK = 600.0
 """Seconds that a sign-in link works."""
 
@@ -25,17 +29,46 @@ _LINK = 600.0
 class SignIn:
     """Tells the host's own terminals and browsers from everybody else's."""
 
-    def __init__(self, key: bytes, token: str, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        token: str,
+        clock: Clock = time.monotonic,
+        now: Clock = time.time,
+        store: Patient | None = None,
+    ) -> None:
         self._key = key
         self._token = token
         self._clock = clock
+        self._now = now
+        self._store = store
         self._links: dict[str, float] = {}
+        self._signed_out: frozenset[str] = frozenset()
 
     @classmethod
     async def open(cls, store: Patient, folder: Path) -> "SignIn":
         """The sign-in of a data folder."""
-        key = await store.write(settings.once, "page key", secrets.token_hex(32))
-        return cls(bytes.fromhex(key), token_in(folder))
+        await store.write(browsers.begin, secrets.token_hex(32))
+        made = cls(b"", token_in(folder), store=store)
+        await made.refresh()
+        return made
+
+    async def refresh(self) -> None:
+        """Learn of a new key, and of browsers that signed out, here or elsewhere."""
+        if self._store is not None:
+            found = await self._store.read(browsers.keys)
+            self._key, self._signed_out = found.key, found.signed_out
+
+    async def note(self, cookie: str, where: str) -> None:
+        """Write down that a browser signed in."""
+        if self._store is not None:
+            await self._store.write(browsers.sign_in, cookie.partition(".")[0], where, self._now())
+
+    async def sign_out(self, browser: str) -> None:
+        """Let a browser's cookie count no more."""
+        if self._store is not None:
+            await self._store.write(browsers.sign_out, browser, self._now())
+        await self.refresh()
 
     def link(self) -> str:
         """A path that signs one browser in."""
@@ -50,13 +83,20 @@ class SignIn:
         until = self._links.pop(code, None)
         if until is None or until < self._clock():
             return None
-        browser = secrets.token_hex(8)
-        return f"{browser}.{self._sign(browser)}"
+        signed = f"{secrets.token_hex(8)}.{self._now() + LIFETIME:.0f}"
+        return f"{signed}.{self._sign(signed)}"
 
     def browser(self, cookie: str) -> str | None:
-        """The browser that a cookie was given to."""
-        browser, _, signature = cookie.partition(".")
-        return browser if browser and hmac.compare_digest(_bytes(signature), _bytes(self._sign(browser))) else None
+        """The browser that a cookie was given to, while it counts."""
+        signed, _, signature = cookie.rpartition(".")
+        browser, _, ends = signed.partition(".")
+        if not hmac.compare_digest(_bytes(signature), _bytes(self._sign(signed))) or browser in self._signed_out:
+            return None
+        return browser if browser and ends.isdecimal() and self._now() < int(ends) else None
+
+    def shown_by(self, request: HTTPConnection) -> str | None:
+        """The browser that makes a call; None if it isn't signed in."""
+        return self.browser(request.cookies.get(SECURE_COOKIE, "") or request.cookies.get(COOKIE, ""))
 
     def is_terminal(self, authorization: str) -> bool:
         """Whether somebody shows the data folder's token."""
@@ -65,10 +105,10 @@ class SignIn:
     def knows(self, request: Request) -> bool:
         """Whether a call is the host's own: from a terminal, or from a browser that signed in."""
         shown = request.headers.get("authorization", "")
-        return self.is_terminal(shown) or self.browser(request.cookies.get(COOKIE, "")) is not None
+        return self.is_terminal(shown) or self.shown_by(request) is not None
 
-    def _sign(self, browser: str) -> str:
-        return hmac.digest(self._key, _bytes(browser), "sha256").hex()
+    def _sign(self, signed: str) -> str:
+        return hmac.digest(self._key, _bytes(signed), "sha256").hex()
 
 
 def _bytes(text: str) -> bytes:
