@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.functions import FunctionAgent
 from segue.agents.given import as_agent
@@ -19,7 +20,7 @@ from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.testing.agents import EchoAgent
 from segue.testing.contracts import AgentContract, RecallContract, ToolContract
-from segue.testing.contracts.agents import events_of, person, text_of, work
+from segue.testing.contracts.agents import events_of, person, said, text_of, work
 
 
 async def shout(text: str) -> str:
@@ -75,11 +76,14 @@ async def test_it_may_use_the_tools_of_the_gateway() -> None:
     assert text_of(await events_of(as_agent(tea), asked)) == "kettle is on"
 
 
-async def test_what_several_people_say_comes_with_their_names() -> None:
-    asked = Work(SessionId("s"), 1, "", (), (person("Tea!", "Ann"), person("Milk!", "Ben")), voices=Voices.SEVERAL)
-    answer = text_of(await events_of(as_agent(shout), asked))
-    assert '"ANN"' in answer
-    assert '"BEN"' in answer
+async def test_words_are_plain_until_a_second_person_speaks() -> None:
+    alone = replace(work("Tea!"), voices=Voices.SEVERAL)
+    assert text_of(await events_of(as_agent(shout), alone)) == "TEA!!"
+    before = said([], person("Tea!", "Ann"))
+    both = replace(work("Milk!", transcript=before, by="Ben"), voices=Voices.SEVERAL)
+    assert '"BEN"' in text_of(await events_of(as_agent(shout), both))
+    again = replace(work("Sugar!", transcript=said(before, person("Milk!", "Ben"))), voices=Voices.SEVERAL)
+    assert '"ANN"' in text_of(await events_of(as_agent(shout), again))
 
 
 async def test_an_object_that_can_be_called_is_a_function_too() -> None:

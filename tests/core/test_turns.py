@@ -124,4 +124,4 @@ def test_an_order_that_waits_since_it_was_written_as_text_keeps_its_meaning(
     ],
 )
 def test_a_turn_that_nobodys_message_began_is_told_in_words(kind: TurnKind, part: Part, told: Part) -> None:
-    assert draft_of(a_turn(kind, part)) == Draft(GATEWAY, (told,))
+    assert draft_of(a_turn(kind, part)) == Draft(GATEWAY, (told,), at=0.0)

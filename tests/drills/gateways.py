@@ -21,6 +21,7 @@ from segue.core.handoffs import Patience
 from segue.core.messages import Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.moves import Limits
 from segue.core.people import UNBOUNDED
+from segue.core.prompt.envelopes import by_then
 from segue.core.prompt.envelopes import words as words_of
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import AccountSettings, GatewaySettings, Redaction, Settings, Streams
@@ -162,7 +163,7 @@ class Delegates:
 def sent(work: Work) -> str:
     """What a model would be sent of a turn, by role."""
     items: tuple[Draft | Entry, ...] = (*work.transcript, *work.asked)
-    said = [[item.author.role, words_of(item, work.voices)] for item in items]
+    said = [[item.author.role, words_of(item, voices)] for item, voices in by_then(items, work.voices)]
     return json.dumps({"context": work.context, "voices": work.voices, "said": said})
 
 

@@ -10,11 +10,12 @@ is a text or an event.
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
+from itertools import chain
 from typing import Any
 
 from segue.core.contracts.agents import AgentState, Event, Progress, Tools, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
-from segue.core.prompt.envelopes import Voices, told, words
+from segue.core.prompt.envelopes import Voices, by_then, told, words
 from segue.errors import Invalid
 
 _SAYS = AgentState | File | Progress | Reasoning | Text | ToolCall | ToolResult | Usage
@@ -59,7 +60,8 @@ def asked(work: Work) -> str:
     """The words that are to be answered now."""
     if work.voices is Voices.ONE:
         return "\n\n".join(told(draft.parts) for draft in work.asked)
-    return "\n\n".join(words(draft, work.voices) for draft in work.asked)
+    heard = list(by_then(chain(work.transcript, work.asked), work.voices))[-len(work.asked) :]
+    return "\n\n".join(told(item.parts) if voices is Voices.ONE else words(item, voices) for item, voices in heard)
 
 
 _GIVES: Mapping[object, Callable[[Work], object]] = {

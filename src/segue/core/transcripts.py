@@ -61,6 +61,8 @@ class Draft(Value, frozen=True):
     author: Author
     parts: Parts
     source: Source = NOWHERE
+    at: Moment | None = None
+    """When it was said; None if that is when it is written."""
 
     @property
     def text(self) -> str:

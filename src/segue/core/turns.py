@@ -381,8 +381,9 @@ def _covers_retry(newest: Sequence[Entry]) -> bool:
 def draft_of(turn: Turn) -> Draft:
     """What was asked, with its author."""
     if turn.kind in (TurnKind.ARRIVAL, TurnKind.EDIT):
-        return Draft(Author(Role.PERSON, turn.person, turn.name), turn.parts, Source(turn.identity, turn.route))
-    return Draft(GATEWAY, tuple(_told(turn.kind, part) for part in turn.parts))
+        author, source = Author(Role.PERSON, turn.person, turn.name), Source(turn.identity, turn.route)
+        return Draft(author, turn.parts, source, turn.accepted)
+    return Draft(GATEWAY, tuple(_told(turn.kind, part) for part in turn.parts), at=turn.accepted)
 
 
 def _told(kind: TurnKind, part: Part) -> Aside | Notice:
@@ -427,7 +428,7 @@ def _redo(order: Redo, run: Run, path: Path) -> Beginning:
 
 def _retry(by: str, path: Path) -> Beginning:
     to, asked = before_answer(path)
-    again = tuple(Draft(entry.author, entry.parts, entry.source) for entry in asked)
+    again = tuple(Draft(entry.author, entry.parts, entry.source, entry.at) for entry in asked)
     return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, by))
 
 

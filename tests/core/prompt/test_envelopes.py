@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from segue.core.lanes import Address, Identity, clean_name
 from segue.core.messages import Aside, Citation, Citing, Notice, Text
-from segue.core.prompt.envelopes import Envelope, Voices, read, veiled, words
+from segue.core.prompt.envelopes import Envelope, Voices, by_then, read, veiled, words
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Role, Source
 
@@ -50,6 +50,14 @@ def test_several_voices_each_name_their_author_in_a_line_of_json() -> None:
 def test_in_several_places_each_names_its_place_too() -> None:
     place = {"platform": "http", "account": "alpha", "chat": "club", "thread": "t1"}
     assert read(words(said("hi"), Voices.PLACES)) == Envelope("u1", "Ann", "hi", place)
+
+
+def test_what_was_sent_before_a_second_person_spoke_keeps_its_bytes() -> None:
+    talk = [said("one"), Draft(AGENT, (Text("hello"),)), said("two"), said("three", "Bob", "u2"), said("four")]
+    alone = [words(item, voices) for item, voices in by_then(talk[:3], Voices.ONE)]
+    both = [words(item, voices) for item, voices in by_then(talk, Voices.SEVERAL)]
+    assert both[:3] == alone == ["one", "hello", "two"]
+    assert [read(text).name for text in both[3:]] == ["Bob", "Ann"]
 
 
 def test_two_people_of_one_name_are_told_apart() -> None:

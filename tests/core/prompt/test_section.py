@@ -50,7 +50,7 @@ def test_it_says_where_with_whom_and_what_can_be_done() -> None:
     assert section(FACTS, NoVeil()).splitlines()[4:] == [
         '- Place: a thread "The Club", on "http.alpha", chat "club", thread "t1"',
         '- Its topic: "Plans for the trip"',
-        "- People: several people; each message names its author. It is JSON with author and text.",
+        "- People: several people; from the second one who speaks on, each message is JSON with author and text.",
         '- "http.alpha" can: open threads, show an answer while it is written',
         '- "http.alpha" can\'t: show that you write, mention people by their ids',
         "- A long answer is sent as several messages. Write Markdown.",

@@ -1,5 +1,6 @@
 """The prompt of a turn: what an agent gets on platforms of every shape, with and without redaction."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from segue import Kind, Place, open_store
 from segue.core.contracts.agents import Agent, NoFiles
 from segue.core.lanes import Address
-from segue.core.prompt.envelopes import Voices, read, words
+from segue.core.prompt.envelopes import Voices, by_then, read, words
 from segue.core.settings import AccountSettings, Busy, GatewaySettings, Redaction
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
@@ -174,3 +175,40 @@ async def test_two_people_who_were_in_one_session_stay_apart_wherever_it_goes_on
     heard = [read(words(entry, work.voices)) for entry in work.transcript if entry.author.person]
     assert [(e.name, e.text) for e in heard] == [("Ann", "I am ann"), ("Bob", "I am bob")]
     assert work.voices is Voices.SEVERAL
+
+
+async def test_one_person_in_a_second_place_is_still_one_voice(tmp_path: Path) -> None:
+    platform, agent = Telegram(), ScriptedAgent("one", "two")
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, agent):
+        dm = platform.dm(ann)
+        ann.says("I am ann", dm)
+        await dm.reads("one")
+        ann.says("/title Plans", dm)
+        await dm.reads_some(2)
+        topic = ann.opens_thread("Elsewhere", dm)
+        ann.says("/resume Plans", topic)
+        await topic.reads_some(1)
+        ann.says("hello again", topic)
+        first, second = await agent.asked(1), await agent.asked(2)
+    assert (first.voices, second.voices) == (Voices.ONE, Voices.ONE)
+    sent = [words(item, voices) for item, voices in by_then((*second.transcript, *second.asked), second.voices)]
+    assert sent[1:] == ["I am ann", "one", "hello again"]
+    assert second.asked[0].source.address != second.transcript[1].source.address
+
+
+async def test_a_question_has_the_time_at_which_it_was_said(tmp_path: Path) -> None:
+    platform, agent, pause = Telegram(), ScriptedAgent(), Pause()
+    agent.will(pause, "one")
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, agent):
+        dm = platform.dm(ann)
+        ann.says("I am ann", dm)
+        await pause.reached()
+        await asyncio.sleep(0.2)
+        pause.over()
+        await dm.reads("one")
+    async with await open_store(tmp_path / "segue.db") as store:
+        [session] = await store.sessions(await store.person(ann.identity))
+        question, answer = (await store.path(session.id))[-2:]
+    assert answer.at - question.at >= 0.2

@@ -6,6 +6,7 @@ or precedes the call.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -24,7 +25,7 @@ from pydantic_ai.messages import (
 from segue.agents.models.attachments import attached
 from segue.core.contracts.agents import ReadsFiles, Work
 from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall, ToolResult
-from segue.core.prompt.envelopes import Voices, words
+from segue.core.prompt.envelopes import Voices, by_then, words
 from segue.core.transcripts import Draft, Entry, Role
 
 CUT_OFF = "This call was cut off. Nobody knows whether it was done."
@@ -34,20 +35,18 @@ _adapter: TypeAdapter[ModelResponsePart] = TypeAdapter(ModelResponsePart)
 
 async def history(work: Work, done: Iterable[Part] = ()) -> list[ModelMessage]:
     """The messages of a turn for a model: the transcript, the question, and the steps already done about it."""
-    messages = await history_of(work.transcript, work)
-    for draft in work.asked:
-        messages += await _said(draft, work.voices, work.files)
+    messages = await history_of(chain(work.transcript, work.asked), work)
     return messages + list(_answered([*work.journal, *done]))
 
 
-async def history_of(entries: Iterable[Entry], work: Work) -> list[ModelMessage]:
+async def history_of(entries: Iterable[Draft | Entry], work: Work) -> list[ModelMessage]:
     """Entries of a transcript, in the order in which they were written."""
     messages: list[ModelMessage] = []
-    for entry in entries:
+    for entry, voices in by_then(entries, work.voices):
         if entry.author.role is Role.AGENT:
             messages += _answered(entry.parts)
         else:
-            messages += await _said(entry, work.voices, work.files)
+            messages += await _said(entry, voices, work.files)
     return messages
 
 

@@ -43,7 +43,7 @@ def add(
             person=draft.author.person,
             name=draft.author.name,
             parts=encode_parts(draft.parts),
-            at=at,
+            at=at if draft.at is None else draft.at,
             turn=turn,
             identity=draft.source.identity,
             address=draft.source.address,

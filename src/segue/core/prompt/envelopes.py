@@ -7,7 +7,7 @@ of the session's voices, and entries never change, so what an entry reads like d
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
@@ -28,11 +28,11 @@ class Voices(StrEnum):
     """The number of people that an agent hears in a session."""
 
     ONE = "one"
-    """One person in one place: their words are sent as they are, unless they could be taken for an envelope."""
+    """One person: their words are sent as they are, unless they could be taken for an envelope."""
     SEVERAL = "several"
-    """Several people in one place: each message is an envelope that names its author."""
+    """Several people may speak: from the second one on, each message is an envelope that names its author."""
     PLACES = "places"
-    """Several places, one person or more: each envelope names its author and its place."""
+    """A session whose section was written when places were told apart: each envelope names author and place."""
 
 
 class Envelope(Value, frozen=True):
@@ -57,6 +57,15 @@ class Envelope(Value, frozen=True):
         if self.gateway:
             more["gateway"] = self.gateway
         return _line({"author": {"id": self.id, "name": self.name}, **more, "text": self.text})
+
+
+def by_then(said: Iterable[Draft | Entry], voices: Voices) -> Iterator[tuple[Draft | Entry, Voices]]:
+    """Each message with the voices heard by then: one that was sent before a second person spoke stays as it was."""
+    people: set[str] = set()
+    for item in said:
+        if item.author.role is Role.PERSON:
+            people.add(item.author.person)
+        yield item, Voices.ONE if voices is Voices.SEVERAL and len(people) < 2 else voices
 
 
 def words(said: Draft | Entry, voices: Voices) -> str:

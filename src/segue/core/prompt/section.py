@@ -92,7 +92,7 @@ def _people(facts: PromptFacts, veil: Veil) -> Iterable[str]:
         who = facts.identity
         yield f"Person: {name}" + (f", id {quoted(veil.identity(who).user)}" if who else "")
     elif facts.voices is Voices.SEVERAL:
-        yield "People: several people; each message names its author. It is JSON with author and text."
+        yield "People: several people; from the second one who speaks on, each message is JSON with author and text."
     else:
         yield "People: each message names its author and its place. It is JSON with author, place and text."
 

@@ -176,9 +176,7 @@ class KeptOpen:
 
 
 def _voices(around: Surroundings, said: Iterable[Draft | Entry]) -> Voices:
-    """How many there are to tell apart, from now on."""
-    if len(around.lanes) > 1:
-        return Voices.PLACES
+    """How many there are to tell apart, from now on; where somebody speaks is in the work alone."""
     people = {item.author.person for item in said if item.author.role is Role.PERSON}
     shared = any(_shared(lane, place) for lane, place in zip(around.lanes, around.places, strict=True))
     return Voices.SEVERAL if shared or len(people) > 1 else Voices.ONE

@@ -67,7 +67,8 @@ class TranscriptCache:
         first = finished.tip.n - len(done.drafts) + 1 if finished.tip else 1
         for n, draft in enumerate(done.drafts, first):
             tip = Tip(run.held.session, n)
-            added.append(Entry(tip, parent, draft.author, draft.parts, at, run.name, draft.source))
+            said = at if draft.at is None else draft.at
+            added.append(Entry(tip, parent, draft.author, draft.parts, said, run.name, draft.source))
             parent = tip
         path = Path(added, before)
         if path and path[-1].tip == finished.tip:
