@@ -5,7 +5,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from segue.cli.terminal.screen import Suggestions
-from segue.runtime.windows.frames import ShownCommand
+from segue.core.values import SessionId
+from segue.runtime.windows.frames import ShownCommand, ShownSession
 
 
 def suggested(typed: str) -> list[str]:
@@ -15,7 +16,8 @@ def suggested(typed: str) -> list[str]:
         ShownCommand("retry", "", "Ask again."),
         ShownCommand("title", "", "Name it."),
     ]
-    suggestions.titles = ["Lisbon in May", "lists", "Tax"]
+    titled = [ShownSession(SessionId(title), title) for title in ("Lisbon in May", "lists", "Tax")]
+    suggestions.sessions = [*titled, ShownSession(SessionId("1a2b"), "", "what is tea?")]
     found = suggestions.get_completions(Document(typed), CompleteEvent())
     return [typed[: len(typed) + each.start_position] + each.text for each in found]
 
@@ -27,7 +29,8 @@ def suggested(typed: str) -> list[str]:
         ("/q", ["/quit"]),
         ("/", ["/resume", "/retry", "/title", "/quit"]),
         ("/resume li", ["/resume Lisbon in May", "/resume lists"]),
-        ("/resume ", ["/resume Lisbon in May", "/resume lists", "/resume Tax"]),
+        ("/resume ", ["/resume Lisbon in May", "/resume lists", "/resume Tax", "/resume 1a2b"]),
+        ("/resume what", ["/resume 1a2b"]),
         ("/title Li", []),
         ("re", []),
         ("say /re", []),

@@ -77,6 +77,21 @@ async def test_an_export_is_found_where_the_terminal_says(tmp_path: Path) -> Non
     assert "the tea is green" in await asyncio.to_thread(Path(file.strip()).read_text)
 
 
+async def test_an_export_is_written_to_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "Tea.md").write_text("mine")
+    async with terminal(tmp_path) as here:
+        here.types("say the tea is green\r")
+        await here.until(lambda screen: "\nthe tea is green" in screen)
+        here.types("/title Tea\r")
+        await here.shows("This session is called Tea.")
+        here.types("/export\r")
+        await here.shows("Wrote ")
+        here.types("/quit\r")
+        assert await here.leaves() == 0
+    assert (tmp_path / "Tea.md").read_text() == "mine"
+    assert "the tea is green" in (tmp_path / "Tea-2.md").read_text()
+
+
 async def test_ctrl_c_stops_the_turn_and_not_the_program(tmp_path: Path) -> None:
     async with terminal(tmp_path) as here:
         here.types("count to 200 slowly\r")

@@ -2,10 +2,12 @@
 
 import asyncio
 import getpass
-from collections.abc import AsyncIterator, Sequence
+import shutil
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import httpx2
@@ -82,9 +84,31 @@ class Client:
         """A line for each file: where it is, if that is the data folder."""
         return [f"{file.name}: {self._folder / file.where}" if is_kept(file.where) else file.name for file in files]
 
+    def brought(self, file: File, folder: Path) -> Path:
+        """A file of an answer, copied to a folder under a name that is free there; where it can't be, where it is."""
+        kept = self._folder / file.where
+        stem, dot, ending = Path(file.name).name.rpartition(".")
+        names = chain([Path(file.name).name], (f"{stem}-{n}{dot}{ending}" for n in count(2)))
+        try:
+            with kept.open("rb") as source, _free(folder, names) as copy:
+                shutil.copyfileobj(source, copy)
+        except OSError:
+            return kept
+        return Path(copy.name)
+
     def lines(self, text: str, files: Sequence[File]) -> str:
         """A text with a line for each of its files."""
         return "\n".join(filter(None, [text, *self.kept(files)]))
+
+
+def _free(folder: Path, names: Iterable[str]) -> BinaryIO:
+    """A new file by the first of some names that is free."""
+    for name in names:
+        try:
+            return (folder / name).open("xb")
+        except FileExistsError:
+            continue
+    raise FileExistsError(str(folder))
 
 
 def read_frame(text: str | bytes) -> Shown:

@@ -60,11 +60,11 @@ _TAIL = 12
 
 
 class Suggestions(Completer):
-    """Completes commands, and the titles of sessions after those that take one."""
+    """Completes commands, and picks a session, by its title or first question, after those that take one."""
 
     def __init__(self) -> None:
         self.commands: Sequence[ShownCommand] = ()
-        self.titles: list[str] = []
+        self.sessions: Sequence[ShownSession] = ()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """The completions of what was typed."""
@@ -72,9 +72,11 @@ class Suggestions(Completer):
         typed = document.text_before_cursor
         word, space, rest = typed.partition(" ")
         if space and isinstance(command := parse(word), Command) and command.name == _TAKES_TITLES:
-            for title in self.titles:
-                if title.casefold().startswith(rest.casefold()):
-                    yield Completion(title, -len(rest))
+            for session in self.sessions:
+                shown = session.title or session.text
+                if shown.casefold().startswith(rest.casefold()):
+                    # One without a title goes by its id.
+                    yield Completion(session.title or session.id, -len(rest), display=shown or session.id)
         elif typed.startswith("/") and not space:
             for spec in (*self.commands, _QUITS):
                 if spec.name.startswith(typed[1:]):
@@ -92,6 +94,8 @@ class Terminal:
         self._waiting = 0
         self._title = ""
         self._session: SessionId | None = None
+        self._exporting = False
+        """Whether an export was asked for, which is written to the current folder."""
         self._typed: dict[str, str] = {}
         """Messages that were typed here, stand on the screen already and have no answer yet."""
         self._shown: list[ShownEntry] = []
@@ -151,6 +155,8 @@ class Terminal:
                 # A command never comes back as an entry: it is forgotten behind what was typed since.
                 while len(self._typed) > _REMEMBERED:
                     del self._typed[next(iter(self._typed))]
+                command = parse(text)
+                self._exporting = isinstance(command, Command) and command.name == "export"
                 await self._say(text, id)
 
     async def _say(self, text: str, id: str) -> None:
@@ -209,7 +215,12 @@ class Terminal:
         """Show what stands around the conversation: notices, what can be typed, where it goes."""
         match frame:
             case NoticeFrame():
-                self._console.print(Styled(self._client.lines(frame.text, frame.files), "dim"), end="\n\n")
+                lines = self._client.lines(frame.text, frame.files)
+                if self._exporting and frame.files:
+                    # Asked for by name: nothing else is put into the folder that somebody works in.
+                    self._exporting = False
+                    lines = f"Wrote {self._client.brought(frame.files[0], Path.cwd())}"
+                self._console.print(Styled(lines, "dim"), end="\n\n")
             case RefusedFrame():
                 self._console.print(Styled(frame.text, "dim"), end="\n\n")
             case HandoffFrame():
@@ -220,7 +231,7 @@ class Terminal:
             case CommandsFrame():
                 self._suggestions.commands = frame.commands
             case SessionsFrame():
-                self._suggestions.titles = [session.title for session in frame.sessions if session.title]
+                self._suggestions.sessions = frame.sessions
             case _:
                 """A terminal asks for none of the others."""
 
