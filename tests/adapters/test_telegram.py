@@ -10,6 +10,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 from telegram.error import RetryAfter
 
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.rates import Rate
 from segue.adapters.shared.webhooks import LARGEST
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
@@ -62,7 +63,7 @@ def update(kind: str = "message", **more: Any) -> dict[str, Any]:
 
 
 def heard(raw: dict[str, Any]) -> Heard | None:
-    return read(decode(raw), raw, "bot", ME, 5.0)
+    return read(decode(raw), raw, OwnAccount("telegram", "bot"), ME, 5.0)
 
 
 def arrival(raw: dict[str, Any]) -> Arrival:

@@ -16,6 +16,7 @@ import httpx2
 
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP
 from segue.adapters.http.webhook import Webhook as HttpWebhook
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.telegram.incoming import Me, read
 from segue.adapters.telegram.updates import decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
@@ -87,7 +88,7 @@ class _House:
         return outcome
 
     async def _take(self, raw: Any) -> None:
-        heard = read(decode(raw), raw, "bot", Me(7, "bot"), self.now)
+        heard = read(decode(raw), raw, OwnAccount("telegram", "bot"), Me(7, "bot"), self.now)
         assert heard
         await self._accept(heard.arrival)
 

@@ -1,8 +1,6 @@
 """The call out: one signed POST for each thing that the platform is to do."""
 
 import asyncio
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Literal
 from urllib.request import getproxies, proxy_bypass
 
@@ -11,6 +9,7 @@ import msgspec
 
 from segue.adapters.http.connections import Connections, NotConnected, Proxied, Returned
 from segue.adapters.http.signature import sign
+from segue.adapters.shared.outcomes import retry_after, taken
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.values import Secret, Value
@@ -97,28 +96,10 @@ class Callback:
         return self._body(returned)
 
     def _body(self, returned: Returned) -> bytes:
-        status = returned.status
-        if status == httpx2.codes.TOO_MANY_REQUESTS or httpx2.codes.is_server_error(status):
-            raise SendLater(f"the callback answered {status}", self._seconds(returned.retry_after))
-        if not httpx2.codes.is_success(status):
-            raise SendNever(f"the callback answered {status}")
+        taken("the callback", returned.status, retry_after(returned.retry_after, self._clock()))
         if len(returned.body) > LARGEST:
             raise SendNever(f"the callback's answer has more than {LARGEST} bytes")
         return returned.body
-
-    def _seconds(self, retry_after: str | None) -> float | None:
-        """How long to wait, from a number of seconds or a date."""
-        if retry_after is None:
-            return None
-        if retry_after.isascii() and retry_after.isdigit():
-            return float(retry_after)
-        try:
-            when = parsedate_to_datetime(retry_after)
-        except ValueError:
-            return None
-        if when.tzinfo is None:
-            when = when.replace(tzinfo=UTC)
-        return max(0.0, when.timestamp() - self._clock())
 
 
 def id_in(body: bytes, field: Literal["id", "thread"]) -> str:

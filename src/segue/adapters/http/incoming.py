@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
+from segue.adapters.shared.account import OwnAccount
+from segue.core.lanes import Kind, Place
+from segue.core.messages import Arrival, Citation, Citing, Pressed, Text
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
@@ -85,7 +86,7 @@ class Sent(Value, frozen=True, forbid_unknown_fields=True):
 _decoder = msgspec.json.Decoder(Sent)
 
 
-def read(body: bytes, account: str, at: Moment) -> tuple[Arrival, tuple[SentFile, ...]]:
+def read(body: bytes, account: OwnAccount, at: Moment) -> tuple[Arrival, tuple[SentFile, ...]]:
     """The arrival in a body, and the files to take in for it.
 
     Raises `Invalid` with the name of the field that is wrong.
@@ -95,13 +96,13 @@ def read(body: bytes, account: str, at: Moment) -> tuple[Arrival, tuple[SentFile
     for n, file in enumerate(sent.files):
         if bool(file.url) is bool(file.data):
             raise Invalid(f"files[{n}]", "it has neither or both of url and data", "Give one of the two.")
-    address = Address("http", account, sent.space or "", sent.chat or "", sent.thread or "")
+    address = account.address(sent.chat or "", sent.thread or "", sent.space or "")
     if len(address.key.encode()) > LONGEST_KEY:
         raise Invalid("chat", "the ids of the place are too long together", "Shorten space, chat or thread.")
     arrival = Arrival(
         place=Place(address, sent.chat_kind, sent.chat_name or "", sent.topic or ""),
         message=sent.id,
-        speaker=Speaker(Identity("http", account, sent.person.id), sent.person.name or "", sent.person.aliases),
+        speaker=account.speaker(sent.person.id, sent.person.name or "", sent.person.aliases),
         parts=(Text(sent.text),) if sent.text.strip() else (),
         at=at,
         quotes=sent.quotes or "",

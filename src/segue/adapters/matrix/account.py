@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from msgspec import Meta
 
@@ -11,6 +10,7 @@ from segue.adapters.matrix.adapter import Matrix
 from segue.adapters.matrix.content import message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.invitations import Inviters
+from segue.adapters.shared.outcomes import check_http
 from segue.adapters.shared.rates import Pace
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, SetupQuestion
@@ -42,9 +42,7 @@ class MatrixAccount(Value, frozen=True):
     """Messages that it takes at once."""
 
     def __post_init__(self) -> None:
-        if not _is_http(self.homeserver):
-            fix = 'Write the whole address, such as "https://matrix.example.org".'
-            raise Invalid("homeserver", f"{self.homeserver!r} is not an http address", fix)
+        check_http("homeserver", self.homeserver, "https://matrix.example.org")
         if not _USER.fullmatch(self.user):
             raise Invalid("user", f"{self.user!r} is not a user's id", _WHOLE)
         for inviter in self.inviters:
@@ -106,11 +104,3 @@ class MatrixAccount(Value, frozen=True):
         server = Homeserver(self.homeserver, self.user, self.token)
         inviters = Inviters.EVERYBODY if self.public else frozenset((*self.inviters, *self.allow))
         return Matrix(account, server, files, inviters, Pace(self.rate, self.burst))
-
-
-def _is_http(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and not parts.username
-    except ValueError:
-        return False

@@ -9,6 +9,7 @@ from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
 from segue.adapters.matrix.rooms import Rooms
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.rates import Pace
 from segue.core.contracts.adapters import Connection, Files, Intake
 from segue.core.contracts.database import Clock
@@ -45,8 +46,9 @@ class Matrix:
         self._pace = pace
         self._clock = clock
         self._rooms = Rooms(server)
-        invitations = Invitations(account, server, self._rooms, inviters)
-        self._incoming = Incoming(account, server, self._rooms, files, invitations)
+        own = OwnAccount(self.platform, account, server.space)
+        invitations = Invitations(own, server, self._rooms, inviters)
+        self._incoming = Incoming(own, server, self._rooms, files, invitations)
 
     async def run(self, intake: Intake) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""

@@ -11,6 +11,7 @@ from mautrix.api import HTTPAPI, Method, Path, PathBuilder
 from mautrix.errors import MatrixConnectionError, MatrixInvalidToken, MatrixRequestError
 
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
+from segue.adapters.shared.outcomes import refused
 from segue.core.messages import File
 from segue.core.values import Plain, Secret
 from segue.errors import SendLater, SendNever, SendUnsure
@@ -209,9 +210,7 @@ class Homeserver:
             # Not lost: the host can bring the account back with a new token.
             raise SendLater("the homeserver doesn't know the access token. Run `segue add matrix` again.") from error
         except MatrixRequestError as error:
-            if error.http_status >= 500:
-                raise SendLater(f"the homeserver answered {error.http_status}") from error
-            raise SendNever(f"the homeserver answered {error.http_status} {error.errcode}: {error.message}") from error
+            raise refused("the homeserver", error.http_status, why=f"{error.errcode}: {error.message}") from error
         except MatrixConnectionError as error:
             if isinstance(error.__cause__, aiohttp.ClientConnectorError):
                 raise SendLater(f"nobody answers at {self.url}") from error

@@ -16,12 +16,11 @@ from segue.adapters.matrix.events import Content, Event, Relation, decode, under
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.attachments import BEGINNING, Tries
 from segue.adapters.shared.downloads import NotFetched
-from segue.adapters.shared.letters import or_letter
 from segue.core.contracts.adapters import Accept, Files
-from segue.core.lanes import Address, Identity
-from segue.core.messages import Arrival, Citation, File, Part, Speaker, Text
+from segue.core.messages import Arrival, Citation, File, Part, Text
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,9 @@ ENCRYPTED = "I can't read encrypted rooms. Invite me to a room without encryptio
 class Incoming:
     """Takes in what one account's homeserver tells."""
 
-    def __init__(self, account: str, server: Homeserver, rooms: Rooms, files: Files, invitations: Invitations) -> None:
+    def __init__(
+        self, account: OwnAccount, server: Homeserver, rooms: Rooms, files: Files, invitations: Invitations
+    ) -> None:
         self._account = account
         self._files = files
         self._server = server
@@ -61,7 +62,7 @@ class Incoming:
 
     async def _take_in(self, reading: Awaitable[Arrival | None], raw: object, accept: Accept) -> None:
         """Take one event; what can't be understood is kept as it came."""
-        arrived = await or_letter(reading, raw, "matrix", self._account)
+        arrived = await self._account.or_letter(reading, raw)
         if arrived is not None:
             await accept(arrived)
 
@@ -72,7 +73,7 @@ class Incoming:
         except SendError as error:
             if not self._tries.lasts(room, error):
                 raise
-            log.warning("matrix.%s: what was missed in %s isn't told (%s)", self._account, room, error)
+            log.warning("%s: what was missed in %s isn't told (%s)", self._account, room, error)
             return list(timeline.get("events", []))
 
     async def _events(self, room: str, timeline: Json, since: str) -> list[Any]:
@@ -161,9 +162,9 @@ class Incoming:
         taken = [await self._taken(part, room) for part in content.parts]
         named = content.mentions_user(self._me, room.names.get(self._me, ""))
         return Arrival(
-            place=room.place(Address("matrix", self._account, self._server.space, id, thread)),
+            place=room.place(self._account.address(id, thread)),
             message=event.event_id,
-            speaker=Speaker(Identity("matrix", self._account, event.sender), room.names.get(event.sender, "")),
+            speaker=self._account.speaker(event.sender, room.names.get(event.sender, "")),
             parts=tuple(part for part in taken if not isinstance(part, str)),
             remarks=tuple(part for part in taken if isinstance(part, str)),
             cites=self._cites(cited, room),
@@ -182,9 +183,9 @@ class Incoming:
         deleted = await self._cited(id, event.redacted)
         thread = deleted.relation.thread if deleted else ""
         return Arrival(
-            place=room.place(Address("matrix", self._account, self._server.space, id, thread)),
+            place=room.place(self._account.address(id, thread)),
             message=event.event_id,
-            speaker=Speaker(Identity("matrix", self._account, event.sender), room.names.get(event.sender, "")),
+            speaker=self._account.speaker(event.sender, room.names.get(event.sender, "")),
             parts=(),
             at=event.origin_server_ts / 1000,
             deletes=event.redacted,
@@ -207,7 +208,7 @@ class Incoming:
         except SendError as error:
             if not self._tries.lasts(id, error):
                 raise Disconnected(str(error)) from error
-            log.warning("matrix.%s: %s isn't told, and what answers it is taken in without it", self._account, id)
+            log.warning("%s: %s isn't told, and what answers it is taken in without it", self._account, id)
             return None
 
     async def _look_up(self, room: str, id: str) -> Event | None:
@@ -257,9 +258,9 @@ class Incoming:
         """Say once in an encrypted room that nothing there can be read."""
         if await self._server.marked(room, _REFUSED):
             return
-        log.warning("matrix.%s: %s is encrypted, and isn't answered", self._account, room)
+        log.warning("%s: %s is encrypted, and isn't answered", self._account, room)
         try:
             await self._server.send(room, _REFUSED, {"msgtype": "m.notice", "body": ENCRYPTED, "m.mentions": {}})
         except SendNever as error:
-            log.warning("matrix.%s: %s can't be told so: %s", self._account, room, error)
+            log.warning("%s: %s can't be told so: %s", self._account, room, error)
         await self._server.mark(room, _REFUSED)

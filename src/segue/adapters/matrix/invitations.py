@@ -10,10 +10,11 @@ import msgspec
 from segue.adapters.matrix.events import Event, understood
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms, before
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.attachments import Tries
 from segue.core.contracts.adapters import Accept
-from segue.core.lanes import Address, Identity, Kind
-from segue.core.messages import Arrival, Speaker
+from segue.core.lanes import Kind
+from segue.core.messages import Arrival
 from segue.core.values import Value
 from segue.errors import SendError, SendNever
 
@@ -53,9 +54,11 @@ class Invitation(Value, frozen=True):
 class Invitations:
     """Decides where one bot goes."""
 
-    def __init__(self, account: str, server: Homeserver, rooms: Rooms, inviters: frozenset[str] | Inviters) -> None:
+    def __init__(
+        self, account: OwnAccount, server: Homeserver, rooms: Rooms, inviters: frozenset[str] | Inviters
+    ) -> None:
         self._account = account
-        self._name = f"matrix.{account}"
+        self._name = str(account)
         self._server = server
         self._rooms = rooms
         self._inviters = inviters
@@ -121,8 +124,8 @@ class Invitations:
         room = await self._rooms.get(invitation.room)
         if room.kind is Kind.DM or room.encrypted or room.former:
             return
-        speaker = Speaker(Identity("matrix", self._account, invitation.by), room.names.get(invitation.by, ""))
-        place = room.place(Address("matrix", self._account, self._server.space, invitation.room))
+        speaker = self._account.speaker(invitation.by, room.names.get(invitation.by, ""))
+        place = room.place(self._account.address(invitation.room))
         await accept(Arrival(place, f"invited/{at}", speaker, (), time.time(), brings_agent=True))
 
     def _removed(self, room: str, events: list[Any]) -> None:

@@ -4,8 +4,8 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self
-from urllib.parse import urlsplit
 
+from segue.adapters.shared.outcomes import check_http
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
 from segue.adapters.telegram.updates import decode
@@ -31,8 +31,8 @@ class TelegramAccount(Value, frozen=True):
         if self.token != LEFT and not _TOKEN.fullmatch(self.token.reveal()):
             raise Invalid("token", "it isn't a bot's token", "Get one from @BotFather: it looks like 123456:ABC-DEF.")
         for key, url in (("webhook", self.webhook), ("api", self.api)):
-            if url and not _is_http(url):
-                raise Invalid(key, f"{url!r} is not an http address", 'Write it whole, such as "https://example.org".')
+            if url:
+                check_http(key, url, "https://example.org")
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
@@ -126,11 +126,3 @@ def _id(user: str) -> int:
     if not user.isascii() or not user.isdecimal():
         raise Invalid("owner", f'"{user}" is no user id', "It is a number; @userinfobot tells you yours.")
     return int(user)
-
-
-def _is_http(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and not parts.username
-    except ValueError:
-        return False

@@ -13,10 +13,10 @@ from telegram import BotCommand
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, TelegramError
 
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.attachments import Tries
 from segue.adapters.shared.background import beside
 from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
-from segue.adapters.shared.letters import or_letter
 from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, reached
 from segue.adapters.telegram.chats import Chats, Pace, number, thread
 from segue.adapters.telegram.incoming import Heard, Me, read
@@ -61,6 +61,7 @@ class Telegram:
         ticks: Clock = time.monotonic,
     ) -> None:
         self.account = account
+        self._own = OwnAccount(self.platform, account)
         self._token = token
         self._base = api
         self._api = Api(token, api)
@@ -137,12 +138,12 @@ class Telegram:
 
     async def _arrived(self, raw: Any) -> tuple[Arrival | Letter | None, str]:
         """What an update tells, and the button that it was told by."""
-        read_as = await or_letter(self._read(raw, await self.who()), raw, self.platform, self.account)
+        read_as = await self._own.or_letter(self._read(raw, await self.who()), raw)
         return (read_as, "") if isinstance(read_as, Letter) else read_as
 
     async def _read(self, raw: Any, me: Me) -> tuple[Arrival | None, str]:
         update = decode(raw)
-        heard = read(update, raw, self.account, me, self._clock())
+        heard = read(update, raw, self._own, me, self._clock())
         self._remember(update)
         return (await self._whole(heard, update), heard.callback) if heard is not None else (None, "")
 

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.attachments import BEGINNING
 from segue.adapters.telegram.updates import Attachment, Callback, Membership, Message, Update
-from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
 from segue.core.values import Moment, Plain, Value
 from segue.errors import Invalid
@@ -38,7 +39,7 @@ class Heard(Value, frozen=True):
     """The button that is to be let go of."""
 
 
-def read(update: Update, raw: Mapping[str, Any], account: str, me: Me, at: Moment) -> Heard | None:
+def read(update: Update, raw: Mapping[str, Any], account: OwnAccount, me: Me, at: Moment) -> Heard | None:
     """What an update says to the agent, if anything; raises `Invalid` for what can't be understood."""
     if update.callback_query is not None:
         return _pressed(update, update.callback_query, account, at)
@@ -75,13 +76,13 @@ def read(update: Update, raw: Mapping[str, Any], account: str, me: Me, at: Momen
     return Heard(arrival, files)
 
 
-def _pressed(update: Update, pressed: Callback, account: str, at: Moment) -> Heard | None:
+def _pressed(update: Update, pressed: Callback, account: OwnAccount, at: Moment) -> Heard | None:
     if pressed.message is None or not pressed.data or pressed.sender.is_bot:
         return None
     arrival = Arrival(
         place=_place(pressed.message, account),
         message=f"button.{pressed.id}",
-        speaker=Speaker(Identity("telegram", account, str(pressed.sender.id)), pressed.sender.name),
+        speaker=account.speaker(str(pressed.sender.id), pressed.sender.name),
         parts=(),
         at=at,
         seen_as=(f"update/{update.update_id}",),
@@ -91,14 +92,14 @@ def _pressed(update: Update, pressed: Callback, account: str, at: Moment) -> Hea
     return Heard(arrival, callback=pressed.id)
 
 
-def _brought(update: Update, change: Membership, account: str, at: Moment) -> Heard | None:
+def _brought(update: Update, change: Membership, account: OwnAccount, at: Moment) -> Heard | None:
     """That a person brought the bot into a group; in a channel nobody is answered, a private chat its person begins."""
     if change.chat.type not in _GROUPS or change.sender.is_bot or not change.begins:
         return None
     arrival = Arrival(
-        place=Place(Address("telegram", account, "", str(change.chat.id)), Kind.GROUP, change.chat.title),
+        place=Place(account.address(str(change.chat.id)), Kind.GROUP, change.chat.title),
         message=f"brought.{update.update_id}",
-        speaker=Speaker(Identity("telegram", account, str(change.sender.id)), change.sender.name),
+        speaker=account.speaker(str(change.sender.id), change.sender.name),
         parts=(),
         at=at,
         seen_as=(f"update/{update.update_id}",),
@@ -131,24 +132,24 @@ def _for_us(message: Message, me: Me) -> str | None:
     return found[1] + message.words[found.end() :]
 
 
-def _place(message: Message, account: str) -> Place:
+def _place(message: Message, account: OwnAccount) -> Place:
     chat = message.chat
     # Elsewhere than in a topic the thread's id is that of a message which was answered.
     thread = str(message.message_thread_id) if message.is_topic_message and message.message_thread_id else ""
     began = message.reply_to_message.forum_topic_created if message.reply_to_message else None
     private = chat.type == "private"
     name = message.sender.name if private and message.sender and not message.sender.is_bot else chat.title
-    address = Address("telegram", account, "", str(chat.id), thread)
+    address = account.address(str(chat.id), thread)
     topic = message.called or (began.name if began else "")
     return Place(address, Kind.DM if private else Kind.GROUP, name, topic if thread else "")
 
 
-def _speaker(message: Message, account: str) -> Speaker:
+def _speaker(message: Message, account: OwnAccount) -> Speaker:
     if message.sender_chat is not None:
-        return Speaker(Identity("telegram", account, str(message.sender_chat.id)), message.sender_chat.title)
+        return account.speaker(str(message.sender_chat.id), message.sender_chat.title)
     if message.sender is None:
         raise Invalid("from", "nobody wrote it", "A message has a sender.")
-    return Speaker(Identity("telegram", account, str(message.sender.id)), message.sender.name)
+    return account.speaker(str(message.sender.id), message.sender.name)
 
 
 def _cites(message: Message, text: str, me: Me) -> Iterator[Citation]:

@@ -1,0 +1,63 @@
+"""An adapter's own account: makes the addresses, speakers and dead letters that it tells the gateway of."""
+
+import json
+import logging
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from msgspec import ValidationError
+
+from segue.core.contracts.adapters import Letter
+from segue.core.lanes import Address, Identity
+from segue.core.messages import Speaker
+from segue.core.values import Value
+from segue.errors import Disconnected, SegueError, SendError, StoreError
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_PASSING = (Disconnected, SendError, StoreError, OSError)
+"""Trouble of the platform or of the disk: the same can be read later."""
+
+_WORDED = (SegueError, ValidationError)
+"""Errors that say what is wrong with what came; what others say may be anything."""
+
+
+class OwnAccount(Value, frozen=True):
+    """The account that an adapter speaks for."""
+
+    platform: str
+    name: str
+    space: str = ""
+    """The guild, workspace or homeserver that all its chats are in, if there is one."""
+
+    def __str__(self) -> str:
+        return f"{self.platform}.{self.name}"
+
+    def address(self, chat: str, thread: str = "", space: str = "") -> Address:
+        """A chat of the account, or a thread in one."""
+        return Address(self.platform, self.name, space or self.space, chat, thread)
+
+    def speaker(self, user: str, name: str = "", aliases: tuple[str, ...] = ()) -> Speaker:
+        """Somebody on the platform, by their id there."""
+        return Speaker(Identity(self.platform, self.name, user), name, aliases)
+
+    async def or_letter(self, reading: Awaitable[T], raw: object) -> T | Letter:
+        """What something that came in is read as; a dead letter if it can't be read, so that it comes no more."""
+        try:
+            return await reading
+        except _PASSING:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            if isinstance(error, _WORDED):
+                return Letter(self.platform, self.name, _text(raw), str(error), kind)
+            log.exception("something from %s can't be read", self)
+            return Letter(self.platform, self.name, _text(raw), kind, kind)
+
+
+def _text(raw: object) -> str:
+    try:
+        return json.dumps(raw)
+    except (RecursionError, TypeError, ValueError):
+        return "(what came can't be written as JSON)"
