@@ -3,19 +3,24 @@
 import json
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
+from segue.changes.places import addresses
+from segue.changes.sessions import usage
+from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place, Rules, Sharing
 from segue.core.messages import File, Part, Reasoning, Summary, Text, ToolCall, ToolResult
+from segue.core.settings import AccountSettings, GatewaySettings, Settings
 from segue.core.transcripts import AGENT, GATEWAY, Author, Entry, Role, Session
 from segue.errors import Invalid
-from segue.imports.hermes import Report, import_hermes
+from segue.imports.hermes import Fate, Mode, Report, import_hermes
 from segue.imports.hermes.messages import HermesStanding, moment, read_message
 from tests.changes.world import Engine, World
 
@@ -119,9 +124,32 @@ async def host(world: World) -> Person:
     return await world.person("host", platform="terminal", name="Hanna")
 
 
-async def take(world: World, home: Home, host: Person, **more: Any) -> Report:
+async def take(
+    world: World,
+    home: Home,
+    host: Person,
+    rules: Rules | None = None,
+    accounts: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Report:
+    """An import, or a look at one; the report without its list."""
+    return replace(await listed(world, home, host, rules, accounts, **more), listed=(), strange=())
+
+
+async def listed(
+    world: World,
+    home: Home,
+    host: Person,
+    rules: Rules | None = None,
+    accounts: Mapping[str, str] | None = None,
+    hosts: tuple[Identity, ...] = (),
+    mode: Mode = Mode.APPLY,
+) -> Report:
     home.close()
-    return await import_hermes(home.path, world.store, host, clock=world.clock, **more)
+    settings = GatewaySettings(
+        Settings(rules or Rules()), hosts, {account: AccountSettings() for account in (accounts or {}).items()}
+    )
+    return await import_hermes(home.path, world.store, host, settings, mode, world.clock)
 
 
 async def titled(world: World, owner: Person, title: str) -> Session:
@@ -748,6 +776,121 @@ async def test_an_old_database_that_names_only_users(home: Home, world: World, h
     bound = await lane(world, "telegram", "123", Place(Address("telegram", "main", chat="123"), Kind.DM))
     assert bound is not None
     assert bound.title == "Near"
+
+
+# A look, hosts, costs and homes
+
+ANN = Identity("telegram", "bot", "123")
+
+
+async def test_a_look_tells_what_an_import_does_and_writes_nothing(home: Home, world: World, host: Person) -> None:
+    await write_everything(home)
+    home.session("s2", "hello", "hi", title="Mine")
+    home.session("s3", began=BEGAN + 9, title="Nothing")
+    home.session("s4", "late", title="2025", began=BEGAN + 20)
+    (home.path / ".env").write_text("TELEGRAM_HOME_CHANNEL=123\n")
+    before = [await world.count(table) for table in (*TABLES, "homes")]
+    look = await listed(world, home, host, accounts={"telegram": "bot"}, mode=Mode.LOOK)
+    assert [await world.count(table) for table in (*TABLES, "homes")] == before
+    assert (look.sessions, look.entries, look.lanes, look.homes, look.known, look.empty) == (3, 7, 1, 1, 0, 1)
+    assert {each.id: (each.fate, each.owner, each.entries) for each in look.listed} == {
+        "s1": (Fate.NEW, "telegram.bot/123", 4),
+        "s2": (Fate.NEW, "", 2),
+        "s3": (Fate.EMPTY, "", 0),
+        "s4": (Fate.NEW, "", 1),
+    }
+    assert [skipped.where for skipped in look.skipped] == ["title of s4, '2025'"]
+    assert await listed(world, home, host, accounts={"telegram": "bot"}) == look
+    again = await listed(world, home, host, accounts={"telegram": "bot"}, mode=Mode.LOOK)
+    assert again == await listed(world, home, host, accounts={"telegram": "bot"})
+    assert (again.sessions, again.known, again.lanes, again.homes) == (0, 3, 0, 0)
+
+
+async def test_two_routes_into_one_lane_are_one_lane_for_a_look_too(home: Home, world: World, host: Person) -> None:
+    for id, used in (("7", "2025-06-15T16:00:00"), ("8", "2025-06-15T17:00:00")):
+        home.session(f"s{id}", f"from {id}", source="telegram", user_id=id)
+        home.route(f"agent:main:telegram:group:-5:{id}", f"s{id}", chat_id="-5", user_id=id)["updated_at"] = used
+    home.route("agent:main:telegram:dm:1", "s7", chat_id="1", user_id="1")
+    together = Rules(groups=Sharing.TOGETHER)
+    look = await take(world, home, host, rules=together, mode=Mode.LOOK)
+    assert look == await take(world, home, host, rules=together)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_the_host_s_sessions_are_the_host_s_before_a_gateway_ran(
+    home: Home, world: World, host: Person, mode: Mode
+) -> None:
+    await write_everything(home)
+    report = await listed(world, home, host, accounts={"telegram": "bot"}, hosts=(ANN,), mode=mode)
+    assert [each.owner for each in report.listed] == [""]
+    if mode is Mode.APPLY:
+        assert (await titled(world, host, "Trip")).owner == host.id
+        assert (await world.store.person(ANN)).id == host.id
+
+
+async def test_a_platform_without_an_account_is_named(home: Home, world: World, host: Person) -> None:
+    await write_everything(home)
+    (home.path / ".env").write_text("TELEGRAM_HOME_CHANNEL=123\n")
+    report = await listed(world, home, host, mode=Mode.LOOK)
+    assert report.strange == ("telegram",)
+    assert [skipped.where for skipped in report.skipped] == ["home of telegram"]
+
+
+async def test_costs_come_along(home: Home, world: World, host: Person) -> None:
+    for name in ("input", "output", "cache_read", "cache_write", "reasoning"):
+        home.db().execute(f"alter table sessions add column {name}_tokens integer default 0")
+    home.db().execute("alter table sessions add column estimated_cost_usd real")
+    counts: dict[str, Any] = {"input_tokens": 10, "output_tokens": 5, "cache_read_tokens": 100, "reasoning_tokens": 2}
+    home.session("s1", "hello", title="Dear", model="m-1", estimated_cost_usd=0.25, **counts)
+    home.session("s2", "hello", title="Free", began=BEGAN + 10)
+    await take(world, home, host)
+    await take(world, home, host)
+    dear, free = await titled(world, host, "Dear"), await titled(world, host, "Free")
+    [spent] = await world.store.driver.read(usage.spent, dear.id)
+    assert spent.usage == Usage("m-1", 110, 5, 2, 100, 0, 0.25)
+    assert await world.store.driver.read(usage.last_size, dear.id) is None
+    assert await world.store.driver.read(usage.spent, free.id) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "address", "kind"),
+    [
+        (".env", "OTHER=1\nTELEGRAM_HOME_CHANNEL=123\n", Address("telegram", "bot", chat="123"), Kind.DM),
+        (".env", 'export TELEGRAM_HOME_CHANNEL="-77" # the crew\n', Address("telegram", "bot", chat="-77"), Kind.GROUP),
+        (
+            ".env",
+            "TELEGRAM_HOME_CHANNEL_THREAD_ID=9\nTELEGRAM_HOME_CHANNEL='-77'\n",
+            Address("telegram", "bot", chat="-77", thread="9"),
+            Kind.GROUP,
+        ),
+        ("config.yaml", "model: x\nTELEGRAM_HOME_CHANNEL: '123'\n", Address("telegram", "bot", chat="123"), Kind.DM),
+    ],
+)
+async def test_homes_come_along(
+    home: Home, world: World, host: Person, file: str, text: str, address: Address, kind: Kind
+) -> None:
+    await write_everything(home)
+    (home.path / file).write_text(text)
+    assert (await take(world, home, host, accounts={"telegram": "bot"})).homes == 1
+    found = await world.store.driver.read(addresses.home, "telegram", "bot")
+    assert found is not None
+    assert (found.place.address, found.place.kind, found.by) == (address, kind, host.id)
+
+
+async def test_a_home_that_is_named_here_stays(home: Home, world: World, host: Person) -> None:
+    await write_everything(home)
+    here = Place(Address("telegram", "bot", chat="5"), Kind.DM)
+    await world.store.driver.write(addresses.set_home, here, host.id, "merge", world.clock())
+    (home.path / ".env").write_text("TELEGRAM_HOME_CHANNEL=123\n")
+    report = await take(world, home, host, accounts={"telegram": "bot"})
+    assert (report.homes, [skipped.where for skipped in report.skipped]) == (0, ["home of telegram"])
+
+
+async def test_a_home_that_is_not_read_is_told(home: Home, world: World, host: Person) -> None:
+    await write_everything(home)
+    (home.path / "config.yaml").write_text("platforms:\n  telegram:\n    home_channel:\n      chat_id: 1\n")
+    report = await take(world, home, host, accounts={"telegram": "bot"})
+    assert [skipped.where for skipped in report.skipped] == ["config.yaml, home_channel"]
 
 
 # Messages

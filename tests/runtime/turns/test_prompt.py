@@ -5,11 +5,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from segue import Kind, Place, open_store
+from segue.changes.sessions import exports
 from segue.core.contracts.agents import Agent, NoFiles
+from segue.core.exports.jsonl import Line, Transcript
 from segue.core.lanes import Address
+from segue.core.messages import Text
 from segue.core.prompt.envelopes import Voices, by_then, read, words
 from segue.core.settings import AccountSettings, Busy, GatewaySettings, Redaction
+from segue.core.transcripts import Author, Role
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.prompt import Prompt
@@ -212,3 +218,27 @@ async def test_a_question_has_the_time_at_which_it_was_said(tmp_path: Path) -> N
         [session] = await store.sessions(await store.person(ann.identity))
         question, answer = (await store.path(session.id))[-2:]
     assert answer.at - question.at >= 0.2
+
+
+async def test_one_person_under_two_names_and_none_is_one_voice(tmp_path: Path) -> None:
+    """What an import brought was said by somebody who turns out to be the host, or by nobody knows whom."""
+    platform, agent = Telegram(), ScriptedAgent("hi")
+    ann, elsewhere = platform.person("Ann"), platform.person("Ann")
+    dm = platform.dm(ann)
+    said = [
+        Line(1, None, Author(Role.PERSON), (Text("long ago"),), 1.0),
+        Line(2, 1, Author(Role.PERSON), (Text("yesterday"),), 2.0),
+    ]
+    async with await open_store(tmp_path / "segue.db") as store:
+        await store.person(elsewhere.identity, "Ann")
+        once = await store.person(ann.identity, "Ann")
+        said[1] = replace(said[1], author=Author(Role.PERSON, once.id, "Ann"))
+        brought = Transcript(1.0, 2.0, tuple(said), 2, "Trip")
+        await store.driver.write(exports.bring, brought, once.id, store.new_session_id(), 3.0)
+    async with running(tmp_path, platform, agent, hosts=(elsewhere, ann)):
+        ann.says("/resume Trip", dm)
+        await dm.reads_some(1)
+        ann.says("hello", dm)
+        work = await agent.asked()
+    assert [entry.text for entry in work.transcript if entry.text] == ["long ago", "yesterday"]
+    assert work.voices is Voices.ONE

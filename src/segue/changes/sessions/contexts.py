@@ -20,7 +20,7 @@ from segue.core.lanes import Address, Identity, Lane, Place
 from segue.core.prompt.envelopes import Voices
 from segue.core.transcripts import Session
 from segue.core.turns import Claim, Turn
-from segue.core.values import Moment, SessionId, Value
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 
 
@@ -52,12 +52,14 @@ class Spoken(Value, frozen=True):
 
 
 class Surroundings(Value, frozen=True):
-    """The lanes of a session, the newest first, the homes there are, and the identities of its owner."""
+    """The lanes of a session, the newest first, the homes there are, and its owner."""
 
     lanes: tuple[Lane, ...]
     places: tuple[Place, ...]
     homes: tuple[Place, ...]
     owner: tuple[Identity, ...]
+    was: tuple[PersonId, ...] = ()
+    """The persons who turned out to be the owner; entries keep the one that they were said by."""
 
 
 Compose = Callable[[Surroundings], tuple[Voices, str]]
@@ -95,12 +97,13 @@ def surroundings(session: SessionId) -> Transaction[Surroundings]:
     """The lanes of a session, the homes, and its owner."""
     staying = yield from each(Staying, q.lanes_staying(session=session))
     homes = yield from addresses.homes()
-    owner = yield from persons.identities((yield from one(Session, q.session(session=session))).owner)
+    owner = (yield from one(Session, q.session(session=session))).owner
     return Surroundings(
         tuple(stays.lane for stays in staying),
         tuple(stays.place for stays in staying),
         tuple(home.place for home in homes),
-        tuple(owner),
+        tuple((yield from persons.identities(owner))),
+        tuple((yield from each(PersonId, q.everyone_in(person=owner)))),
     )
 
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from segue.changes.people import actors
 from segue.changes.places import addresses
 from segue.changes.rows import first, one
 from segue.changes.sessions import moves, sessions, titles, transcripts
+from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Line, Transcript, transcript_of
 from segue.core.lanes import Lane, Place, Rules
@@ -48,6 +51,8 @@ class Origin(Value, frozen=True):
     parent: SessionId | None = None
     after: Tip | None = None
     """The entry that its first entries follow; a summary of entry 0 stands for all up to here."""
+    usage: tuple[Usage, ...] = ()
+    """Its cost there, by model."""
 
 
 class Brought(Value, frozen=True):
@@ -73,6 +78,11 @@ class Stay(Value, frozen=True):
     """An id for the move that bound it."""
 
 
+def brought_before(key: str) -> Transaction[SessionId | None]:
+    """The session that came from elsewhere under a key."""
+    return (yield from first(SessionId, q.setting(name=key)))
+
+
 def bring(
     transcript: Transcript, owner: PersonId, session: SessionId, at: Moment, origin: Origin | None = None
 ) -> Transaction[Brought]:
@@ -80,7 +90,7 @@ def bring(
     origin = origin or Origin()
     owner = yield from actors.hold(owner)
     if origin.key:
-        if before := (yield from first(SessionId, q.setting(name=origin.key))):
+        if before := (yield from brought_before(origin.key)):
             return Brought(before, new=False)
         if not (yield q.add_setting(name=origin.key, value=session)):
             raise Moved
@@ -107,6 +117,9 @@ def bring(
     )
     # New turns go on counting after those that the entries name.
     yield q.skip_turns(session=session, turn=max((line.turn for line in transcript.lines), default=0))
+    for used in origin.usage:
+        # Turn 0 is before the first; the size of its last request isn't known.
+        yield q.add_usage(session=session, turn=0, size=0, at=transcript.used, **msgspec.structs.asdict(used))
     if transcript.title:
         name, number = parse(transcript.title)
         yield from titles.take(session, owner, new_title(name), at, number or 1)

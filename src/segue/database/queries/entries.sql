@@ -69,7 +69,7 @@ on conflict (session, turn, model) do update set input = usage.input + excluded.
 
 -- name: last_size
 -- How large the last request of a session was, and the turn that made it.
-select turn, max(size) as tokens from usage where session = :session group by turn order by turn desc limit 1;
+select turn, max(size) as tokens from usage where session = :session and size > 0 group by turn order by turn desc limit 1;
 
 -- name: asked_in
 -- What people asked in a turn, as entries, in order.

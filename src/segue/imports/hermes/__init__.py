@@ -1,5 +1,5 @@
 """Brings a Hermes home into the store: its sessions, what was said in them, and the lanes that they were on."""
 
-from segue.imports.hermes.importing import Report, import_hermes
+from segue.imports.hermes.importing import Fate, Mode, Report, import_hermes
 
-__all__ = ["Report", "import_hermes"]
+__all__ = ["Fate", "Mode", "Report", "import_hermes"]

@@ -6,6 +6,7 @@ the years. What can't be read is skipped, and it is told where that stands.
 """
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,9 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import apsw
-import msgspec
+from msgspec.structs import replace
 
+from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address, Identity, Kind, Place, Sharing
 from segue.core.messages import Speaker
 from segue.core.values import Moment, Value
@@ -26,6 +28,13 @@ from segue.imports.hermes.messages import UNREADABLE, HermesStanding, Message, R
 _KINDS = {"dm": Kind.DM, "private": Kind.DM, "channel": Kind.CHANNEL}
 _HERE = frozenset({"", "cli", "local"})
 """Hermes' names of the terminal, which is no place on a platform."""
+_COSTS = ("actual_cost_usd", "estimated_cost_usd")
+_MOST_TOKENS = 2**53
+_HOME = re.compile(
+    r"""^[ \t]*(?:export[ ])?([A-Z0-9]+)_HOME_(?:CHANNEL|ROOM)(_NAME|_THREAD_ID|)[ \t]*[=:][ \t]*["']?([^"'\n#]*)""",
+    re.MULTILINE,
+)
+_NESTED_HOME = re.compile(r"^[ \t]+home_channel:[ \t]*$", re.MULTILINE)
 
 
 class Skipped(Value, frozen=True):
@@ -60,6 +69,7 @@ class FoundHome(Value, frozen=True):
     user: str = ""
     key: str = ""
     spot: HermesSpot | None = None
+    usage: Usage | None = None
 
 
 class Route(Value, frozen=True):
@@ -83,6 +93,7 @@ class HermesHome:
         self.sessions: dict[str, FoundHome] = {}
         self.routes: dict[str, Route] = {}
         self.skipped: list[Skipped] = []
+        self.homes: list[Place] = []
 
     @classmethod
     def open(cls, path: Path, accounts: Mapping[str, str]) -> Self:
@@ -126,6 +137,7 @@ class HermesHome:
             self._read_index(index)
         for id in self._files:
             self.sessions.setdefault(id, FoundHome(id))
+        self._read_homes()
 
     def _skip(self, file: Path, where: str, why: object) -> None:
         name = str(file.relative_to(self._path))
@@ -154,7 +166,7 @@ class HermesHome:
         found = self.sessions.setdefault(id, FoundHome(id, began=began, used=used))
         # An older state.db doesn't tell where a session is; one from elsewhere was handed off to this lane.
         if spot is not None and not found.key and found.source in {"", spot.place.address.platform}:
-            self.sessions[id] = msgspec.structs.replace(found, key=key)
+            self.sessions[id] = replace(found, key=key)
         if spot is None:
             self._skip(file, key, "it doesn't say where its chat is")
         elif key not in self.routes or self.routes[key].used < (used or 0.0):
@@ -191,6 +203,36 @@ class HermesHome:
             else:
                 if message is not None:
                     yield message
+
+    # Homes
+
+    def _read_homes(self) -> None:
+        said: dict[str, dict[str, str]] = {}
+        for file in (self._path / "config.yaml", self._path / ".env"):  # what is in the environment goes first
+            try:
+                text = file.read_text("utf-8-sig") if file.is_file() else ""
+            except (OSError, UnicodeDecodeError) as error:
+                self._skip(file, "", error)
+                continue
+            for platform, what, value in _HOME.findall(text):
+                said.setdefault(platform.lower(), {})[what] = clean(value.strip())
+            if _NESTED_HOME.search(text):
+                self._skip(file, "home_channel", "a home in it isn't read; name it with /home in its chat")
+        for platform, home in said.items():
+            if home.get(""):
+                self.homes.append(self._home_place(platform, home))
+
+    def _home_place(self, platform: str, home: Mapping[str, str]) -> Place:
+        address = Address(platform, self.account(platform, ""), "", home[""], home.get("_THREAD_ID", ""))
+        spots = [route.spot for route in self.routes.values()]
+        near = [
+            spot for spot in spots if spot.place.address.platform == platform and spot.place.address.chat == home[""]
+        ]
+        if near:
+            place = near[0].place
+            return replace(place, address=replace(place.address, thread=address.thread))
+        own = any(spot.speaker and spot.speaker.identity.user == home[""] for spot in spots)
+        return Place(address, Kind.DM if own else Kind.GROUP, home.get("_NAME", ""))
 
     # The database
 
@@ -255,6 +297,7 @@ class HermesHome:
             self._spot({"platform": row.get("source"), **columns, **origin}, key)
             if origin or columns.get("chat_id")
             else None,
+            _usage(row),
         )
 
     def _rows_of(self, database: apsw.Connection, id: str) -> Iterator[Message]:
@@ -279,6 +322,21 @@ class HermesHome:
 def _text(raw: Raw, name: str) -> str:
     value = raw.get(name)
     return "" if value is None else clean(str(value))
+
+
+def _usage(row: Raw) -> Usage | None:
+    """The cost of a session, which older databases don't know."""
+
+    def count(name: str) -> int:
+        value = row.get(f"{name}_tokens")
+        return value if isinstance(value, int) and 0 < value < _MOST_TOKENS else 0
+
+    cost = next((row[name] for name in _COSTS if isinstance(row.get(name), int | float)), None)
+    read, written = count("cache_read"), count("cache_write")
+    # Hermes counts what a cache had apart from the rest of the prompt.
+    whole = count("input") + read + written
+    used = Usage(_text(row, "model") or "unknown", whole, count("output"), count("reasoning"), read, written, cost)
+    return used if used.input or used.output or used.cost else None
 
 
 def _stamps(*files: Path) -> list[tuple[int, int]]:

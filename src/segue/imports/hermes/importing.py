@@ -3,25 +3,31 @@
 Each session of Hermes becomes one of Segue, once: a second import of the same home adds nothing. A session that Hermes
 split off another by compacting goes on where that one ended, and its summary stands for all before it. What was undone
 stays as a branch. A lane comes to speak to the session that it was on, and has spoken to those before.
+
+A look goes the same way and writes nothing, so that it tells of everything that an import would do.
 """
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum, StrEnum
 from pathlib import Path
 
+from segue.changes.people import grants, persons
+from segue.changes.places.addresses import Homes, set_home
 from segue.changes.sessions import exports
-from segue.changes.sessions.exports import Origin, Stay
+from segue.changes.sessions.exports import Brought, Furnished, Origin, Stay
 from segue.core.contracts.database import Clock
 from segue.core.exports.jsonl import Line, Transcript
-from segue.core.lanes import Identity, Person, Rules, Sharing
+from segue.core.lanes import Identity, Lane, Person, Place, Sharing, lane_of
 from segue.core.messages import Speaker, Summary
+from segue.core.settings import GatewaySettings
 from segue.core.titles import new_title, parse
 from segue.core.transcripts import AGENT, GATEWAY, Author, Role, Tip
-from segue.core.values import SessionId, Value
+from segue.core.values import PersonId, SessionId, Value
 from segue.errors import Invalid
-from segue.imports.hermes.home import FoundHome, HermesHome, Route, Skipped
+from segue.imports.hermes.home import FoundHome, HermesHome, HermesSpot, Route, Skipped
 from segue.imports.hermes.messages import HermesStanding, Message
 from segue.store import Store
 
@@ -30,43 +36,93 @@ _NOBODY = frozenset({"batch", "cron", "kanban", "subagent", "tool", "webhook"})
 """Sources in which what a user says was said by a program."""
 
 
+class Mode(Enum):
+    """The purpose of going through a home."""
+
+    LOOK = "to tell what would come, and write nothing"
+    APPLY = "to bring it in"
+
+
+class Fate(StrEnum):
+    """The fate of a session of Hermes."""
+
+    NEW = "new"
+    """It comes."""
+    KNOWN = "known"
+    """An earlier import brought it."""
+    EMPTY = "empty"
+    """Nothing was said in it, so it stays behind."""
+
+
+class HermesSession(Value, frozen=True):
+    """A session of Hermes, and its fate."""
+
+    id: str
+    fate: Fate
+    title: str = ""
+    source: str = ""
+    owner: str = ""
+    """Somebody else's identity as `owners` in segue.toml names one; empty if it is the host's."""
+    entries: int = 0
+
+
 class Report(Value, frozen=True):
-    """The result of an import."""
+    """The result of an import, or of a look at what one would do."""
 
     sessions: int = 0
     entries: int = 0
     lanes: int = 0
+    homes: int = 0
     known: int = 0
     """Sessions that an earlier import had brought."""
     empty: int = 0
     """Sessions in which nothing was said."""
     skipped: tuple[Skipped, ...] = ()
+    listed: tuple[HermesSession, ...] = ()
+    strange: tuple[str, ...] = ()
+    """Platforms that lanes come from and that have no account here, or several."""
 
 
 async def import_hermes(
     path: Path,
     store: Store,
     by: Person,
-    rules: Rules | None = None,
-    accounts: Mapping[str, str] | None = None,
+    settings: GatewaySettings | None = None,
+    mode: Mode = Mode.APPLY,
     clock: Clock = time.time,
 ) -> Report:
-    """Bring a Hermes home in for the host; `accounts` names the account of Segue that stands for each platform."""
-    home = await asyncio.to_thread(HermesHome.open, path, accounts or {})
+    """Bring a Hermes home in for the host, whoever of its people the settings call so."""
+    settings = settings or GatewaySettings()
+    if mode is Mode.APPLY and settings.hosts:
+        # As a gateway does when it starts: what an import brings is the host's before one ever ran.
+        [identity, *_] = hosts = [*(await store.driver.read(persons.identities, by.id)), *settings.hosts]
+        await store.driver.write(grants.unite, hosts, [store.new_session_id() for _ in hosts[1:]], clock())
+        by = await store.person(identity)
+    home = await asyncio.to_thread(HermesHome.open, path, _accounts(settings))
     try:
-        return await _Import(home, store, by, rules or Rules(), clock).run()
+        return await _Import(home, store, by, settings, mode, clock).run()
     finally:
         home.close()
+
+
+def _accounts(settings: GatewaySettings) -> dict[str, str]:
+    """The account that stands for each platform, where there is only one."""
+    count = Counter(platform for platform, _ in settings.accounts)
+    return {platform: account for platform, account in settings.accounts if count[platform] == 1}
 
 
 class _Import:
     """One import, and how far it has come."""
 
-    def __init__(self, home: HermesHome, store: Store, by: Person, rules: Rules, clock: Clock) -> None:
+    def __init__(
+        self, home: HermesHome, store: Store, by: Person, settings: GatewaySettings, mode: Mode, clock: Clock
+    ) -> None:
         self._home = home
         self._store = store
         self._by = by
-        self._rules = rules
+        self._settings = settings
+        self._rules = settings.routing.rules
+        self._mode = mode
         self._clock = clock
         self._platforms = _PLATFORMS | {route.spot.place.address.platform for route in home.routes.values()}
         self._by_key = _grouped(home.sessions.values(), lambda found: found.key)
@@ -74,7 +130,9 @@ class _Import:
         self._met: dict[Speaker, Person] = {}
         self._brought: dict[str, SessionId] = {}
         self._tips: dict[str, Tip | None] = {}
-        self._sessions = self._entries = self._lanes = self._known = self._empty = 0
+        self._furnished: set[Lane] = set()
+        self._listed: list[HermesSession] = []
+        self._lanes = self._homes = 0
 
     async def run(self) -> Report:
         current = {self._newest(route.session) for route in self._home.routes.values()}
@@ -83,11 +141,29 @@ class _Import:
             if messages or found.id in current:
                 await self._bring(found, messages)
             else:
-                self._empty += 1
+                self._listed.append(HermesSession(found.id, Fate.EMPTY, found.title, found.source))
         for route in sorted(self._home.routes.values(), key=lambda route: route.used, reverse=True):
             await self._furnish(route)
-        counts = self._sessions, self._entries, self._lanes, self._known, self._empty
-        return Report(*counts, tuple(self._home.skipped))
+        for place in self._home.homes:
+            await self._settle(place)
+        return self._report()
+
+    def _report(self) -> Report:
+        fates = Counter(listed.fate for listed in self._listed)
+        entries = sum(listed.entries for listed in self._listed if listed.fate is Fate.NEW)
+        addresses = [route.spot.place.address for route in self._home.routes.values()]
+        strange = {spot.platform for spot in addresses if (spot.platform, spot.account) not in self._settings.accounts}
+        return Report(
+            fates[Fate.NEW],
+            entries,
+            self._lanes,
+            self._homes,
+            fates[Fate.KNOWN],
+            fates[Fate.EMPTY],
+            tuple(self._home.skipped),
+            tuple(self._listed),
+            tuple(sorted(strange)),
+        )
 
     async def _bring(self, found: FoundHome, messages: Sequence[Message]) -> None:
         owner, speaker = await self._people(found)
@@ -97,15 +173,21 @@ class _Import:
         began = found.began or min((line.at for line in lines), default=used)
         transcript = Transcript(began, max(used, began), tuple(lines), tip, self._title(found))
         session = self._store.new_session_id()
-        origin = Origin(f"hermes/{found.id}", self._brought.get(found.parent), after)
-        brought = await self._store.driver.write(exports.bring, transcript, owner.id, session, self._clock(), origin)
+        usage = (found.usage,) if found.usage else ()
+        origin = Origin(f"hermes/{found.id}", self._brought.get(found.parent), after, usage)
+        brought = await self._written(transcript, owner, session, origin)
         self._brought[found.id] = brought.session
         if brought.new:
             self._tips[found.id] = Tip(session, tip) if tip else after
-            self._sessions += 1
-            self._entries += len(lines)
-        else:
-            self._known += 1
+        fate = Fate.NEW if brought.new else Fate.KNOWN
+        whose = "" if owner.id == self._by.id else self._identity_of(found)
+        self._listed.append(HermesSession(found.id, fate, transcript.title, found.source, whose, len(lines)))
+
+    async def _written(self, transcript: Transcript, owner: Person, session: SessionId, origin: Origin) -> Brought:
+        if self._mode is Mode.APPLY:
+            return await self._store.driver.write(exports.bring, transcript, owner.id, session, self._clock(), origin)
+        before = await self._store.driver.read(exports.brought_before, origin.key)
+        return Brought(before or session, new=before is None)
 
     async def _furnish(self, route: Route) -> None:
         """Let the lane of a route speak to the session that it is on."""
@@ -115,18 +197,39 @@ class _Import:
         for id in [*before, current]:
             since = max(self._home.sessions[id].began or 0.0, stays[-1].since if stays else 0.0)
             stays.append(Stay(self._brought[id], since, self._store.new_session_id()))
-        spot = route.spot
-        person = await self._meet(spot.speaker) if spot.speaker else self._by
-        fresh = self._store.new_session_id(), self._clock()
-        furnished = await self._store.driver.write(
-            exports.furnish, spot.place, spot.chat_aliases, person.id, self._rules, stays, *fresh
-        )
+        person = await self._meet(route.spot.speaker) if route.spot.speaker else self._by
+        furnished = await self._furnishing(route.spot, person, stays)
         if furnished.new:
             self._lanes += 1
             return
         bound = await self._store.bound(furnished.lane)
         if bound is None or bound.id != self._brought[current]:
             self._home.skipped.append(Skipped(route.key, "this lane is in use here and stays as it is"))
+
+    async def _furnishing(self, spot: HermesSpot, person: Person, stays: Sequence[Stay]) -> Furnished:
+        if self._mode is Mode.APPLY:
+            fresh = self._store.new_session_id(), self._clock()
+            where = spot.place, spot.chat_aliases, person.id, self._rules
+            return await self._store.driver.write(exports.furnish, *where, stays, *fresh)
+        lane = lane_of(spot.place, person.id, self._rules)
+        new = lane not in self._furnished and not await self._store.history(lane)
+        self._furnished.add(lane)
+        return Furnished(lane, new)
+
+    async def _settle(self, place: Place) -> None:
+        """Let an account have the home that it had; one that is named here stays."""
+        platform, account = place.address.platform, place.address.account
+        if (platform, account) not in self._settings.accounts:
+            self._home.skipped.append(Skipped(f"home of {platform}", "it has no account here, or several"))
+            return
+        named = await self._store.driver.read(Homes(self._settings.accounts).of, platform, account)
+        if named is None:
+            self._homes += 1
+            if self._mode is Mode.APPLY:
+                fresh = self._store.new_session_id(), self._clock()
+                await self._store.driver.write(set_home, place, self._by.id, *fresh)
+        elif named.address != place.address:
+            self._home.skipped.append(Skipped(f"home of {platform}", "this account has one here, which stays"))
 
     def _newest(self, id: str) -> str:
         """The session that one became by compacting, however often."""
@@ -157,8 +260,25 @@ class _Import:
 
     async def _meet(self, speaker: Speaker) -> Person:
         if speaker not in self._met:
-            self._met[speaker] = await self._store.person(speaker.identity, speaker.name, speaker.aliases)
+            self._met[speaker] = await self._person(speaker)
         return self._met[speaker]
+
+    async def _person(self, speaker: Speaker) -> Person:
+        if self._mode is Mode.APPLY:
+            return await self._store.person(speaker.identity, speaker.name, speaker.aliases)
+        if speaker.identity in self._settings.hosts:
+            return self._by
+        known = await self._store.driver.read(persons.who, speaker.identity)
+        return Person(known or PersonId(speaker.identity.key), speaker.name, self._clock())
+
+    def _identity_of(self, found: FoundHome) -> str:
+        """The identity of a session's owner, as segue.toml names it."""
+        spot = self._home.spot(found)
+        if spot is not None and spot.speaker is not None:
+            identity = spot.speaker.identity
+        else:
+            identity = Identity(found.source, self._home.account(found.source, found.key), found.user)
+        return f"{identity.platform}.{identity.account}/{identity.user}"
 
     def _title(self, found: FoundHome) -> str:
         name, number = parse(found.title)

@@ -177,7 +177,9 @@ class KeptOpen:
 
 def _voices(around: Surroundings, said: Iterable[Draft | Entry]) -> Voices:
     """How many there are to tell apart, from now on; where somebody speaks is in the work alone."""
-    people = {item.author.person for item in said if item.author.role is Role.PERSON}
+    spoke = {item.author.person for item in said if item.author.role is Role.PERSON}
+    # An import may not know who spoke, which makes nobody a second person.
+    people = {"the owner" if person in around.was else person for person in spoke if person}
     shared = any(_shared(lane, place) for lane, place in zip(around.lanes, around.places, strict=True))
     return Voices.SEVERAL if shared or len(people) > 1 else Voices.ONE
 
