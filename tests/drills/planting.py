@@ -12,12 +12,20 @@ from msgspec.structs import replace
 
 from segue.adapters.http import signature, webhook
 from segue.adapters.telegram import webhook as telegram_webhook
+from segue.changes.commands.consent import Consents
+from segue.changes.commands.request import Request
+from segue.changes.exchange import children, routes
 from segue.changes.exchange.deliveries import Outgoing
+from segue.changes.exchange.readers import Reader
+from segue.changes.sessions import readings
+from segue.changes.sessions.readings import Unread
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Statement, Transaction
-from segue.core.lanes import Lane
+from segue.core.lanes import Address, Lane
 from segue.core.messages import Arrival
+from segue.core.people import Standing
 from segue.core.turns import Run
+from segue.core.values import SessionId
 from segue.database import sqlite_file, statements
 from segue.database.sqlite import _Worker
 from segue.database.sqlite_threads import Job
@@ -191,6 +199,23 @@ def _hoarding(one: Callable[[Answering, Running], Any]) -> Any:
     return hoarded
 
 
+def _gives(value: Any) -> Transaction[Any]:
+    yield from ()
+    return value
+
+
+def _once_read(unread: Callable[..., Transaction[Unread]]) -> Any:
+    def been_there(address: Address, session: SessionId) -> Transaction[Unread]:
+        been = yield Statement("been_there", {"address": address.key, "session": session})
+        return readings.NOTHING if been else (yield from unread(address, session))
+
+    return been_there
+
+
+def _at_any_home(at_home: Callable[..., Transaction[bool]]) -> Any:
+    return lambda consents, request: at_home(consents, replace(request, standing=Standing.HOST))
+
+
 _HELD = ("holder = :me and epoch = :epoch", "1 = 1")
 _BEAT = "update replicas set expires = {now} + :seconds where id = :me and expires >= {now}"
 _COME_BACK = """insert into replicas (id, expires) values (:me, {now} + :seconds)
@@ -223,6 +248,13 @@ class Bug(enum.Enum):
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
     HOARDS = "what a turn needed is kept when it is over"
+    ONCE_READ_ALWAYS_READ = "a place that has spoken to a session may read all that is said in it since"
+    TOOLS_REACH_ALL = "whoever reads the answer, tools find all that its person has"
+    SENDS_TO_ALL = "an agent writes to a session whoever reads that"
+    ANSWERS_GO_ANYWHERE = "what a session says unasked goes to any place that asked once"
+    LISTS_TELL_ALL = "where others read, lists and searches tell as much as in private"
+    HOME_OF_ALL = "the host's yes to a home stands for everybody's sessions"
+    TERMINAL_OPENS_ON_ANY = "a terminal opens by itself on a session that a group reads"
 
     @property
     def patches(self) -> tuple[Patch, ...]:
@@ -263,4 +295,14 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(sqlite_file, "_sync_folder", lambda _: lambda _folder: None),),
     Bug.HOARDS: (Patch(Answering, "answer", _hoarding),),
+    Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),
+    Bug.TOOLS_REACH_ALL: (Patch(children, "reader", lambda _: lambda _asker: _gives(Reader())),),
+    Bug.SENDS_TO_ALL: (Patch(children, "_fits", lambda _: lambda *_: _gives(None)),),
+    Bug.ANSWERS_GO_ANYWHERE: (Patch(routes, "hears", lambda _: lambda *_: _gives(value=True)),),
+    Bug.LISTS_TELL_ALL: (
+        Patch(Request, "reader", lambda _: property(lambda _request: Reader())),
+        Patch(Request, "alone", lambda _: property(lambda _request: None)),
+    ),
+    Bug.HOME_OF_ALL: (Patch(Consents, "_at_home", _at_any_home),),
+    Bug.TERMINAL_OPENS_ON_ANY: (query("last_own", "and a.kind <> 'dm'", "and 1 = 0"),),
 }

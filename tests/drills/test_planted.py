@@ -8,7 +8,7 @@ import pytest
 from segue.core.contracts.probes import Point
 from segue.core.messages import Sending
 from segue.core.settings import Streams
-from tests.drills import bindings, disks, forgeries, kills, labels, power, soak, zombies
+from tests.drills import bindings, disks, forgeries, kills, labels, power, readers, soak, zombies
 from tests.drills.planting import Bug
 from tests.drills.town import Report
 
@@ -32,6 +32,15 @@ FOUND_BY_ZOMBIES = (Bug.LEASES_WITHOUT_EPOCHS,)
 FOUND_BY_HISTORIES = (Bug.REMEMBERS_BINDINGS, Bug.LANES_UNLOCKED)
 FOUND_BY_FORGERIES = (Bug.SIGNATURES_UNREAD, Bug.ANY_TIME, Bug.SECRET_UNREAD)
 FOUND_BY_SOAKS = (Bug.HOARDS,)
+FOUND_BY_READERS = (
+    Bug.ONCE_READ_ALWAYS_READ,
+    Bug.TOOLS_REACH_ALL,
+    Bug.SENDS_TO_ALL,
+    Bug.ANSWERS_GO_ANYWHERE,
+    Bug.LISTS_TELL_ALL,
+    Bug.HOME_OF_ALL,
+    Bug.TERMINAL_OPENS_ON_ANY,
+)
 FOUND_BY_BAD_DISKS = {
     Bug.OUT_OF_TURN: (10, "out of order"),
     Bug.ONE_CHAT_FOR_ALL: (1, "mixed"),
@@ -43,7 +52,7 @@ FOUND_BY_BAD_DISKS = {
 
 def test_every_mistake_has_its_drill() -> None:
     found: list[Bug] = [*FOUND_BY_KILLS, *FOUND_BY_LABELS, *FOUND_BY_POWER_CUTS, *FOUND_BY_ZOMBIES]
-    found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS]
+    found += [*FOUND_BY_HISTORIES, *FOUND_BY_FORGERIES, *FOUND_BY_BAD_DISKS, *FOUND_BY_SOAKS, *FOUND_BY_READERS]
     assert sorted(bug.name for bug in found) == sorted(bug.name for bug in Bug if bug is not Bug.NONE)
 
 
@@ -98,3 +107,12 @@ async def test_forgeries_find_it(bug: Bug, tmp_path: Path) -> None:
 async def test_soaks_find_it(bug: Bug, tmp_path: Path) -> None:
     found = await soak.run(str(tmp_path / "segue.db"), turns=200, bug=bug)
     assert any("Running" in each for each in found.wrong)
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_READERS, ids=lambda bug: bug.name)
+async def test_readers_find_it(bug: Bug, tmp_path: Path) -> None:
+    for seed in range(12):
+        found = await readers.run(str(tmp_path / f"{seed}.db"), steps=700, seed=seed, bug=bug)
+        if found.wrong:
+            return
+    pytest.fail("nobody was shown anything")

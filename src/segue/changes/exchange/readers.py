@@ -29,14 +29,14 @@ class Reader(Value, frozen=True):
 
 
 def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Reader]:
-    """The readers of what a turn says and of what its tools find: where it was asked, and where its session is read."""
+    """The readers of what a turn says and its tools find: where it was asked, is answered, and its session is read."""
     places = yield from readings.others(session, (yield from actors.now(person)))
     asking = yield from first(Lane, q.asking_lane(session=session, turn=turn))
-    if asking is not None:
-        asking = yield from lanes.now(asking)
-        place = yield from first(Place, q.address(address=asking.address.key))
-        if place is not None and place.audience is Audience.MANY:
-            places.append(place.address)
+    route = yield from first(str, q.route_of_turn(session=session, turn=turn))
+    asked_in = (yield from lanes.now(asking)).address.key if asking else ""
+    for address in filter(None, (asked_in, route)):
+        place = yield from first(Place, q.address(address=address))
+        places += [place.address] if place is not None and place.audience is Audience.MANY else []
     return Reader(tuple(dict.fromkeys(places)))
 
 

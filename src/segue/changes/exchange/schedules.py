@@ -14,6 +14,7 @@ from segue.changes.exchange import deliveries, routes, turns
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
+from segue.changes.sessions import readings
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane, Place
 from segue.core.messages import DueWork, Part, plain_text
@@ -173,7 +174,7 @@ def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, 
 
     It is asked of the session that the lane in which it was asked for speaks to now, so that people can go on from the
     answer; of the one in which it was asked for if that lane has none, or one that isn't its person's. Where others
-    would read the answer who haven't read that session, it goes to the session's own newest lane.
+    would read the answer who haven't read that session, it goes to where it was asked for.
     """
     if not (yield q.hold_schedule(id=schedule.id, due=time.found)):
         return False
@@ -190,12 +191,12 @@ def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, 
         return False
     session, lane = yield from _session(schedule, owner)
     route = to.route
-    if session and route and not to.agreed and not (yield from routes.hears(Address.parse(route), session)):
-        _, route = yield from routes.newest(session)
+    if route and not to.agreed:
+        route = yield from _heard_in(session, route, schedule)
     if session is None:
         yield q.set_due(id=schedule.id, due=None, ended=at)
         yield q.keep_run(schedule=schedule.id, due=time.due, at=at)
-        note = f"Scheduled work has ended, because its session was closed: {schedule.task}"
+        note = f"Scheduled work has ended, because its session was closed, or others read it by now: {schedule.task}"
     else:
         call = f"schedule/{schedule.id}/{time.due:.0f}"
         work = DueWork(schedule.task, schedule.line, schedule.zone, time.due, at, time.missed)
@@ -205,6 +206,17 @@ def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, 
     if note and route:
         yield from deliveries.notify(Address.parse(route), note, f"schedule/{schedule.id}/{time.due:.0f}", (), at)
     return True
+
+
+def _heard_in(session: SessionId | None, route: str, schedule: Schedule) -> Transaction[str]:
+    """The address for an answer: where it is to go, else where it was asked for, of those that may hear the session."""
+    asked = (yield from lanes.now(Lane.parse(schedule.lane))).address.key if schedule.lane else ""
+    if session is None:
+        return asked
+    for address in filter(None, (route, asked)):
+        if (yield from routes.hears(Address.parse(address), session)):
+            return address
+    return ""
 
 
 def _asked_at(schedule: Schedule) -> Transaction[Place | None]:
@@ -236,13 +248,18 @@ def spoken_at(person: PersonId, address: Address) -> Transaction[bool]:
 
 
 def _session(schedule: Schedule, owner: PersonId) -> Transaction[tuple[SessionId | None, str | None]]:
-    """The session that work is asked of, and the lane that it comes from; None if they are closed."""
+    """The session that work is asked of, and the lane that it comes from.
+
+    None if they are closed, or if others read them by now who didn't when the work was asked for.
+    """
     lane = (yield from lanes.now(Lane.parse(schedule.lane))) if schedule.lane else None
     here = (yield from lanes.speaks_to(lane)) if lane else None
     for id in dict.fromkeys((here, schedule.session)):
         if id is None:
             continue
         session = yield from one(Session, q.session(session=id))
-        if session.closed is None and (id == schedule.session or session.owner == owner):
+        since = schedule.since if id == schedule.session else 0.0
+        more = set((yield from readings.widened(id, owner, since))) - ({lane.address} if lane else set())
+        if session.closed is None and not more and (id == schedule.session or session.owner == owner):
             return session.id, lane.key if lane and id == here else None
     return None, None

@@ -355,10 +355,9 @@ def tell_parent(session: SessionId, turn: int, label: str, owed: Owed, at: Momen
 
 def _told(session: SessionId, owed: Owed) -> Transaction[str]:
     """The result of a child, unless others read its parent by now who didn't when it was asked for."""
-    for place in (yield from readings.others(owed.parent, PersonId(owed.person))):
-        if (yield q.reads_since(session=owed.parent, address=place.key, asked=session)) and not (
-            yield from readings.whole(place, session)
-        ):
+    asked = (yield from first(float, q.first_asked(session=session))) or 0.0
+    for place in (yield from readings.widened(owed.parent, PersonId(owed.person), asked)):
+        if not (yield from readings.whole(place, session)):
             return KEPT
     return owed.text
 

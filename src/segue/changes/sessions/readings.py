@@ -10,7 +10,7 @@ from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Place
 from segue.core.transcripts import Session, Tip
-from segue.core.values import PersonId, SessionId, Value
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 
 
@@ -58,6 +58,14 @@ def made_for(address: Address, session: SessionId) -> Transaction[bool]:
 def others(session: SessionId, person: PersonId) -> Transaction[list[Address]]:
     """The places in which others than a person, who asks, read what a session says from now on."""
     return (yield from each(Address, q.readers_now(session=session, person=person)))
+
+
+def widened(session: SessionId, person: PersonId, at: Moment) -> Transaction[list[Address]]:
+    """The places in which others than a person read a session now, and didn't at some time."""
+    found: list[Address] = []
+    for place in (yield from others(session, person)):
+        found += [place] if (yield q.reads_since(session=session, address=place.key, at=at)) else []
+    return found
 
 
 def whole(address: Address, session: SessionId) -> Transaction[bool]:

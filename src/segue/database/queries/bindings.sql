@@ -193,7 +193,7 @@ where a.kind <> 'dm' or line.owner <> :person or exists (
 order by l.address;
 
 -- name: reads_since
--- Whether a place reads a session, or one that it was started by, only since something was asked of another one.
+-- Whether a place reads a session, or one that it was started by, only since some time.
 with recursive line (id, parent, depth) as (
   select id, parent, depth from sessions where id = :session
   union all
@@ -201,7 +201,11 @@ with recursive line (id, parent, depth) as (
 )
 select 1 where not exists (
   select 1 from line join bindings b on b.session = line.id and b.until is null join lanes l on l.key = b.lane
-  where l.address = :address and b.since <= (select min(t.accepted) from turns t where t.session = :asked));
+  where l.address = :address and b.since <= :at);
+
+-- name: first_asked
+-- When something was first asked of a session.
+select min(accepted) from turns where session = :session having min(accepted) is not null;
 
 -- name: last_own
 -- The session of a person's that they used last and nobody else reads: no child, and none that a shared place speaks to.
