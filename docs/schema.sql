@@ -369,7 +369,7 @@ create table letters (
   why text not null,
   at real not null,
   retried real
-, known integer not null default 0) strict;
+, known integer not null default 0, wanted real) strict;
 create index letters_of_strangers on letters (account, id) where known = 0 and retried is null;
 
 create table handoffs (

@@ -20,7 +20,7 @@ from segue.core.messages import Arrival, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Secret
 from segue.database.statements import q
-from segue.errors import Fenced, StoreFull
+from segue.errors import Fenced, Invalid, StoreFull
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import TOLD
 from segue.runtime.server.app import Mounted
@@ -113,6 +113,37 @@ async def test_what_was_given_up_once_is_a_duplicate_when_it_comes_again(tmp_pat
         poison = arrival(platform, 1, "/status")
         assert [await gateway.accept(poison) for _ in range(3)] == [Accepted.DEAD, *[Accepted.DUPLICATE] * 2]
         assert len(await gateway.store.driver.read(letters.newest, 10)) == 1
+
+
+async def test_a_dead_letter_is_taken_in_again_once_it_can_be(tmp_path: Path) -> None:
+    platform = WhatsApp()
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, KeyError()) as gateway:
+        driver = gateway.store.driver
+        ann.says("hello", platform.dm(ann))
+        await platform.dm(ann).reads("hello")
+        ann.says("/status", platform.dm(ann))
+        await platform.dm(ann).reads(TOLD)
+        [letter] = await driver.read(letters.newest, 10)
+        await driver.write(letters.want, letter.id, 1.0)
+        while await driver.read(letters.wanted, 1):  # noqa: ASYNC110 -- it breaks again, and stays
+            await asyncio.sleep(0.01)
+        assert [each.id for each in await driver.read(letters.newest, 10)] == [letter.id]
+        gateway._commands._table["status"] = mended
+        await driver.write(letters.want, letter.id, 1.0)
+        await platform.dm(ann).reads("All is well again.")
+        assert await driver.read(letters.newest, 10) == []
+        await gateway.accept(Letter(platform.name, platform.account, "no words of ours", "torn"))
+        [torn] = await driver.read(letters.newest, 10)
+        with pytest.raises(Invalid, match="couldn't be read, so it can't be taken in again"):
+            await driver.write(letters.want, torn.id, 1.0)
+        await driver.write(letters.drop, torn.id, 1.0)
+        assert await driver.read(letters.count) == 0
+
+
+def mended(_: Request) -> Transaction[Answer]:
+    yield from ()
+    return Answer("All is well again.")
 
 
 async def test_neighbours_in_one_commit_keep_what_they_changed(tmp_path: Path) -> None:

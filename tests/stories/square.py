@@ -19,7 +19,7 @@ from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import PLACEHOLDER, plain_text
 from segue.core.people import UNBOUNDED, Allowances
-from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.core.settings import AccountSettings, Deletions, GatewaySettings, Mentions, Streams
 from segue.core.values import Secret
 from segue.runtime.gateway import Gateway
 from segue.runtime.server.app import Mounted
@@ -111,6 +111,7 @@ class Square:
         self.clock: Clock = HandClock(time.time())
         self.agent: Agent = ScriptedAgent(otherwise=recalls)
         self.files = Shelf()
+        self.deletions = Deletions.HIDE
         self.store: Store
 
     @asynccontextmanager
@@ -120,7 +121,7 @@ class Square:
         """The gateway runs while inside."""
         platform = self.platform
         name = platform.name, platform.account
-        open_to = AccountSettings(public=True, streams=Streams.WHOLE, mentions=mentions)
+        open_to = AccountSettings(public=True, streams=Streams.WHOLE, mentions=mentions, deletions=self.deletions)
         given = settings or GatewaySettings()
         given = replace(given, limits=UNBOUNDED) if given.limits == Allowances() else given
         given = replace(given, hosts=(self.ann.identity, *given.hosts), accounts={name: open_to}, poll=0.05, grace=0.0)

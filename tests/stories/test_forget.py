@@ -5,11 +5,11 @@ from msgspec.structs import replace
 
 from segue.core.messages import Stone, Summary
 from segue.core.retention import Retention
-from segue.core.settings import GatewaySettings
+from segue.core.settings import Deletions, GatewaySettings
 from segue.core.transcripts import Role
 from segue.runtime.forgetting import Cleaner, Retaining
 from segue.runtime.retrying import Patient
-from segue.testing import Pause, ScriptedAgent
+from segue.testing import Matrix, Pause, ScriptedAgent, Signal
 from tests.drills.remains import remains
 from tests.stories.square import BehindHttp, Square, both, quoting, recalls
 
@@ -204,3 +204,16 @@ async def test_a_session_is_forgotten_so_many_days_after_its_last_message(square
         # What is still to be done keeps its session.
         assert (await square.session()).id == kept.id
         assert await looking.once() == 0
+
+
+@pytest.mark.parametrize("square", [(Signal, "sqlite"), (Matrix, "postgres")], indirect=True)
+async def test_a_deletion_on_the_platform_forgets_where_the_host_lets_it(square: Square) -> None:
+    square.deletions = Deletions.FORGET
+    async with square.open() as gateway:
+        await square.says(f"my secret is {CANARY}")
+        await square.says("about dogs")
+        square.ann.deletes(square.message(f"my secret is {CANARY}"))
+        await square.platform.settles()
+        await Cleaner(square.store.driver, {}, gateway.settings, square.clock, lambda: None).once()
+        assert await remains(square.where, CANARY) == []
+        assert await square.texts() == ["about dogs", "You said: about dogs"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from segue.changes import audit
@@ -14,7 +15,9 @@ from segue.changes.audit import Event, Fact
 from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, edits, letters, quotes, turns
 from segue.changes.exchange.edits import Deleted, Edited
+from segue.changes.exchange.letters import DeadLetter
 from segue.changes.exchange.welcome import welcome
+from segue.changes.forgetting import erasure
 from segue.changes.people import actors, persons
 from segue.changes.people.access import Pass, Refuse, Verdict
 from segue.changes.people.allowances import Allowing, files_of
@@ -32,7 +35,7 @@ from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.people import MINUTE, Limit
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
-from segue.core.settings import AccountSettings, Busy, DmThreads, GatewaySettings, Mentions, Quotes
+from segue.core.settings import AccountSettings, Busy, Deletions, DmThreads, GatewaySettings, Mentions, Quotes
 from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
 from segue.core.turns import Claim, Room, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -176,7 +179,9 @@ class FrontDoor:
         spot = yield from self._locate(arrival, met.person, fresh)
         if arrival.deletes:
             # Whoever said it may take it back, whatever else they may.
-            return _DELETED[(yield from edits.delete(arrival.deletes, spot.lane.address, met.person, fresh.at))]
+            forgets = self._account(spot.lane).deletions is Deletions.FORGET
+            delete = erasure.deleted if forgets else edits.delete
+            return _DELETED[(yield from delete(arrival.deletes, spot.lane.address, met.person, fresh.at))]
         came = Entering(arrival, fresh, me if room is None or room.takes(met.person.id) else None, met, spot)
         # May they? A command, or words?
         errand = yield from self._errand(came)
@@ -192,6 +197,14 @@ class FrontDoor:
             return edited
         session, reset = yield from self._session(came)
         return (yield from self._queue(came, errand, session, reset))
+
+    def accept_again(
+        self, letter: DeadLetter, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None = None
+    ) -> Transaction[Queued | Handled | Duplicate | OverLimit]:
+        """Take in what was a dead letter, as if it came for the first time."""
+        if not (yield from letters.begin_again(letter, arrival, fresh.at)):
+            return Duplicate()
+        return (yield from self.accept(arrival, fresh, me, room))
 
     def _errand(self, came: Entering) -> Transaction[Errand | Handled | OverLimit]:
         """What an arrival asks for, unless its person may not, or it was a command that asks for nothing."""
@@ -473,7 +486,8 @@ def give_up(
     address = arrival.place.address
     speaker = yield from first(Known, q.identity(key=arrival.speaker.identity.key))
     known = arrival.speaker.identity in hosts or (speaker is not None and speaker.granted)
-    yield from letters.bury(account_key(address.platform, address.account), ascii(arrival), why, at, int(known))
+    raw = msgspec.json.encode(arrival).decode()
+    yield from letters.bury(account_key(address.platform, address.account), raw, why, at, int(known))
     if arrival.parts:
         yield from deliveries.notify(address, told, key, (arrival.message,), at)
     return True

@@ -145,8 +145,13 @@ _FINE = {
 
 
 def _tally(tally: Tally) -> Iterable[Finding]:
-    yield _pile("dead letters", tally.dead, "couldn't be sent, the last", "Put right what the platform says.")
-    yield _pile("arrivals", tally.letters, "couldn't be understood, the last", "See the letters table for what came.")
+    yield _pile(
+        "dead letters",
+        tally.dead,
+        "couldn't be sent, the last",
+        "See `segue letters list`.",
+    )
+    yield _pile("arrivals", tally.letters, "couldn't be understood, the last", "See `segue letters list`.")
     yield _pile("deliveries", tally.late, "wait to be sent, the oldest since", "See whether `segue serve` runs.")
     yield _pile("turns", tally.idle, "wait for a gateway, the oldest since", "See whether `segue serve` runs.")
     yield _pile("agent", _failed(tally.failed), "failed since it last answered, the last", _AGENT)

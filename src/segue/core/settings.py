@@ -83,6 +83,15 @@ class Streams(StrEnum):
     """The message grows by edits, where the platform has them."""
 
 
+class Deletions(StrEnum):
+    """The effect of a message's deletion on its platform, by its author."""
+
+    HIDE = "hide"
+    """It is hidden from lists, searches and prompts; /undo shows it again."""
+    FORGET = "forget"
+    """Its exchange is forgotten for good."""
+
+
 class Redaction(StrEnum):
     """The ids and phone numbers that an agent is told."""
 
@@ -105,6 +114,7 @@ class AccountSettings(Value, frozen=True):
     home: Place | None = None
     """Fallback place for output that has no lane."""
     streams: Streams = Streams.LIVE
+    deletions: Deletions = Deletions.HIDE
     retention_days: Days | None = None
     """Days after its last message that a session is forgotten; None if the account has no rule of its own."""
     agent: str = ""

@@ -11,6 +11,7 @@ import apsw
 from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.contracts.wakes import Wake
 from segue.core.values import Moment, Value
+from segue.database.boot_clock import clock_in
 from segue.database.shapes import difference, shape_in, unlike
 from segue.database.sqlite_file import APPLICATION, SqliteFile
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations
@@ -91,7 +92,8 @@ async def _check_file(path: Path, tally: Count) -> Checked:
 
 async def _look(connection: apsw.Connection, place: str, tally: Count) -> Checked:
     connection.set_busy_timeout(5000)
-    connection.create_scalar_function("segue_now", lambda *_: time.time(), 0)
+    clock = clock_in(connection)
+    connection.create_scalar_function("segue_now", lambda *_: clock(), 0)
     ((application,), (version,)) = connection.execute("pragma application_id; pragma user_version")
     newest = max(number for number, _ in migrations(SQLITE))
     ((objects,),) = connection.execute("select count(*) from sqlite_schema")

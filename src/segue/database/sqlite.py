@@ -6,7 +6,6 @@ each of its changes runs again, alone.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from enum import Enum
 from operator import itemgetter
@@ -63,7 +62,7 @@ class Sqlite:
         *,
         queries: Mapping[str, Compiled] | None = None,
         steps: Steps | None = None,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         probe: Probe = unheeded,
         patience: float = 5.0,
         running: RunsIn = RunsIn.THREADS,

@@ -10,6 +10,7 @@ import apsw
 
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point, Probe
+from segue.database.boot_clock import set_clock
 from segue.database.shapes import difference, shape_in, unlike
 from segue.database.transactions import Steps, pending, too_long
 from segue.errors import (
@@ -58,9 +59,10 @@ _SETTINGS = """
 class SqliteFile:
     """One database file and how this process reaches it."""
 
-    def __init__(self, path: Path, clock: Clock, patience: float, vfs: str | None) -> None:
+    def __init__(self, path: Path, clock: Clock | None, patience: float, vfs: str | None) -> None:
         self.path = path.absolute()
-        self._clock = clock
+        self._given = clock
+        self._clock = clock or time.time
         self._patience = patience
         self._vfs = vfs
 
@@ -76,6 +78,8 @@ class SqliteFile:
                 _sync_folder(self.path.parent)
                 self._migrate(connection, steps, probe)
                 _write_anew(connection)
+                if self._given is None and "replicas" in shape_in(connection):
+                    self._clock = set_clock(connection)
                 connection.execute("pragma foreign_keys = on")
             except BaseException:
                 connection.close()
@@ -92,6 +96,19 @@ class SqliteFile:
         except apsw.Error as error:
             raise self.named(error) from error
         return connection
+
+    def copy_to(self, path: Path) -> None:
+        """A whole copy in a new file, as of this moment, whoever writes meanwhile."""
+        try:
+            connection = self._connect()
+            try:
+                connection.execute("vacuum into ?", (str(path),))
+            finally:
+                connection.close()
+        except apsw.Error as error:
+            raise self.named(error) from error
+        with path.open("rb") as copy:
+            os.fsync(copy.fileno())
 
     def empty_log(self) -> bool:
         """Fold all of the log into the file and cut it to nothing; False if somebody still reads from it."""

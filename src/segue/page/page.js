@@ -5,15 +5,17 @@ import { Say } from "/page/say.js";
 import { Side } from "/page/side.js";
 import { Talk } from "/page/talk.js";
 
-// Accounts that can't be reached now, looked up while the page is seen.
+// Accounts that can't be reached now, and dead letters, looked up while the page is seen.
 function useTrouble() {
   const [trouble, setTrouble] = useState("");
   useEffect(() => {
     const look = async () => {
       if (document.hidden) return;
       try {
-        const { accounts = {} } = await (await fetch("/healthz", { cache: "no-store" })).json();
-        setTrouble(Object.keys(accounts).filter((name) => accounts[name].reach === "broken").join(", "));
+        const { accounts = {}, letters = 0 } = await (await fetch("/healthz", { cache: "no-store" })).json();
+        const broken = Object.keys(accounts).filter((name) => accounts[name].reach === "broken").join(", ");
+        const dead = letters === 1 ? "1 dead letter" : `${letters} dead letters`;
+        setTrouble([broken && `Not connected now: ${broken}`, letters && `${dead}: segue letters list`].filter(Boolean).join(" · "));
       } catch { setTrouble(""); } // The gateway itself is away, which the page shows already.
     };
     look();
@@ -41,7 +43,7 @@ function Page() {
       <header><button ref=${menu} class="menu" aria-label="Sessions" aria-expanded=${open} onClick=${(e) => { e.stopPropagation(); setOpen(!open); }}>☰</button>
         <h1>${now.session?.title || "Untitled session"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span>
         ${now.session && html`<button class="handoff" disabled=${away} onClick=${() => command("/handoff")}>Hand off</button>`}</header>
-      ${trouble && html`<p class="trouble" role="status">Not connected now: ${trouble}</p>`}
+      ${trouble && html`<p class="trouble" role="status">${trouble}</p>`}
       <${Talk} now=${now} send=${send} command=${command} />
       <${Say} now=${now} say=${say} command=${command} away=${away} />
     </main>

@@ -155,6 +155,7 @@ class Gateway:
             Topic.HANDOFF: self._handoff_moved,
             Topic.HIDDEN: lambda _: self._turns.forget(),
             Topic.FORGOTTEN: lambda _: self._cleaner.wake.set(),
+            Topic.LETTERS: lambda _: self._inbox.wake.set(),
             Topic.LOOK: self._look,
             Topic.NOTED: self.metrics.noted,
             Topic.BEGUN: lambda person: self._spawn(self._sweep.bound(PersonId(person))),
@@ -236,6 +237,11 @@ class Gateway:
         """The health of each account, by its name."""
         return {life.name: life.health for life in self._lives}
 
+    @property
+    def dead_letters(self) -> int:
+        """Messages that couldn't be taken in or sent, counted lately."""
+        return self._inbox.dead
+
     def problems(self) -> list[str]:
         """The troubles that keep it from its work now."""
         found = [self._patient.trouble, *(life.trouble for life in self._lives)]
@@ -260,6 +266,7 @@ class Gateway:
                     group.create_task(self._index(), name="index")
                     group.create_task(self._forget(), name="forget")
                     group.create_task(self._cleaner.run(), name="cleaner")
+                    group.create_task(self._inbox.run(), name="letters")
                     group.create_task(Retaining(self._patient, self.settings, self._clock).run(), name="retention")
                     group.create_task(self._messages.sweep(), name="answers")
                     group.create_task(self._sweep.run(), name="sweep")

@@ -1,19 +1,24 @@
 """The inbox: arrivals are made durable, counted, and run at once if there is a free slot."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
 from segue.changes.exchange import letters
+from segue.changes.exchange.letters import DeadLetter
 from segue.core.contracts.adapters import Accepted, Letter
-from segue.core.contracts.database import Driver
+from segue.core.contracts.database import Driver, Transaction
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Identity, account_key
 from segue.core.messages import Arrival
 from segue.core.people import MINUTE, Limit
+from segue.core.turns import Room
 from segue.core.values import Moment, PersonId, SessionId
 from segue.errors import Fenced, Invalid, SegueError, StoreConflict, StoreError
 from segue.runtime.parts import Ground
+from segue.runtime.replica import Pause
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.turns.turns import Turns
 
@@ -22,6 +27,12 @@ log = logging.getLogger(__name__)
 _MOST_REFUSED = 10_000
 TOLD = "That message couldn't be taken in, and nothing was changed. Write it another way; the host's log says more."
 """Said where somebody wrote what became a dead letter."""
+
+
+_BATCH = 10
+_LOOK = 10.0
+"""Seconds between looks at the dead letters."""
+Accepting = Callable[[Arrival, Fresh, str | None, Room | None], Transaction[Queued | Handled | Duplicate | OverLimit]]
 
 
 class Inbox:
@@ -37,6 +48,10 @@ class Inbox:
         self._probe = ground.probe
         self._hosts = frozenset(ground.settings.hosts)
         self._refusing: dict[Identity, Moment] = {}
+        self._store = ground.store
+        self.wake = Pause(_LOOK)
+        self.dead = 0
+        """Messages that couldn't be taken in or sent, when they were last counted."""
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
@@ -63,7 +78,28 @@ class Inbox:
             except Exception as error:  # noqa: BLE001 -- whatever it is, the same message would come again for ever
                 return await self._give_up(arrival, error, trace)
 
-    async def _write(self, arrival: Arrival, trace: str) -> Accepted:
+    async def run(self) -> None:
+        """Take in again the dead letters that somebody wants to be, until cancelled."""
+        while True:
+            for letter in await self._store.read(letters.wanted, _BATCH):
+                await self._take_again(letter)
+            self.dead = await self._store.read(letters.count)
+            await self.wake.wait()
+
+    async def _take_again(self, letter: DeadLetter) -> None:
+        arrival, trace = letters.arrival_in(letter), self._ids()
+        if arrival is None:
+            await self._store.write(letters.keep, letter, letter.why)
+            return
+        try:
+            await self._write(arrival, trace, partial(self._door.accept_again, letter))
+        except (StoreError, Fenced) as error:
+            log.warning("a dead letter waits to be taken in again: %s", error)
+        except Exception as error:  # it stays a dead letter, and says why
+            log.exception("a dead letter can't be taken in again")
+            await self._store.write(letters.keep, letter, type(error).__name__)
+
+    async def _write(self, arrival: Arrival, trace: str, accept: Accepting | None = None) -> Accepted:
         if not arrival.deletes and self._refusing.get(arrival.speaker.identity, 0.0) > self._clock():
             return self._refuse(arrival, Limit.MESSAGES)
         merges = tuple(self._ids() for _ in range(1 + len(arrival.speaker.aliases)))
@@ -73,7 +109,7 @@ class Inbox:
         room = None if host else self._turns.room
         run = None
         try:
-            taken = await self._driver.write(self._door.accept, arrival, fresh, me, room)
+            taken = await self._driver.write(accept or self._door.accept, arrival, fresh, me, room)
             run = taken.run if isinstance(taken, Queued) else None
             if host and isinstance(taken, Queued):
                 self._turns.knows_host(taken.met.person.id)

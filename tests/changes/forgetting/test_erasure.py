@@ -22,7 +22,7 @@ def changed(tip: Tip, parts: str, rows: int) -> Transaction[None]:
     )
     for _ in range(rows):
         yield q.add_erasure(forgetting=id, session=tip.session, n=tip.n)
-    yield q.lay_stone(session=tip.session, n=tip.n, parts=parts)
+    yield q.lay_stone(session=tip.session, n=tip.n, parts=parts, nameless=0)
 
 
 async def spoken(world: World) -> tuple[Person, Tip]:

@@ -111,3 +111,16 @@ def test_keys_are_replaced_and_browsers_signed_out(home: Home) -> None:
     assert home.do(keys).key != after.key
     events = [fact["fact"]["event"] for fact in home.json("audit")]
     assert events == ["rotated", "signed out", "rotated", "signed out", "rotated", "signed out"]
+
+
+@pytest.mark.usefixtures("eve")
+def test_a_person_is_forgotten_with_all_that_they_said(home: Home) -> None:
+    refused = home.segue("people", "forget", "http.alpha/eve", said="n\n")
+    assert refused.exit_code == 1
+    assert "This takes 1 sessions of http.alpha/eve" in refused.stdout
+    done = home.segue("people", "forget", "http.alpha/eve", "--yes").stdout
+    assert done.startswith("Forgotten: 1 sessions and exchanges")
+    assert "copies and backups of the database file" in done
+    for word in (b"recipe", b"Eve"):
+        for part in ("segue.db", "segue.db-wal"):
+            assert not (home.path / part).exists() or word not in (home.path / part).read_bytes()

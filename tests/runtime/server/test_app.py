@@ -26,6 +26,7 @@ class House:
         self.trouble: list[str] = []
         self.accounts: dict[str, Health] = {}
         self.metrics = Metrics()
+        self.dead_letters = 0
 
     def problems(self) -> list[str]:
         return self.trouble
@@ -54,7 +55,7 @@ async def test_health_is_red_with_the_reasons() -> None:
     house = House()
     async with client(house) as ask:
         well = await ask.get("/healthz")
-        assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": [], "accounts": {}})
+        assert (well.status_code, well.json()) == (200, {"healthy": True, "problems": [], "accounts": {}, "letters": 0})
         house.trouble = ["The disk is full. Make room."]
         house.accounts = {
             "matrix.main": Health(Reach.BROKEN, "nobody answers"),

@@ -4,6 +4,7 @@ from enum import Enum
 
 import msgspec
 
+from segue.changes import eras
 from segue.changes.exchange.turns import delivery_key, encode_files
 from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction
@@ -142,12 +143,13 @@ def open_stream(
     )
     if stream is None:
         return None
-    return Delivery(stream.id, address, held.session, 0, "", key, stream.message, answers=answers)
+    era = yield from eras.current()
+    return Delivery(stream.id, address, held.session, 0, "", era + key, stream.message, answers=answers)
 
 
 def placed(delivery: Delivery, me: str, message: str) -> Transaction[None]:
     """The platform's id of a message that isn't final yet: every later attempt edits it."""
-    if not (yield q.placed(key=delivery.key, me=me, message=message)):
+    if not (yield q.placed(id=int(delivery.id), me=me, message=message)):
         raise Fenced(f"delivery {delivery.id}")
 
 
@@ -167,6 +169,20 @@ def retry(id: int) -> Transaction[None]:
     if not (yield q.retry_delivery(id=id)):
         raise Invalid("delivery", f"{id} is no dead letter", "List them first.")
     yield Wake(Topic.DELIVERIES)
+
+
+def dead_one(id: int) -> Transaction[Dead]:
+    """One that couldn't be sent."""
+    found = yield from first(Dead, q.dead_delivery(id=id))
+    if found is None:
+        raise Invalid("letter", f"out-{id} is no dead letter", "`segue letters list` lists them.")
+    return found
+
+
+def drop(id: int, at: Moment) -> Transaction[None]:
+    """Send a dead letter never."""
+    if not (yield q.drop_delivery(id=id, at=at)):
+        raise Invalid("letter", f"out-{id} is no dead letter", "`segue letters list` lists them.")
 
 
 def receipt(address: Address, message: str) -> Transaction[Receipt | None]:

@@ -43,7 +43,7 @@ class Deleted(Enum):
 
 def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment) -> Transaction[Edited]:
     """Change what a person said before."""
-    edited = yield from _turn_of(arrival.edits, address, person)
+    edited = yield from turn_of(arrival.edits, address, person)
     if edited is None:
         return Edited.UNKNOWN
     session, seq = edited.session, edited.seq
@@ -66,13 +66,13 @@ def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment
 
 def of_words(arrival: Arrival, address: Address, person: Person) -> Transaction[bool]:
     """Whether an edit changes words that its person said to the agent, rather than a command or words for others."""
-    edited = yield from _turn_of(arrival.edits, address, person)
+    edited = yield from turn_of(arrival.edits, address, person)
     return edited is not None and edited.kind is TurnKind.ARRIVAL
 
 
 def delete(message: str, address: Address, person: Person, at: Moment) -> Transaction[Deleted]:
     """Take back what a person said: text that still waits is withdrawn, what was said is hidden."""
-    said = yield from _turn_of(message, address, person)
+    said = yield from turn_of(message, address, person)
     if said is None or said.kind is not TurnKind.ARRIVAL:
         return Deleted.UNKNOWN
     session, seq = said.session, said.seq
@@ -87,7 +87,7 @@ def delete(message: str, address: Address, person: Person, at: Moment) -> Transa
     return Deleted.SAID if shown else Deleted.UNKNOWN
 
 
-def _turn_of(message: str, address: Address, person: Person) -> Transaction[Became | None]:
+def turn_of(message: str, address: Address, person: Person) -> Transaction[Became | None]:
     """The turn that a person's own message became, in whichever thread, under whichever id its chat had then."""
     chat = address.outside.key
     for there in (chat, *(yield from each(str, q.aliases_of(address=chat)))):

@@ -3,10 +3,13 @@
 import msgspec
 
 from segue.changes import settings
-from segue.changes.rows import each
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
+from segue.core.messages import Arrival
 from segue.core.values import Moment, Value
 from segue.database.statements import q
+from segue.errors import Invalid
 
 DAYS = 8
 """Days in which a gateway ran for which a redelivery is known: one more than the most patient platform tries."""
@@ -17,6 +20,9 @@ MOST = 1000
 _KEPT = 30 * _DAY
 _RAN = "days"
 _FORGOTTEN = "letters forgotten/"
+
+
+_arrival = msgspec.json.Decoder(Arrival)
 
 
 class DeadLetter(Value, frozen=True):
@@ -61,3 +67,58 @@ def bury(account: str, raw: str, why: str, at: Moment, known: int = 0) -> Transa
 def newest(count: int) -> Transaction[list[DeadLetter]]:
     """The arrivals that couldn't be understood, the newest first."""
     return (yield from each(DeadLetter, q.letters(count=count)))
+
+
+def one_letter(id: int) -> Transaction[DeadLetter]:
+    """One arrival that couldn't be understood."""
+    found = yield from first(DeadLetter, q.letter(id=id))
+    if found is None:
+        raise Invalid("letter", f"in-{id} is no dead letter", "`segue letters list` lists them.")
+    return found
+
+
+def want(id: int, at: Moment) -> Transaction[None]:
+    """Have a dead letter taken in again by the gateway; only what was read before can be."""
+    if arrival_in((yield from one_letter(id))) is None:
+        fix = f"See it by `segue letters show in-{id}` and drop it."
+        raise Invalid("letter", f"in-{id} couldn't be read, so it can't be taken in again", fix)
+    yield q.want_letter(id=id, at=at)
+    yield Wake(Topic.LETTERS)
+
+
+def drop(id: int, at: Moment) -> Transaction[None]:
+    """Nobody wants a dead letter any more."""
+    if not (yield q.end_letter(id=id, at=at)):
+        raise Invalid("letter", f"in-{id} is no dead letter", "`segue letters list` lists them.")
+
+
+def wanted(count: int) -> Transaction[list[DeadLetter]]:
+    """The dead letters that are to be taken in again."""
+    return (yield from each(DeadLetter, q.letters_wanted(count=count)))
+
+
+def count() -> Transaction[int]:
+    """How many messages couldn't be taken in or sent."""
+    return (yield from one(int, q.count_all_dead()))
+
+
+def begin_again(letter: DeadLetter, arrival: Arrival, at: Moment) -> Transaction[bool]:
+    """Count an arrival as new again; returns whether its letter still waited for that."""
+    if not (yield q.end_letter(id=letter.id, at=at)):
+        return False
+    for key in arrival.keys:
+        yield q.unsee(account=letter.account, key=key)
+    return True
+
+
+def keep(letter: DeadLetter, why: str) -> Transaction[None]:
+    """A dead letter couldn't be taken in again either."""
+    yield q.keep_letter(id=letter.id, why=why)
+
+
+def arrival_in(letter: DeadLetter) -> Arrival | None:
+    """The arrival in a dead letter; None if it is in the platform's own words, which nobody could read."""
+    try:
+        return _arrival.decode(letter.raw)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None

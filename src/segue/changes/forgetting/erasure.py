@@ -12,7 +12,8 @@ import msgspec
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
-from segue.changes.exchange import handoffs
+from segue.changes.exchange import edits, handoffs
+from segue.changes.exchange.edits import Deleted
 from segue.changes.exchange.letters import DeadLetter
 from segue.changes.forgetting import extent as extents
 from segue.changes.forgetting.extent import Extent, TimeRun, TurnId, uncited
@@ -21,10 +22,11 @@ from segue.changes.rows import each, one
 from segue.changes.sessions import moves, search, sessions
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.lanes import Address, Identity, account_key
+from segue.core.lanes import Address, Identity, Person, account_key
 from segue.core.messages import Stone, encode_parts, plain_text
 from segue.core.text.search_words import words_of
 from segue.core.transcripts import Tip
+from segue.core.turns import TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 
@@ -118,7 +120,7 @@ def take(find: Find, kind: ForgettingKind, of: Tip | SessionId | None, reason: R
     )
     stone = Stone(reason.at, reason.by)
     yield from _stop(extent, reason.at)
-    yield from _lay_stones(extent, id, stone)
+    yield from _lay_stones(extent, id, stone, nameless=int(reason.why is Cause.HOST))
     places = yield from _clear(extent, id, reason.at)
     schedules = yield from _end_sessions(extent, reason.at)
     repeats = yield from _repeats(extent)
@@ -168,6 +170,15 @@ def turn(turn: TurnId, reason: Reason) -> Transaction[Removed]:
     return (yield from take(find, ForgettingKind.EXCHANGE, turn.session, reason))
 
 
+def deleted(message: str, address: Address, person: Person, at: Moment) -> Transaction[Deleted]:
+    """Forget the exchange of a message that its author deleted on the platform."""
+    said = yield from edits.turn_of(message, address, person)
+    if said is None or said.kind is not TurnKind.ARRIVAL:
+        return Deleted.UNKNOWN
+    yield from turn(TurnId(said.session, said.answered), Reason(person.id, Cause.DELETED, at))
+    return Deleted.SAID
+
+
 def session(session: SessionId, reason: Reason) -> Transaction[Removed]:
     """Forget a session with the children that it spawned."""
     return (yield from take(partial(extents.of_session, session), ForgettingKind.SESSION, session, reason))
@@ -210,7 +221,8 @@ def _stop(extent: Extent, at: Moment) -> Transaction[None]:
         yield Wake(Topic.TURNS)
 
 
-def _lay_stones(extent: Extent, id: int, stone: Stone) -> Transaction[None]:
+def _lay_stones(extent: Extent, id: int, stone: Stone, nameless: int) -> Transaction[None]:
+    """Put stones where the words were; `nameless` is 1 if the names of who said them go, too."""
     alone = encode_parts((stone,))
     for entry in (*extent.entries.values(), *extent.citing.values()):
         tip, words = entry.tip, " ".join(words_of(plain_text(entry.parts)))
@@ -219,7 +231,7 @@ def _lay_stones(extent: Extent, id: int, stone: Stone) -> Transaction[None]:
             continue
         parts = alone if whole else encode_parts(uncited(entry.parts, extent.texts, stone))
         yield q.add_erasure(forgetting=id, session=tip.session, n=tip.n)
-        yield q.lay_stone(session=tip.session, n=tip.n, parts=parts)
+        yield q.lay_stone(session=tip.session, n=tip.n, parts=parts, nameless=nameless if whole else 0)
         if whole and words:
             # Whoever makes it findable at this moment is done by now, or finds the stone.
             yield q.drop_from_index(seq=entry.seq, tokens=words, owner=entry.owner, indexed=int(entry.indexed))
@@ -256,7 +268,7 @@ def _clear(extent: Extent, id: int, at: Moment) -> Transaction[tuple[str, ...]]:
 def _clear_letters(account: str, ids: Sequence[str], at: Moment) -> Transaction[None]:
     """Clear the dead letters of an account that name one of these ids: of messages, or of a person."""
     for letter in (yield from each(DeadLetter, q.letters_at(account=account))):
-        if any(ascii(id)[1:-1] in letter.raw for id in ids):
+        if any(id in letter.raw or ascii(id)[1:-1] in letter.raw for id in ids):
             yield q.clear_letter(id=letter.id, at=at)
 
 

@@ -15,6 +15,7 @@ from segue.changes.people.register import By, Listed, PersonFacts
 from segue.cli.host import config_here, looked_at, opened
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.cli.people.audit import row
+from segue.cli.people.forget import forget
 from segue.config import Fetch
 from segue.core.contracts.database import Transaction
 from segue.core.settings import GatewaySettings
@@ -192,3 +193,6 @@ def _section(name: str, rows: list[tuple[str, ...]]) -> None:
     if rows:
         click.echo(f"\n{name}:")
         print_rows(rows)
+
+
+command.add_command(forget)

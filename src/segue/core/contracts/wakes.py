@@ -24,6 +24,8 @@ class Topic(StrEnum):
     """Something was forgotten: whoever keeps words in memory lets go of them."""
     BEGUN = "begun"
     """A person has a session more."""
+    LETTERS = "letters"
+    """A dead letter is to be taken in again."""
     LOOK = "look"
     """Something changed for the turn that runs in a session."""
     NOTED = "noted"

@@ -41,6 +41,10 @@ from deliveries where dead is not null;
 select count(*) as count, max(at) as at, (select why from letters where retried is null order by id desc limit 1) as why
 from letters where retried is null;
 
+-- name: count_all_dead
+-- What couldn't be taken in or sent.
+select (select count(*) from deliveries where dead is not null) + (select count(*) from letters where retried is null);
+
 -- name: count_late
 -- Deliveries that have waited for longer than this, since when, and why the oldest.
 select count(*) as count, min(accepted) as at,

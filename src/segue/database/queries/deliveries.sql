@@ -18,7 +18,7 @@ where deliveries.sent is null and deliveries.streaming is not null returning cas
 
 -- name: placed
 -- The platform's id of a message that isn't final yet.
-update deliveries set message = :message where key = :key and holder = :me and sent is null returning id;
+update deliveries set message = :message where id = :id and holder = :me and sent is null returning id;
 
 -- name: streams_of
 -- What a turn, or an earlier attempt at it, streams into.
@@ -41,7 +41,8 @@ with next as (
       or exists (select 1 from windows w where w.address = d.address and w.replica = :me))
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
-returning cast(id as text) as id, address, coalesce(session, '') as session, entry, text, key, coalesce(message, '') as message, attempts as attempt,
+returning cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
+  (select coalesce(max(value), '') from settings where name = 'era') || key as key, coalesce(message, '') as message, attempts as attempt,
   doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff;
 
 -- name: sent
@@ -66,6 +67,14 @@ update deliveries set dead = null, due = {now}, error = null where id = :id and 
 -- name: dead_deliveries
 -- What couldn't be sent.
 select id, address, session, text, error, dead as at from deliveries where dead is not null order by dead desc limit :count;
+
+-- name: dead_delivery
+-- One that couldn't be sent.
+select id, address, session, text, error, dead as at from deliveries where id = :id and dead is not null;
+
+-- name: drop_delivery
+-- A dead letter that nobody wants to be sent any more.
+update deliveries set dead = null, sent = :at, message = null where id = :id and dead is not null returning id;
 
 -- name: receipt
 -- The delivery behind a message, if Segue sent it.

@@ -113,7 +113,8 @@ where a.kind = 'dm' and (l.person = :person or exists (
 -- name: said_by
 -- The next entry that a person wrote in somebody else's session and that stands.
 select e.session, e.n from entries e join sessions s on s.id = e.session
-where e.person = :person and s.owner <> :person and e.parts not like '[{"type":"stone"%' order by e.seq limit 1;
+where e.person = :person and s.owner <> :person
+  and (e.parts not like '[{"type":"stone"%' or e.parts like '%"type":"text"%') order by e.seq limit 1;
 
 -- name: unforgotten
 -- The next session of a person's that stands.
@@ -159,7 +160,7 @@ insert into erasures (forgetting, session, n) values (:forgetting, :session, :n)
 
 -- name: lay_stone
 -- A stone stands where an entry's words were.
-update entries set parts = :parts where session = :session and n = :n;
+update entries set parts = :parts, name = case when :nameless = 1 then '' else name end where session = :session and n = :n;
 
 -- name: lay_stone_on_turn
 -- The same in a turn.

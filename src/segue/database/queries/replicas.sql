@@ -56,3 +56,7 @@ with dead as (
   select account from connections
   where holder is not null and not exists (select 1 from replicas r where r.id = connections.holder) {skip_locked})
 update connections set holder = null where account in (select account from dead) returning account;
+
+-- name: end_replicas
+-- Whoever ran before is gone.
+update replicas set expires = 0;

@@ -28,6 +28,26 @@ delete from letters where known = 0 and retried is null and account = :account a
 -- Arrivals that couldn't be understood.
 select id, account, raw, why, at from letters where retried is null order by id desc limit :count;
 
+-- name: letter
+-- One arrival that couldn't be understood.
+select id, account, raw, why, at from letters where id = :id and retried is null;
+
+-- name: want_letter
+-- A dead letter is to be taken in again.
+update letters set wanted = :at where id = :id and retried is null returning id;
+
+-- name: letters_wanted
+-- Dead letters that are to be taken in again.
+select id, account, raw, why, at from letters where wanted is not null and retried is null order by id limit :count;
+
+-- name: end_letter
+-- A dead letter is dealt with: taken in after all, or dropped.
+update letters set retried = :at, wanted = null where id = :id and retried is null returning id;
+
+-- name: keep_letter
+-- A dead letter couldn't be taken in again either.
+update letters set wanted = null, why = :why where id = :id;
+
 -- name: enqueue
 -- A turn more for a session; an idle one is held at once, unless it is put off because of a handoff.
 update sessions set tail = tail + 1, used = case when used < :at then :at else used end,

@@ -45,6 +45,11 @@ class Served(Protocol):
         """Why it isn't well; empty if it is."""
         ...
 
+    @property
+    def dead_letters(self) -> int:
+        """Messages that couldn't be taken in or sent, counted lately."""
+        ...
+
 
 class Mounted:
     """An ASGI application at exactly one path: a callable object, so that a route passes every method on to it."""
@@ -79,7 +84,7 @@ def make_app(
         if not knows(request):
             return PlainTextResponse("unwell" if problems else "well", 503 if problems else 200)
         accounts = msgspec.to_builtins(gateway.accounts)
-        told = {"healthy": not problems, "problems": problems, "accounts": accounts}
+        told = {"healthy": not problems, "problems": problems, "accounts": accounts, "letters": gateway.dead_letters}
         return JSONResponse(told, 503 if problems else 200)
 
     async def readyz(_request: Request) -> Response:

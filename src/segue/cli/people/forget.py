@@ -1,0 +1,43 @@
+"""`segue people forget PERSON`: all that a person said and owns is taken for good."""
+
+import time
+
+import click
+
+from segue.changes.forgetting import erasure
+from segue.changes.forgetting.erasure import Cause, Reason
+from segue.changes.people import register
+from segue.changes.sessions import sessions
+from segue.cli.host import config_here, opened
+from segue.cli.output import awaited, printable
+from segue.config import Fetch
+from segue.core.settings import GatewaySettings
+from segue.runtime.forgetting import Cleaner
+
+_MOST = 10_000
+
+
+@click.command()
+@click.argument("person")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@awaited
+async def forget(person: str, *, yes: bool) -> None:
+    """Take all that a person said and owns, and their name, for good; it asks once."""
+    data = str(config_here(Fetch.STORE).data)
+    async with opened() as (store, host):
+        found = await store.driver.read(register.find, person)
+        own = await store.driver.read(sessions.owned, found, _MOST, None, 0.0)
+        words = f"This takes {len(own)} sessions of {printable(person)}, and what they said in others'."
+        if not yes:
+            click.confirm(f"{words} Nothing brings it back. Go on?", abort=True)
+        reason = Reason(host.id, Cause.HOST, time.time())
+        taken = 0
+        while await store.driver.write(erasure.person_step, found, reason):
+            taken += 1
+        await store.driver.write(erasure.person_end, found, reason)
+        cleaner = Cleaner(store.driver, {}, GatewaySettings(data=data), time.time, lambda: None)
+        while await cleaner.once():
+            """There is more to clean."""
+    click.echo(f"Forgotten: {taken} sessions and exchanges, their name, and dead letters of theirs.")
+    left = "messages on platforms, providers' copies, agents' own sessions, exports that were sent"
+    click.echo(f"Not in reach: {left}; {'; '.join(store.driver.copies)}.")

@@ -1,0 +1,91 @@
+"""`segue restore [FILE]`: a backup becomes the database; whatever was there is moved aside."""
+
+import shutil
+import tarfile
+import time
+from pathlib import Path
+
+import click
+
+from segue.changes import eras
+from segue.changes.tally import tally
+from segue.cli.host import config_here, open_configured
+from segue.cli.output import awaited
+from segue.cli.service.backup import BESIDE, DATABASE
+from segue.config import Config
+from segue.database.checks import check
+from segue.errors import Invalid, StoreError, StoreUnreachable
+from segue.store import fresh_ids
+
+_SQLITE = b"SQLite format 3\0"
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+@awaited
+async def command(file: Path | None) -> None:
+    """Bring a backup back; without FILE, say that the database itself was restored by other means.
+
+    A new era begins: what is answered from now on is shown, though platforms know answers that the backup doesn't.
+    """
+    config = config_here()
+    await _refuse_running(config)
+    if file is not None:
+        if not isinstance(config.store, Path):
+            raise Invalid(
+                "store", "it is on a PostgreSQL server", "Use pg_restore, then `segue restore` without a file."
+            )
+        try:
+            aside = _bring(file, config.store, config.data)
+        except (OSError, tarfile.TarError) as error:
+            raise StoreUnreachable(f"{file} can't be brought back: {error}. What was there is as it was.") from error
+        if aside is not None:
+            click.echo(f"What was there is in {aside} now.")
+    async with await open_configured(config) as store:
+        await store.driver.write(eras.begin, fresh_ids(time.time)())
+    click.echo("Restored. `segue serve` goes on from there.")
+
+
+async def _refuse_running(config: Config) -> None:
+    where = config.store if isinstance(config.store, Path) else config.store.reveal()
+    if isinstance(where, Path) and not where.exists():
+        return
+    try:
+        found = (await check(where, tally)).tally
+    except StoreError:
+        return  # What can't be read is what is to be replaced.
+    if found is not None and found.replicas.alive:
+        raise Invalid("store", "a gateway runs on it", "Stop it first.")
+
+
+def _bring(file: Path, to: Path, data: Path) -> Path | None:
+    """Put a backup, or a copy of a database, in place; returns where that is which was there before."""
+    to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = to.with_name(f"{to.name}.new")
+    with file.open("rb") as opened:
+        plain = opened.read(len(_SQLITE)) == _SQLITE
+    if plain:
+        shutil.copyfile(file, new)
+        log = Path(f"{file}-wal")
+        if log.exists():
+            shutil.copyfile(log, f"{new}-wal")
+    else:
+        with tarfile.open(file) as archive:
+            member = archive.extractfile(DATABASE)
+            if member is None:
+                raise tarfile.TarError("it is no backup of Segue's")
+            with new.open("wb") as out:
+                shutil.copyfileobj(member, out)
+            kept = [m for m in archive.getmembers() if m.name.split("/")[0] in BESIDE]
+            archive.extractall(data, kept, filter="data")
+    new.chmod(0o600)
+    aside = None
+    if to.exists():
+        aside = to.with_name(f"{to.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
+        for part in ("-wal", "-shm", ""):
+            if Path(f"{to}{part}").exists():
+                Path(f"{to}{part}").rename(f"{aside}{part}")
+    if Path(f"{new}-wal").exists():
+        Path(f"{new}-wal").rename(f"{to}-wal")
+    new.rename(to)
+    return aside

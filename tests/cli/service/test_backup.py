@@ -1,0 +1,78 @@
+"""`segue backup` and `segue restore`: a backup is whole while a gateway runs, and what follows it is shown."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from segue import open_store
+from segue.changes.exchange import replicas
+from segue.cli.main import main
+from segue.core.contracts.database import Transaction
+from segue.database.statements import q
+from segue.testing.waits import NeverCame
+from tests.stories.square import BehindHttp, Square
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(main, [*words])
+    return f"{done.exit_code}: {done.output.strip()}"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder."""
+    monkeypatch.setenv("SEGUE_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+async def restored(home: Path, square: Square, *, era: bool) -> str:
+    """Make a backup while the gateway runs, go on, restore it, and ask something; returns the answer."""
+    kept = home / "files" / "ab" / ("ab" * 32)
+    kept.parent.mkdir(parents=True)
+    kept.write_text("a picture")
+    async with square.open():
+        await square.says("before")
+        backup = await asyncio.to_thread(run, "backup", str(home / "b.tar"))
+        assert backup.startswith(f"0: {home / 'b.tar'} holds everything")
+        await square.says("after")
+    kept.unlink()
+    done = await asyncio.to_thread(run, "restore", str(home / "b.tar"))
+    assert "What was there is in" in done
+    assert kept.read_text() == "a picture"
+    if not era:
+        async with await open_store(home / "segue.db") as store:
+            await store.driver.write(_no_era)
+    async with square.open():
+        assert await square.texts() == ["before", "You said: before"]
+        return await square.says("and now?")
+
+
+def _no_era() -> Transaction[None]:
+    yield q.set_setting(name="era", value="")
+
+
+async def test_an_older_backup_never_reuses_keys_and_its_answers_are_shown(home: Path) -> None:
+    assert await restored(home, Square(BehindHttp(), str(home / "segue.db")), era=True) == "You said: and now?"
+
+
+async def test_without_a_new_era_the_platform_takes_an_answer_for_an_old_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segue.testing.waits.PATIENCE", 1.0)
+    with pytest.raises(NeverCame):
+        await restored(home, Square(BehindHttp(), str(home / "segue.db")), era=False)
+
+
+async def test_a_gateway_that_runs_keeps_its_database(home: Path) -> None:
+    async with await open_store(home / "segue.db") as store:
+        await store.driver.write(replicas.join, "r1", 60.0)
+        assert await asyncio.to_thread(run, "restore") == "2: Error: store: a gateway runs on it. Stop it first."
+        await store.driver.write(replicas.leave, "r1")
+    assert (await asyncio.to_thread(run, "backup", str(home / "a.tar"))).startswith("0: ")
+    assert "is there already" in await asyncio.to_thread(run, "backup", str(home / "a.tar"))
+    (home / "torn.tar").write_text("torn")
+    assert (await asyncio.to_thread(run, "restore", str(home / "torn.tar"))).startswith("1: Error: ")
+    assert (home / "segue.db").exists()
