@@ -17,7 +17,9 @@
     ├── SendError          a platform didn't take a message
     │   ├── SendLater          it will: try again after some seconds
     │   ├── SendNever          it won't: a dead letter
+    │   │   └── MessageGone        the message that it would change isn't there any more
     │   └── SendUnsure         nobody knows whether it did
+    ├── AgentFailed        an agent can't answer; it says why, and whether another try may help
     ├── TooLong            more was said than an agent's model takes: it is to be summed up
     ├── Disconnected       an account can't be reached now; it is tried again
     └── Fenced             somebody else holds this session or delivery now: drop the work, write nothing
@@ -133,6 +135,16 @@ class StoreUnreachable(StoreError):
 
 class OutcomeUnknown(StoreError):
     """The connection broke during a commit: the change may or may not have happened."""
+
+
+class AgentFailed(SegueError):
+    """An agent that can't answer: `problem` and `fix` are for the host, `passes` says whether another try may help."""
+
+    def __init__(self, problem: str, fix: str, *, passes: bool) -> None:
+        super().__init__(f"{problem} {fix}")
+        self.problem = problem
+        self.fix = fix
+        self.passes = passes
 
 
 class TooLong(SegueError):

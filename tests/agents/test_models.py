@@ -14,7 +14,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 
 from segue.agents.models.keys import ModelKeys, Prices, Thinking
 from segue.agents.models.providers import ModelAgent, model_of
@@ -24,7 +23,7 @@ from segue.core.prompt.compaction import compaction_due
 from segue.core.prompt.envelopes import Voices
 from segue.core.transcripts import AGENT, GATEWAY, Draft
 from segue.core.values import SessionId
-from segue.errors import Invalid
+from segue.errors import AgentFailed, Invalid
 from segue.testing.contracts import ToolContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
 from tests.clients import http_client
@@ -60,6 +59,13 @@ FIXTURES: list[Fixture] = [
         "response": {"error": {"message": "no images", "type": "invalid_request_error"}, "status": 400},
     },
     says("I see nothing.", "Look!"),
+    *(
+        {
+            "match": {"userMessage": f"answer {status}"},
+            "response": {"error": {"message": "no", "type": "invalid_request_error"}, "status": status},
+        }
+        for status in (401, 404)
+    ),
     says(
         HELLO,
         response={
@@ -318,8 +324,18 @@ async def test_a_slow_provider_is_waited_for(provider: Provider) -> None:
 
 async def test_trouble_that_stays_fails_the_turn(provider: Provider) -> None:
     await provider.server.chaos(dropRate=1.0)
-    with pytest.raises(ModelHTTPError):
+    with pytest.raises(AgentFailed) as failed:
         await events_of(provider.agent(retries=0), work("hello"))
+    assert len(await provider.sent()) == 1
+    assert failed.value.passes
+
+
+@pytest.mark.parametrize(("status", "names"), [(401, "`api_key`"), (404, "`model`")])
+async def test_what_can_not_pass_says_what_to_mend(provider: Provider, status: int, names: str) -> None:
+    with pytest.raises(AgentFailed) as failed:
+        await events_of(provider.agent(), work(f"answer {status}"))
+    assert not failed.value.passes
+    assert names in failed.value.fix
     assert len(await provider.sent()) == 1
 
 
@@ -330,7 +346,7 @@ async def test_a_stream_that_broke_after_words_is_not_asked_for_again_by_itself(
         async for event in provider.agent().answer(work("break off")):
             heard.append(event)  # noqa: PERF401 -- what was heard before it broke counts
 
-    with pytest.raises(ModelAPIError):
+    with pytest.raises(AgentFailed):
         await listen()
     assert 0 < len(text_of(heard)) < len(HELLO * 5)
     assert (HELLO * 5).startswith(text_of(heard))

@@ -21,9 +21,10 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from segue.agents.given import Given
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.database.sqlite import Sqlite
+from segue.errors import AgentFailed
 from segue.runtime.gateway import Gateway
 from segue.runtime.telemetry.logs import Lines
-from segue.runtime.turns.answering import FAILED
+from segue.runtime.turns.failures import BROKEN, FAILED
 from segue.store import Store
 from segue.testing.personas import Telegram
 
@@ -107,7 +108,7 @@ async def test_it_fails_alone_its_person_is_told_and_the_next_message_runs(
         ann.says(f"please {trouble}", hers)
         bob.says("hello", his)
         await his.reads("you said hello")
-        await hers.reads(GIVEN_UP)
+        await hers.reads(BROKEN if trouble == "garbage" else GIVEN_UP)
         ann.says("and now?", hers)
         await hers.reads("you said and now?")
         await platform.settles()
@@ -161,3 +162,38 @@ async def test_a_slow_one_is_waited_for(tmp_path: Path, agent: Given) -> None:
         ann.says("be slow", dm)
         await dm.reads("one two three")
     assert dm.replies == ["one two three"]
+
+
+async def test_a_bug_is_told_to_the_host_in_private_and_not_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform, tries = Telegram(), []
+    ann, bob = platform.person("Ann"), platform.person("Bob")
+
+    async def buggy(text: str) -> str:
+        tries.append(text)
+        if "bug" in text:
+            raise KeyError("shelf")
+        if "key" in text:
+            raise AgentFailed("The provider refuses the key.", "See `api_key`.", passes=False)
+        return "fine"
+
+    async with running(tmp_path, platform, buggy, hosts=(ann.identity,)):
+        hers, his = platform.dm(ann), platform.dm(bob)
+        ann.says("a bug", hers)
+        ann.says("well?", hers)
+        await hers.reads("fine")
+        told = hers.replies[0]
+        assert told.startswith("The agent failed: KeyError: 'shelf' (")
+        assert "test_bad_agents.py:" in told
+        assert told.endswith("The log has the traceback. Your message is kept; /retry asks again.")
+        ann.says("no key", hers)
+        await hers.reads("The provider refuses the key. See `api_key`. Your message is kept; /retry asks again.")
+        bob.says("a bug", his)
+        await his.reads(BROKEN)
+        group = platform.group("The Club")
+        ann.says("a bug", group)
+        await group.reads(BROKEN)
+    assert tries == ["a bug", "well?", "no key", "a bug", "a bug"]
+    record = next(record for record in caplog.records if record.exc_info)
+    assert "in buggy" in json.loads(Lines().format(record))["stack"][-1]

@@ -15,7 +15,7 @@ from segue.core.messages import Summary
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.database.sqlite import Sqlite
 from segue.runtime.gateway import Gateway
-from segue.runtime.turns.answering import FAILED
+from segue.runtime.turns.failures import FAILED
 from segue.store import Store
 from segue.testing.personas import Telegram
 from tests.clients import http_client

@@ -52,7 +52,7 @@ from segue.agents.models.keys import Prices
 from segue.core.contracts.agents import AgentState, Event, Progress, SummedUp, Tools, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult
 from segue.core.prompt.compaction import request_to_sum_up
-from segue.errors import Invalid, TooLong
+from segue.errors import AgentFailed, Invalid, TooLong
 
 _PASSES = (ModelConnectionError, ModelRateLimitError, ModelServerError, ModelUnavailableError)
 """Trouble that passes by itself."""
@@ -106,7 +106,7 @@ class PydanticAgent:
                     refused = True
                     continue
                 if not fresh or failed == self._retries or not _passes(error):
-                    raise
+                    raise _explained(error) from error
                 failed += 1
                 await self._sleep(_wait(error, failed))
             else:
@@ -279,6 +279,24 @@ def _cost(response: ModelResponse) -> float | None:
 def _passes(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
     """Whether the same request may work in a moment: garbage may be better then, what was refused stays refused."""
     return isinstance(error, _PASSES) or type(error) in _GARBAGE
+
+
+def _explained(error: ModelAPIError | UnexpectedModelBehavior) -> AgentFailed:
+    """An error of a provider's in words, with what its host can do about it."""
+    model = error.model_name if isinstance(error, ModelAPIError) else "the model"
+    keys = "in the table of the agent in segue.toml."
+    match error:
+        case ModelAuthenticationError():
+            return AgentFailed(f"The provider of {model} refuses the key.", f"See `api_key` {keys}", passes=False)
+        case ModelNotFoundError():
+            return AgentFailed(f"The provider knows no model {model}.", f"See `model` {keys}", passes=False)
+        case ModelConnectionError():
+            return AgentFailed(f"No server answers for {model}.", f"Is it up? See `base_url` {keys}", passes=True)
+        case ModelRateLimitError():
+            return AgentFailed(f"The provider of {model} wants fewer requests.", "Wait a while.", passes=True)
+        case _:
+            problem = f"The provider of {model} failed ({type(error).__name__})."
+            return AgentFailed(problem, "`segue doctor` says more.", passes=_passes(error))
 
 
 def _refuses(error: ModelAPIError | UnexpectedModelBehavior) -> bool:

@@ -1,6 +1,6 @@
 """Places: the address that a chat's ids all stand for, the lane that somebody speaks in there, and homes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -9,7 +9,7 @@ from segue.changes.places import lanes
 from segue.changes.rows import each, first
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Lane, Person, Place, Rules, account_key, lane_of
+from segue.core.lanes import Address, Audience, Lane, Person, Place, Rules, account_key, lane_of
 from segue.core.settings import AccountSettings
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
@@ -59,6 +59,14 @@ def settle(place: Place, aliases: Sequence[str], by: PersonId, merge: str, at: M
         gone = [Address.parse(key) for key, since in known.items() if key != oldest and since is not None]
         yield from _fold(gone, stays, by, merge, at)
     return replace(place, address=replace(place.address, chat=stays.chat))
+
+
+def hosts_own(lane: str | None, identity: str, hosts: Collection[str]) -> Transaction[bool]:
+    """Whether the host speaks in a lane as one of these identities, and nobody else reads there."""
+    if lane is None or identity not in hosts:
+        return False
+    place = yield from first(Place, q.place_of(lane=lane))
+    return place is not None and place.audience is Audience.ONE
 
 
 def opened(address: Address) -> Transaction[bool]:

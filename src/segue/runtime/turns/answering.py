@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import traceback
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
@@ -10,6 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from segue.changes.exchange import handoffs, turns
+from segue.changes.places import addresses
 from segue.changes.sessions import transcripts
 from segue.changes.sessions.resets import reset_taken_back
 from segue.core.contracts.agents import Agent, AgentState, Compresses, Event, Progress, Steers, SummedUp, Usage, Work
@@ -35,6 +35,7 @@ from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.agents import Agents, as_seen, note
+from segue.runtime.turns.failures import failure
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import (
     STOPPED,
@@ -50,9 +51,6 @@ from segue.runtime.turns.summaries import Summaries
 
 log = logging.getLogger(__name__)
 
-FAILED = (
-    "Something went wrong with that, {times} times over, and I stopped trying. Your message is kept; /retry asks again."
-)
 NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
 _SPOKEN = frozenset({TurnKind.ARRIVAL, TurnKind.RETRY})
@@ -80,6 +78,7 @@ class Answering:
         self._toolbox = toolbox
         self._prompt = prompt
         self._waiting = waiting
+        self._hosts = frozenset(identity.key for identity in ground.settings.hosts)
         self._summaries = Summaries(ground.store, ground.settings.turn_silence)
 
     async def answer(self, live: Running) -> Run | None:
@@ -294,23 +293,20 @@ class Answering:
     async def fail(self, live: Running, error: BaseException) -> tuple[Run | None, float | None]:
         """The agent failed: again after so many seconds, or an honest error once it has failed too often."""
         run = live.run
+        found, failed = failure(error), run.fails + 1
         # The error's words may quote what somebody said: its name and its place say enough.
-        frames = traceback.extract_tb(error.__traceback__)[-1:]
-        where = f"{frames[0].filename}:{frames[0].lineno}" if frames else ""
+        said = {"failure": type(error).__name__, "where": found.where}
         with traced(run.turns[0].trace):
-            log.warning(
-                "turn %s of session %s failed",
-                run.name,
-                run.held.session,
-                extra={"failure": type(error).__name__, "where": where},
-            )
-        failed = run.fails + 1
+            traceback = None if found.passes else error
+            log.warning("turn %s of session %s failed", run.name, run.held.session, extra=said, exc_info=traceback)
         try:
-            if failed < self._settings.attempts and run.deaths < self._settings.deaths:
+            if found.passes and failed < self._settings.attempts and run.deaths < self._settings.deaths:
                 delay = min(_LONGEST_BACKOFF, 0.5 * 2**run.fails)
                 await self._store.write(turns.let_go, run.held, 1, delay, run.name, tuple(live.spent), self._clock())
                 return None, delay
-            text = FAILED.format(times=failed if run.deaths < self._settings.deaths else run.deaths)
+            text = found.told(failed if run.deaths < self._settings.deaths else run.deaths)
+            if await self._store.read(addresses.hosts_own, run.turns[0].lane, run.turns[0].identity, self._hosts):
+                text = found.told_host
             drafts = (*live.begun.asked, Draft(GATEWAY, (Notice(text),)))
             replies = replies_to(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)

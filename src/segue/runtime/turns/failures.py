@@ -1,0 +1,56 @@
+"""Failures of agents: what is told of them, to whom, and whether another try may help."""
+
+import traceback
+
+from segue.core.values import Value
+from segue.errors import AgentFailed
+
+_BUGS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+)
+"""Errors of a program that fails the same way each time."""
+FAILED = (
+    "Something went wrong with that, {times} times over, and I stopped trying. Your message is kept; /retry asks again."
+)
+BROKEN = "Something is wrong that only my host can mend. Your message is kept; /retry asks again."
+_KEPT = "Your message is kept; /retry asks again."
+_LONGEST = 300
+
+
+class AgentFailure(Value, frozen=True):
+    """A failed try of a turn."""
+
+    problem: str
+    """What is wrong and what to do, for the host alone: it may quote what somebody said."""
+    passes: bool
+    where: str
+    """The last line of code that it came from."""
+
+    def told(self, times: int) -> str:
+        """The words for anybody."""
+        return FAILED.format(times=times) if self.passes else BROKEN
+
+    @property
+    def told_host(self) -> str:
+        """The words for the host."""
+        return f"{self.problem} {_KEPT}"
+
+
+def failure(error: BaseException) -> AgentFailure:
+    """What an error says."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    if isinstance(error, AgentFailed):
+        return AgentFailure(str(error), error.passes, where)
+    words = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+    problem = f"The agent failed: {words}" + (f" ({where})." if where else ".")
+    bug = isinstance(error, _BUGS)
+    return AgentFailure(f"{problem} The log has the traceback." if bug else problem, not bug, where)
