@@ -12,7 +12,9 @@
     │   ├── StoreConflict      a constraint of the schema says no
     │   ├── StoreReadOnly      it can't be written to
     │   ├── StoreFull          the disk has no room
+    │   ├── Overloaded         more comes in than can be done now
     │   ├── StoreUnreachable   the server doesn't answer, or the file can't be opened
+    │   │   └── StoreSilent        the server doesn't answer now; it may be starting
     │   └── OutcomeUnknown     the connection broke during a commit: it may or may not have happened
     ├── SendError          a platform didn't take a message
     │   ├── SendLater          it will: try again after some seconds
@@ -129,8 +131,16 @@ class StoreFull(StoreError):
     """The disk has no room for the change."""
 
 
+class Overloaded(StoreError):
+    """More comes in than can be done now; nothing was taken, and it may be sent again in a while."""
+
+
 class StoreUnreachable(StoreError):
     """The server doesn't answer, or the file can't be opened."""
+
+
+class StoreSilent(StoreUnreachable):
+    """The server doesn't answer now; it may be starting."""
 
 
 class OutcomeUnknown(StoreError):

@@ -36,6 +36,7 @@ from tests.drills import (
     hostile_names,
     kills,
     labels,
+    overload,
     power,
     readers,
     schedules,
@@ -153,6 +154,12 @@ def _readers(fresh: Fresh, seed: int) -> str:
     return "\n".join(asyncio.run(readers.run(fresh(), 1_000, seed)).wrong)
 
 
+def _overload(fresh: Fresh, seed: int) -> str:
+    found = asyncio.run(overload.run(fresh(), 60.0, seed))
+    _say(f"overload: {found}")
+    return "; ".join(found.wrong)
+
+
 def _soak(fresh: Fresh, _seed: int) -> str:
     found = asyncio.run(soak.run(fresh(), 20_000))
     _say(f"soak: {found.before.memory:,} bytes after 10,000 turns, {found.after.memory:,} after 20,000")
@@ -184,6 +191,7 @@ DRILLS = {
     "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),
     "properties": Drill(20_000, "new examples of each property, and every pause of every race", 2_000, _properties),
     "readers": Drill(100_000, "steps of people whose words keep their readers", 1_000, _readers),
+    "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),
     "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),
 }

@@ -1,6 +1,7 @@
 """A gateway as a config describes it: everything is opened, run, and closed again in turn."""
 
 import asyncio
+import contextlib
 import getpass
 import hmac
 import logging
@@ -8,6 +9,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,6 +22,7 @@ from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Probe
 from segue.core.windows import HOSTS, TERMINAL, WEB
 from segue.database.transactions import unheeded
+from segue.errors import StoreSilent
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
@@ -119,8 +122,13 @@ async def serve(
     ready: Callable[[RunningGateway], None],
     brought: Gateway | None = None,
 ) -> None:
-    """Run a gateway until it is asked to stop; calls `ready` when it takes messages in."""
+    """Run a gateway until it is asked to stop; calls `ready` when it takes messages in.
+
+    A database server that isn't up yet is waited for: after a reboot nobody knows which of the two comes first.
+    """
     stop.listen()
+    if not await _up(config, stop):
+        return
     async with gateway(config, listener, brought=brought) as running:
         ready(running)
         asked = asyncio.create_task(stop.wait(), name="stop")
@@ -130,6 +138,24 @@ async def serve(
             task.result()
 
 
+async def _up(config: Config, stop: "Stop") -> bool:
+    """Wait until the database server answers; False if somebody asked to stop before."""
+    told = ""
+    while not isinstance(config.store, Path):
+        try:
+            async with await open_configured(config):
+                return True
+        except StoreSilent as error:
+            if told != str(error):
+                told = str(error)
+                log.warning("waiting for the database: %s", told)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PAUSE):
+                await stop.wait()
+                return False
+    return True
+
+
 def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
     if isinstance(made, Closes):
         stack.push_async_callback(made.close)
@@ -137,6 +163,8 @@ def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
 
 log = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PAUSE = 1.0
+"""Seconds between two looks for a database server that isn't up."""
 
 
 class Stop:

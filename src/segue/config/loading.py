@@ -46,7 +46,7 @@ SECTIONS = (
     "turns",
 )
 SETS = {
-    "turns": ("busy", "slots", "attempts", "deaths", "silence", "deadline"),
+    "turns": ("busy", "slots", "attempts", "deaths", "overload", "silence", "deadline"),
     "deliveries": ("blind", "give_up_after"),
     "replica": ("lease", "poll", "grace"),
 }

@@ -149,8 +149,11 @@ class GatewaySettings(Value, frozen=True):
     """Turns that one replica runs at once."""
     attempts: Count = 3
     """Tries of a turn before its person gets an honest error."""
-    deaths: Count = 20
-    """Lives of the process that a turn may cost before its person gets an honest error; not all are its fault."""
+    deaths: Count = 5
+    """Lives of the process that a turn may cost before its person gets an honest error; from the second on it is tried
+    apart from others over which one died."""
+    overload: Seconds = 20.0
+    """Seconds that sessions may wait for a slot before no more is taken in."""
     turn_silence: Seconds = field(default=300.0, name="silence")
     """Seconds: an agent that says nothing for so long is hung."""
     turn_total: Seconds = field(default=3600.0, name="deadline")

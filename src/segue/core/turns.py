@@ -88,6 +88,10 @@ class Claim(Value, frozen=True):
     epoch: int
 
 
+SUSPECT = 2
+"""Deaths of a process after which a turn is tried apart: whatever ran beside it may have been to blame."""
+
+
 class Room(Value, frozen=True):
     """Who may have a slot now."""
 
@@ -99,6 +103,8 @@ class Room(Value, frozen=True):
     """The person who may have any."""
     only: str = ""
     """The one person for whom the last ones are kept; empty while anybody may have them."""
+    suspect: bool = False
+    """Whether a turn runs over which processes have died: others of that kind wait, so that each is tried apart."""
 
     def takes(self, person: str) -> bool:
         """Whether a turn of this person's may run."""
@@ -106,9 +112,11 @@ class Room(Value, frozen=True):
             return person == self.only
         return person == self.host or self.taken.get(person, 0) < self.share
 
-    def without(self, person: str) -> "Room":
-        """The same once this person has taken a slot more."""
-        return Room(self.share, {**self.taken, person: self.taken.get(person, 0) + 1}, self.host, self.only)
+    def without(self, run: "Run") -> "Room":
+        """The same once this has a slot."""
+        person = run.turns[0].person
+        taken = {**self.taken, person: self.taken.get(person, 0) + 1}
+        return Room(self.share, taken, self.host, self.only, self.suspect or run.suspect)
 
     @property
     def full(self) -> list[str]:
@@ -268,6 +276,13 @@ class Run(Value, frozen=True):
     streamed: Streamed = Streamed.NO
     owes: SessionId | None = None
     """The parent that waits for the session's result, if it was started for one task."""
+    waited: float = 0.0
+    """Seconds for which the session waited for a slot."""
+
+    @property
+    def suspect(self) -> bool:
+        """Whether processes died over it often enough that it is to be tried apart from others of its kind."""
+        return self.deaths >= SUSPECT
 
     @property
     def name(self) -> int:

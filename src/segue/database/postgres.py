@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, Self, TypeVar, cast
 
 import asyncpg
 
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import URGENT, Transaction
 from segue.core.contracts.probes import Point, Probe
 from segue.core.contracts.wakes import Wake
 from segue.database.postgres_hints import Channel
@@ -40,6 +40,8 @@ class Postgres:
     ) -> None:
         self._server = server
         self._pool = pool
+        self._first = Pool(server.connect_for_transactions, 1)
+        """For what is urgent."""
         self._channel = channel
         self._queries = queries
         self._probe = probe
@@ -69,11 +71,12 @@ class Postgres:
 
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it once; when this returns, what it did is durable."""
-        return cast(T, await self._settle(_WRITE, self._probe, lambda: transaction(*args, **kwargs)))
+        pool = self._first if transaction in URGENT else self._pool
+        return cast(T, await self._settle(_WRITE, self._probe, lambda: transaction(*args, **kwargs), pool))
 
     async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one that only reads, on a snapshot, beside the writers."""
-        return cast(T, await self._settle(_READ, unheeded, lambda: transaction(*args, **kwargs)))
+        return cast(T, await self._settle(_READ, unheeded, lambda: transaction(*args, **kwargs), self._pool))
 
     async def scrub(self) -> bool:
         """Vacuum what lost its words, and build the index of words anew: an index keeps a word that no row has."""
@@ -97,8 +100,9 @@ class Postgres:
                 await self._finished.wait()
             await self._channel.close()
             await self._pool.close()
+            await self._first.close()
 
-    async def _settle(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]]) -> Any:
+    async def _settle(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]], pool: "Pool") -> Any:
         """Run it until it gets through: again if somebody came between, once more if its connection broke."""
         if self._closing.is_set():
             raise StoreUnreachable(f"{self._server.place} was closed. Open it again.")
@@ -107,14 +111,14 @@ class Postgres:
         try:
             for _ in range(ATTEMPTS):
                 try:
-                    result, wakes = await self._attempt(begin, probe, transaction)
+                    result, wakes = await self._attempt(begin, probe, transaction, pool)
                 except _IN_THE_WAY:
                     await asyncio.sleep(0)
                 except _Broken as broken:
                     breaks += 1
                     if breaks > 1:
                         raise self._server.named(broken.error) from broken.error
-                    self._pool.forget()
+                    pool.forget()
                 except asyncpg.PostgresError as error:
                     raise self._server.named(error) from None  # its text may quote what people wrote
                 else:
@@ -127,8 +131,10 @@ class Postgres:
             if self._closing.is_set() and not self._running:
                 self._finished.set()
 
-    async def _attempt(self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]]) -> _Done:
-        async with self._pool.lend() as connection:
+    async def _attempt(
+        self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]], pool: "Pool"
+    ) -> _Done:
+        async with pool.lend() as connection:
             at = None
             try:
                 await connection.execute(begin)

@@ -22,6 +22,7 @@ from segue.errors import (
     StoreFull,
     StoreLocked,
     StoreReadOnly,
+    StoreSilent,
     StoreUnreachable,
 )
 
@@ -47,15 +48,15 @@ _MEANINGS: tuple[tuple[type[Exception], type[StoreError], str], ...] = (
     (asyncpg.InvalidAuthorizationSpecificationError, StoreUnreachable, "it refuses this user or password. Check both."),
     (asyncpg.InvalidCatalogNameError, StoreUnreachable, "there is no such database. Create it first."),
     (asyncpg.TooManyConnectionsError, StoreUnreachable, "it has no connection left. Raise max_connections."),
-    (asyncpg.CannotConnectNowError, StoreUnreachable, "it is starting or stopping. Try again in a moment."),
-    (asyncpg.PostgresConnectionError, StoreUnreachable, _SILENT),
+    (asyncpg.CannotConnectNowError, StoreSilent, "it is starting or stopping. Try again in a moment."),
+    (asyncpg.PostgresConnectionError, StoreSilent, _SILENT),
     (asyncpg.OperatorInterventionError, StoreUnreachable, _SILENT),
     (asyncpg.InvalidTransactionStateError, StoreUnreachable, "it ended a transaction that stood still. Try again."),
     (asyncpg.InsufficientResourcesError, StoreUnreachable, "it has run out of memory or of something else."),
     (asyncpg.PostgresSystemError, StoreUnreachable, "its disk doesn't read or write. See whether that is sound."),
     (asyncpg.InterfaceError, StoreUnreachable, _SILENT),
     (asyncpg.InternalClientError, StoreUnreachable, _SILENT),
-    (OSError, StoreUnreachable, _SILENT),
+    (OSError, StoreSilent, _SILENT),
 )
 
 

@@ -247,6 +247,8 @@ class Gateway:
         found = [self._patient.trouble, *(life.trouble for life in self._lives)]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
+        if self._taking_in and self._turns.lag > self.settings.overload:
+            found.append("More comes in than can be done: messages are refused until answers catch up.")
         return [problem for problem in found if problem]
 
     async def _unite(self) -> None:

@@ -1,12 +1,14 @@
 """The inbox: arrivals are made durable, counted, and run at once if there is a free slot."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import assert_never
 
 from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
-from segue.changes.exchange import letters
+from segue.changes.exchange import deliveries, letters
 from segue.changes.exchange.letters import DeadLetter
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Driver, Transaction
@@ -16,7 +18,7 @@ from segue.core.messages import Arrival
 from segue.core.people import MINUTE, Limit
 from segue.core.turns import Room
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Fenced, Invalid, SegueError, StoreConflict, StoreError
+from segue.errors import Fenced, Invalid, Overloaded, SegueError, StoreConflict, StoreError
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
 from segue.runtime.telemetry.logs import traced
@@ -25,6 +27,11 @@ from segue.runtime.turns.turns import Turns
 log = logging.getLogger(__name__)
 
 _MOST_REFUSED = 10_000
+_AT_ONCE = 8
+"""Messages that are taken in at once: fewer than a database has connections, so that answers get through."""
+_LATE = 0.15
+"""Of the wait for a slot from which on no more is taken in: from here on it is taken in slowly."""
+WAIT = "There is a lot to do right now. Your message is kept, and its answer will take a while."
 TOLD = "That message couldn't be taken in, and nothing was changed. Write it another way; the host's log says more."
 """Said where somebody wrote what became a dead letter."""
 
@@ -52,6 +59,9 @@ class Inbox:
         self.wake = Pause(_LOOK)
         self.dead = 0
         """Messages that couldn't be taken in or sent, when they were last counted."""
+        self._told: dict[Identity, Moment] = {}
+        self._overload = ground.settings.overload
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
@@ -104,12 +114,34 @@ class Inbox:
             return self._refuse(arrival, Limit.MESSAGES)
         merges = tuple(self._ids() for _ in range(1 + len(arrival.speaker.aliases)))
         fresh = Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), merges, trace, self._clock())
-        me = self._turns.reserve()
         host = arrival.speaker.identity in self._hosts
+        async with nullcontext() if host else self._entering():
+            return await self._enter(arrival, fresh, accept or self._door.accept, host)
+
+    @asynccontextmanager
+    async def _entering(self) -> AsyncIterator[None]:
+        """Let few messages in at once, fewer while sessions wait for a slot: what was accepted comes first."""
+        lag = self._turns.lag
+        if lag > self._overload:
+            raise Overloaded("There is more to do than can be done. Send it again in a while.")
+        if lag > self._overload * _LATE:
+            await asyncio.sleep(min(1.0, lag / self._overload))
+        try:
+            async with asyncio.timeout(self._overload / 2):
+                await self._places.acquire()
+        except TimeoutError as error:
+            raise Overloaded("There is more to do than can be done. Send it again in a while.") from error
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    async def _enter(self, arrival: Arrival, fresh: Fresh, accept: Accepting, host: object) -> Accepted:
+        me = self._turns.reserve()
         room = None if host else self._turns.room
         run = None
         try:
-            taken = await self._driver.write(accept or self._door.accept, arrival, fresh, me, room)
+            taken = await self._driver.write(accept, arrival, fresh, me, room)
             run = taken.run if isinstance(taken, Queued) else None
             if host and isinstance(taken, Queued):
                 self._turns.knows_host(taken.met.person.id)
@@ -125,9 +157,23 @@ class Inbox:
             case Handled() | Queued():
                 if run is not None:
                     self._turns.start(run)
+                elif isinstance(taken, Queued) and (me is None or (room and room.only)):
+                    self._turns.turned_away()
+                    await self._tell_wait(arrival, fresh)
                 return Accepted.NEW
             case _:
                 assert_never(taken)
+
+    async def _tell_wait(self, arrival: Arrival, fresh: Fresh) -> None:
+        """Tell whoever waits for a slot that they do, once a minute."""
+        who, now = arrival.speaker.identity, self._clock()
+        if self._turns.lag < self._overload * _LATE or self._told.get(who, 0.0) > now:
+            return
+        if len(self._told) >= _MOST_REFUSED:
+            self._told.clear()
+        self._told[who] = now + MINUTE
+        address, key = arrival.place.address, f"wait/{fresh.trace}"
+        await self._driver.write(deliveries.notify, address, WAIT, key, (arrival.message,), now)
 
     def _refuse(self, arrival: Arrival, limit: Limit) -> Accepted:
         address = arrival.place.address

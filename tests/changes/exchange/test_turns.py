@@ -8,7 +8,7 @@ from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
 from segue.core.messages import Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, Draft
-from segue.core.turns import Claim, Finish, Finished, Outcome, Reply, Run
+from segue.core.turns import Claim, Finish, Finished, Outcome, Reply, Room, Run
 from segue.errors import Fenced, StoreConflict
 from tests.changes.world import World, answer, private, public
 
@@ -123,6 +123,34 @@ async def test_a_finish_that_names_a_later_turn_passes_over_none(world: World) -
     done = await finish(world, done.next, "two")
     assert done.next is None
     assert await world.raw("select head, tail, holder from sessions") == [(3, 3, None)]
+
+
+async def test_turns_over_which_processes_died_are_tried_one_at_a_time_and_others_beside_them(world: World) -> None:
+    for name in ("ann", "bob", "cid", "dan"):
+        await world.hear(name, "hello")
+    await world.raw("update sessions set deaths = 2 where owner not in (select id from persons where name = 'dan')")
+    first = await world.store.driver.write(turns.claim, "r", 10)
+    assert sorted(run.suspect for run in first) == [False, True]
+    room = Room(10)
+    for run in first:
+        room = room.without(run)
+    assert await world.store.driver.write(turns.claim, "r", 10, room) == []
+    [second] = await world.store.driver.write(turns.claim, "r", 10, Room(10))
+    assert second.suspect
+    assert (await finish(world, second, "fine")).next is None
+    assert await world.raw("select count(*) from sessions where deaths = 2") == [(2,)]
+
+
+async def test_claims_leave_out_who_has_as_much_as_they_may(world: World) -> None:
+    for n in range(5):
+        await world.accept(world.arrival("hog", "hello", private(f"sty {n}")))
+    await world.hear("ann", "hello")
+    runs = await world.store.driver.write(turns.claim, "r", 4, Room(2))
+    assert [run.turns[0].name for run in runs] == ["hog", "hog", "ann"]
+    hog, ann = runs[0].turns[0].person, runs[2].turns[0].person
+    assert await world.store.driver.write(turns.claim, "r", 4, Room(2, {hog: 2})) == []
+    assert await world.store.driver.write(turns.claim, "r", 4, Room(2, only=ann)) == []
+    assert len(await world.store.driver.write(turns.claim, "r", 9, Room(2, {hog: 2}, host=hog))) == 3
 
 
 async def everything(world: World) -> list[object]:

@@ -1,7 +1,7 @@
 """Replicas: alive while they beat; what a dead one held is free for the others."""
 
 from segue.changes.rows import first
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Transaction, urgent
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import account_key
 from segue.core.values import Value
@@ -14,6 +14,7 @@ def join(me: str, seconds: float) -> Transaction[None]:
     yield q.join_replicas(me=me, seconds=seconds)
 
 
+@urgent
 def beat(me: str, seconds: float) -> Transaction[int]:
     """Live on, and free what the dead held; returns how many were dead.
 

@@ -16,6 +16,7 @@ from segue.core.messages import ChildResult, File, Part, Parts, Summary, encode_
 from segue.core.moves import Limits
 from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
 from segue.core.turns import (
+    SUSPECT,
     Ask,
     Asked,
     Claim,
@@ -36,6 +37,7 @@ from segue.database.transactions import Moved
 from segue.errors import Fenced, Refusal, Refused
 
 _MOST_TOGETHER = 100
+_EVER = 2**31
 KEPT = "It is done. Others read this session by now who didn't when it was asked: its result stays in its own session."
 _ROOM = 1500
 """Characters of a reply that leave room for one line more on every platform."""
@@ -51,6 +53,7 @@ class Claimed(Value, frozen=True):
     fails: int
     deaths: int
     owes: SessionId | None
+    waited: float
 
 
 class Slot(Value, frozen=True):
@@ -93,12 +96,12 @@ def claim(me: str, count: int, room: Room | None = None) -> Transaction[list[Run
     room = room or Room(count)
     while len(runs) < count:
         full, most = " ".join(room.full), count - len(runs)
-        found = yield from each(Claimed, q.claim(me=me, count=most, full=full, only=room.only))
+        found = yield from each(Claimed, q.claim(me=me, count=most, full=full, only=room.only, below=_below(room)))
         for session in found:
             run = yield from _claimed(me, session, room)
             if run is not None:
                 runs.append(run)
-                room = room.without(run.turns[0].person)
+                room = room.without(run)
         if len(found) < most:
             break
     return runs
@@ -110,14 +113,19 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     if not turns:
         yield q.nothing_waits(session=found.id)
         return None
-    if not room.takes(turns[0].person):
+    if not room.takes(turns[0].person) or found.deaths >= _below(room):
         yield q.unclaim(session=found.id)
         return None
     yield q.set_running(session=found.id, running=turns[-1].seq)
     done = yield from journaled(found.id, turns[0].seq)
     streamed = Streamed.YES if (yield q.streams_of(**keys_between(found.id, turns[0].seq))) else Streamed.NO
     held = Claim(found.id, me, found.epoch)
-    return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes)
+    return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited)
+
+
+def _below(room: Room) -> int:
+    """Deaths from which on there is no room for a session now."""
+    return SUSPECT if room.suspect else _EVER
 
 
 def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:

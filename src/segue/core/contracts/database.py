@@ -25,6 +25,15 @@ Clock = Callable[[], Moment]
 Ids = Callable[[], str]
 
 
+def urgent(transaction: Callable[P, Transaction[T]]) -> Callable[P, Transaction[T]]:
+    """Mark a transaction that waits for no other: where connections can run out, it has one of its own."""
+    URGENT.add(transaction)
+    return transaction
+
+
+URGENT: set[Callable[..., Transaction[Any]]] = set()
+
+
 class Driver(Protocol):
     """Runs transactions against one database."""
 

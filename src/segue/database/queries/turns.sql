@@ -87,7 +87,7 @@ select session, seq as turn, outcome from turns where call = :call;
 -- name: claim
 -- Take sessions that have turns and no holder; none whose next turn is of one of the full, or of another than the only.
 with free as (
-  select s.id from sessions s where s.holder is null and s.head < s.tail and s.due <= {now}
+  select s.id from sessions s where s.holder is null and s.head < s.tail and s.due <= {now} and s.deaths < :below
     and (cast(:full as text) = '' and cast(:only as text) = '' or exists (
       select 1 from (select t.person from turns t where t.session = s.id and t.seq > s.head and t.outcome is null
         order by t.seq limit 1) as next
@@ -95,7 +95,8 @@ with free as (
       or not exists (select 1 from turns t where t.session = s.id and t.seq > s.head and t.outcome is null))
   order by s.due limit :count {skip_locked})
 update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
-returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes;
+returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes,
+  {now} - due as waited;
 
 -- name: unclaim
 -- A session that was claimed is left to whoever has room for it.

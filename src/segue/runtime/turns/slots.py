@@ -24,6 +24,8 @@ class Slots:
         """Slots that nobody has; below none while somebody who waited for another session goes on."""
         self.host = ""
         """The host's id as a person, once it is known."""
+        self.suspect = False
+        """Whether a turn runs that is tried apart."""
 
     @property
     def open(self) -> int:
@@ -34,7 +36,7 @@ class Slots:
     def room(self) -> Room:
         """Who may have a slot now."""
         only = (self.host or _NOBODY) if 0 < self.free <= self._kept else ""
-        return Room(self._share, dict(self._taken), self.host, only)
+        return Room(self._share, dict(self._taken), self.host, only, self.suspect)
 
     def take(self, person: str) -> None:
         """A slot is this person's from now on."""

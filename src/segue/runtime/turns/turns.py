@@ -41,6 +41,8 @@ class Turns:
         self._tasks: dict[asyncio.Task[None], str | None] = {}
         """What runs, and whose slot it has."""
         self._slots = Slots(ground.settings.slots)
+        self._behind: float | None = None
+        """Since when sessions wait for a slot, by the event loop's clock; None while none does."""
         self.wake = Pause(ground.settings.poll)
 
     @property
@@ -52,6 +54,16 @@ class Turns:
     def room(self) -> Room:
         """Who may have a slot now."""
         return self._slots.room
+
+    @property
+    def lag(self) -> float:
+        """Seconds for which sessions wait until there is a slot for them."""
+        return 0.0 if self._behind is None else asyncio.get_running_loop().time() - self._behind
+
+    def turned_away(self) -> None:
+        """A session waits because no slot was left for it."""
+        if self._behind is None:
+            self._behind = asyncio.get_running_loop().time()
 
     def knows_host(self, person: str) -> None:
         """The host is this person."""
@@ -90,6 +102,9 @@ class Turns:
             self._slots.take(first.person)
             task = asyncio.create_task(self._serve(run), name=f"session {run.held.session}")
             self._tasks[task] = first.person
+            if run.suspect:
+                self._slots.suspect = True
+                task.add_done_callback(self._tried)
         task.add_done_callback(self._ended)
 
     async def claim(self) -> None:
@@ -103,6 +118,8 @@ class Turns:
                     runs = await self._store.write(turns.claim, self._replica.id, count, room)
                 finally:
                     self._slots.free += count - len(runs)
+                now = asyncio.get_running_loop().time()
+                self._behind = now - min(run.waited for run in runs) if runs and len(runs) == count else None
                 for run in runs:
                     self.start(run)
             if len(runs) < count or count <= 0:
@@ -146,6 +163,11 @@ class Turns:
             self._leave(person)
         if not task.cancelled() and (error := task.exception()):
             log.error("a turn failed in a way that nobody foresaw", exc_info=error)
+
+    def _tried(self, _task: asyncio.Task[None]) -> None:
+        """A turn that was tried apart is over: the next one may be tried."""
+        self._slots.suspect = False
+        self.wake.set()
 
     def _leave(self, person: str) -> None:
         if self._slots.leave(person):

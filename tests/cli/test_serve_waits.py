@@ -1,0 +1,39 @@
+"""`segue serve` before its database server: it waits, says so, and begins once the server answers."""
+
+import asyncio
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
+
+import msgspec
+import pytest
+
+from segue.cli.gateway import Stop, _up
+from segue.config import default
+from segue.core.values import Secret
+from tests.ports import free_port
+
+
+async def test_a_server_that_is_not_up_yet_is_waited_for(
+    tmp_path: Path, postgres_dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, later = parse_qs(urlsplit(postgres_dsn).query)["host"][0], tmp_path / "later"
+    dsn = postgres_dsn.replace(quote(folder, safe=""), quote(str(later), safe=""))
+    config = msgspec.structs.replace(default({"SEGUE_HOME": str(tmp_path)}), store=Secret(dsn))
+    waiting = asyncio.create_task(_up(config, Stop()))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    later.symlink_to(folder)
+    async with asyncio.timeout(20):
+        assert await waiting
+    assert "waiting for the database" in caplog.text
+
+
+async def test_who_asks_to_stop_meanwhile_is_heard(tmp_path: Path) -> None:
+    config = default({"SEGUE_HOME": str(tmp_path)})
+    config = msgspec.structs.replace(config, store=Secret(f"postgresql://nobody@127.0.0.1:{free_port()}/none"))
+    stop = Stop()
+    waiting = asyncio.create_task(_up(config, stop))
+    await asyncio.sleep(0.1)
+    stop._asked.set()
+    async with asyncio.timeout(10):
+        assert not await waiting
