@@ -69,7 +69,7 @@ async def serving(home: Path, url: str, webhook: str = "", who: str = "public = 
     """`segue serve` with the built-in agent on Telegram."""
     (home / "token").write_text(TOKEN)
     called = f'webhook = "{webhook}"\n' if webhook else ""
-    file = f'[telegram.bot]\ntoken = "file:token"\napi = "{url}"\n{who}\n{called}'
+    file = f'[telegram.bot]\ntoken = "file:token"\napi = "{url}"\n{who}\n{called}[replica]\nlease = 1.0\n'
     (home / "segue.toml").write_text(file)
     gateway = Served(home)
     gateway.url = webhook

@@ -17,7 +17,7 @@ from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.attachments import Tries
 from segue.adapters.shared.background import beside
 from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
-from segue.adapters.telegram.api import PUBLIC, UPDATES, Api, reached
+from segue.adapters.telegram.api import POLL, PUBLIC, UPDATES, Api, reached
 from segue.adapters.telegram.chats import Chats, Pace, number, thread
 from segue.adapters.telegram.incoming import Heard, Me, read
 from segue.adapters.telegram.outgoing import Outgoing, fits
@@ -105,9 +105,12 @@ class Telegram:
 
     async def _poll(self, intake: Intake) -> None:
         offset: int | None = None
+        # The first answer comes at once, so that the account is known to be well before anybody writes.
+        wait = 0
         while True:
-            updates = await reached(self._api.updates(offset))
+            updates = await reached(self._api.updates(offset, wait))
             intake.connected()
+            wait = POLL
             # After an empty answer nothing is left to forget; the ids may begin anew after a quiet week.
             offset = None
             for raw in updates:
