@@ -19,11 +19,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.webhooks import door, posted, prove
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.agents import Event, Work
-from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, plain_text
+from segue.core.lanes import Kind, Place
+from segue.core.messages import Arrival, Delivery, Sending, Text, plain_text
 from segue.core.values import Secret
 from segue.errors import SendLater, SendNever
 
@@ -48,6 +49,7 @@ class Letterbox:
 
     def __init__(self, account: str, folder: Path) -> None:
         self.account = account
+        self._own = OwnAccount(self.platform, account)
         self._folder = folder
         for name in ("in", "done", "out"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -66,8 +68,7 @@ class Letterbox:
             note = msgspec.json.decode(raw, type=Note)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Letter(self.platform, self.account, raw.decode(errors="backslashreplace"), str(error))
-        place = Place(Address(self.platform, self.account, "", note.chat), note.kind)
-        speaker = Speaker(Identity(self.platform, self.account, note.who), note.who)
+        place, speaker = Place(self._own.address(note.chat), note.kind), self._own.speaker(note.who, note.who)
         return Arrival(place, note.id or id, speaker, (Text(note.text),), time.time())
 
     def fits(self, text: str) -> bool:

@@ -203,6 +203,9 @@ class MatrixHarness:
     async def quote(self, at: Address, message: str, text: str, who: str = "Ann") -> str:
         return await self.people[who].replies(at.chat, message, text)
 
+    async def delete(self, at: Address, message: str, who: str = "Ann") -> None:
+        await self.people[who].call("PUT", f"/rooms/{at.chat}/redact/{message}/{message}")
+
     async def read(self, at: Address) -> list[Seen]:
         return await self._rooms[at.chat].sees(at.chat, self.bot.id, at.thread)
 

@@ -5,12 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from segue.testing.contracts import ChangeContract, EditContract, QuoteContract, ThreadContract, TypingContract
+from segue.testing.contracts import (
+    ChangeContract,
+    DeletionContract,
+    EditContract,
+    QuoteContract,
+    ThreadContract,
+    TypingContract,
+)
 from tests.adapters.matrix import MatrixHarness
 from tests.servers.homeserver import Synapse
 
 
-class TestMatrix(ThreadContract, EditContract, TypingContract, ChangeContract, QuoteContract):
+class TestMatrix(ThreadContract, EditContract, TypingContract, ChangeContract, DeletionContract, QuoteContract):
     @pytest.fixture
     async def harness(self, synapse: Synapse, tmp_path: Path) -> AsyncIterator[MatrixHarness]:
         harness = await MatrixHarness.make(synapse, tmp_path)
