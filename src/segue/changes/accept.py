@@ -35,7 +35,16 @@ from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.people import MINUTE, Limit
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
-from segue.core.settings import AccountSettings, Busy, Deletions, DmThreads, GatewaySettings, Mentions, Quotes
+from segue.core.settings import (
+    NO_ACCOUNT,
+    AccountSettings,
+    Busy,
+    Deletions,
+    DmThreads,
+    GatewaySettings,
+    Mentions,
+    Quotes,
+)
 from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
 from segue.core.turns import Claim, Room, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -327,7 +336,7 @@ class FrontDoor:
         yield from deliveries.notify(to, said.text, key, answers, at, said.choices, said.file, only)
 
     def _account(self, lane: Lane) -> AccountSettings:
-        return self._settings.accounts.get((lane.address.platform, lane.address.account), AccountSettings())
+        return self._settings.accounts.get((lane.address.platform, lane.address.account), NO_ACCOUNT)
 
     def _locate(self, arrival: Arrival, person: Person, fresh: Fresh) -> Transaction[Spot]:
         """The lane and the place of an arrival, remembered as they are described now."""

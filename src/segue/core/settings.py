@@ -128,6 +128,10 @@ class AccountSettings(Value, frozen=True):
                 raise Invalid(key, '"*" is not an id', "List ids, or let everybody in with public = true.")
 
 
+NO_ACCOUNT = AccountSettings()
+"""The settings of an account that the host didn't name."""
+
+
 class GatewaySettings(Value, frozen=True):
     """The host's settings for a gateway; a name that differs in segue.toml is told beside the default."""
 
@@ -178,7 +182,7 @@ class GatewaySettings(Value, frozen=True):
 
     def kept_days(self, lane: Lane, kind: Kind) -> int:
         """Days after its last message that a session of a lane is forgotten; 0 is never."""
-        account = self.accounts.get((lane.address.platform, lane.address.account), AccountSettings())
+        account = self.accounts.get((lane.address.platform, lane.address.account), NO_ACCOUNT)
         return self.retention.of(lane, kind, account.retention_days)
 
     @property

@@ -26,7 +26,7 @@ from segue.core.commands import Means
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, account_key
 from segue.core.people import RANDOMNESS, Standing, make_code
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
 
@@ -197,7 +197,7 @@ class LinkCommand:
         return bool(hosts) and (yield from persons.who(hosts[0])) == person
 
     def _public(self, address: Address) -> bool:
-        return self._settings.accounts.get((address.platform, address.account), AccountSettings()).public
+        return self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT).public
 
     def _secret(self) -> str:
         """The secret of digests, in case that none is kept yet."""

@@ -17,7 +17,7 @@ from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, Place, account_key
 from segue.core.messages import Arrival
 from segue.core.people import RANDOMNESS, Facts, Standing, authorize, make_code, standing_of
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
 from segue.errors import Refused
@@ -93,7 +93,7 @@ class Access:
         if place is None:
             return True
         address = place.address
-        account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
+        account = self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT)
         users = {way.user for way in ways if (way.platform, way.account) == (address.platform, address.account)}
         listed = (
             account.allow & users if place.kind is Kind.DM else account.allow_groups & {address.chat, place.around.chat}
@@ -106,7 +106,7 @@ class Access:
     def _known(self, arrival: Arrival, lane: Lane) -> bool:
         """Whether the settings let this person, or everybody in this chat, talk to the agent."""
         address = arrival.place.address
-        account = self._settings.accounts.get((address.platform, address.account), AccountSettings())
+        account = self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT)
         if account.public:
             return True
         if arrival.place.kind is Kind.DM:

@@ -13,7 +13,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Kind, Lane
 from segue.core.messages import Arrival, File, encode_parts
 from segue.core.people import Allowance, Limit, PersonTally, over
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -59,7 +59,7 @@ class Allowing:
         platform, name = lane.address.platform, lane.address.account
         if any(Identity(platform, name, user) in self._hosts for user in users):
             return self._limits.host
-        account = self._accounts.get((platform, name), AccountSettings())
+        account = self._accounts.get((platform, name), NO_ACCOUNT)
         named = (
             account.allow.isdisjoint(users)
             if arrival.place.kind is Kind.DM
@@ -68,7 +68,7 @@ class Allowing:
         return self._limits.stranger if account.public and named and not met.granted else self._limits.person
 
     def _strange(self, identity: Identity) -> bool:
-        account = self._accounts.get((identity.platform, identity.account), AccountSettings())
+        account = self._accounts.get((identity.platform, identity.account), NO_ACCOUNT)
         return account.public and identity.user not in account.allow
 
 

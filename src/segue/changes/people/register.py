@@ -11,7 +11,7 @@ from segue.changes.rows import each, first
 from segue.changes.sessions import sessions, transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Person
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.transcripts import Entry, Session
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
@@ -126,9 +126,7 @@ def _listed(row: PersonRow, settings: GatewaySettings) -> Transaction[Listed]:
 
 def _why(row: PersonRow, ways: list[IdentityFact], held: Grant | None, settings: GatewaySettings) -> tuple[By, Moment]:
     """The strongest reason why somebody may talk or not, and since when it holds as far as is known."""
-    accounts = [
-        (way, settings.accounts.get((way.identity.platform, way.identity.account), AccountSettings())) for way in ways
-    ]
+    accounts = [(way, settings.accounts.get((way.identity.platform, way.identity.account), NO_ACCOUNT)) for way in ways]
     if any(way.identity in settings.hosts for way in ways):
         return By.HOST, row.person.since
     if row.blocked is not None:

@@ -10,7 +10,7 @@ from segue.changes.rows import each, first
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Lane, Person, Place, Rules, account_key, lane_of
-from segue.core.settings import AccountSettings
+from segue.core.settings import NO_ACCOUNT, AccountSettings
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -111,7 +111,7 @@ class Homes:
         named = yield from home(platform, account)
         if named is not None:
             return named.place
-        return self._settings.get((platform, account), AccountSettings()).home
+        return self._settings.get((platform, account), NO_ACCOUNT).home
 
     def all(self) -> Transaction[list[Place]]:
         """Every home, by account."""

@@ -9,7 +9,7 @@ import msgspec
 from segue.changes.sessions import agents
 from segue.changes.sessions.agents import Answerer
 from segue.core.contracts.agents import Agent, AgentState
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.transcripts import Path, Tip, back_past
 from segue.core.turns import Run
 from segue.core.values import SessionId
@@ -26,12 +26,9 @@ class Agents:
     def __init__(self, store: Patient, named: Mapping[str, Agent], settings: GatewaySettings) -> None:
         self._store = store
         self._accounts = settings.accounts
-        self._named = named
+        self.named = named
         self._default = next(iter(named))
         self._known: OrderedDict[SessionId, tuple[int, str, AgentState | None]] = OrderedDict()
-
-    def __getitem__(self, name: str) -> Agent:
-        return self._named[name]
 
     def clear(self) -> None:
         """Forget what agents kept; it is read again."""
@@ -43,24 +40,24 @@ class Agents:
         epoch, name, state = self._known.pop(session, (0, "", None))
         if not epoch or run.held.epoch - epoch not in {0, 1}:
             name, state = await self._read(session, account)
-        self.keep(run, name, state)
+        self._known[session] = run.held.epoch, name, state
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
         return name, state
 
     def keep(self, run: Run, name: str, state: AgentState | None) -> None:
         """Remember what an agent kept."""
         self._known[run.held.session] = run.held.epoch, name, state
-        if len(self._known) > _KEPT:
-            self._known.popitem(last=False)
 
     async def _read(self, session: SessionId, account: tuple[str, str]) -> tuple[str, AgentState | None]:
-        wanted = self._accounts.get(account, AccountSettings()).agent
-        wanted = wanted if wanted in self._named else self._default
+        wanted = self._accounts.get(account, NO_ACCOUNT).agent
+        wanted = wanted if wanted in self.named else self._default
         found: Answerer = await self._store.read(agents.of, session, wanted)
-        if found.agent is None and len(self._named) > 1:
+        if found.agent is None and len(self.named) > 1:
             # From here on it is answered by the same one, wherever it goes.
             found = await self._store.write(agents.name, session, wanted)
         name = found.agent if found.agent is not None else wanted
-        if name not in self._named:
+        if name not in self.named:
             log.warning("session %s named the agent %r, which isn't there any more", session, name)
             return self._default, None
         return name, note(found.value, found.tip) if found.value is not None else None
@@ -71,9 +68,9 @@ def note(written: str, tip: Tip | None) -> AgentState:
     return AgentState(msgspec.json.decode(written)[0], tip)
 
 
-def as_seen(state: AgentState | None, path: Path) -> AgentState | None:
+def as_seen(state: AgentState, path: Path) -> AgentState:
     """What an agent kept, and whether the session goes on from what it has seen."""
-    if state is None or state.tip is None:
+    if state.tip is None:
         return state
     past = back_past(state.tip)
     for n in reversed(range(len(path))):

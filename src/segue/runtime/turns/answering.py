@@ -88,7 +88,7 @@ class Answering:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._path(run))
         live.agent_name, state = await self._agents.of(run, live.account)
-        agent, tracing = self._agents[live.agent_name], self._ground.tracing
+        agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
         if begun.notice or run.turns[0].kind is TurnKind.EDIT:
             return await self._do(live, path)
         if begun.focus is not None:
@@ -97,7 +97,7 @@ class Answering:
             await self._make_room(live, agent)
         tools = BoundTools(self._toolbox, live, self._settings, partial(self._waiting, run.turns[0].person))
         work = await self._prompt.work(live.run, live.begun.path, live.begun.asked)
-        live.agent, live.work = agent, replace(work, tools=tools, state=as_seen(state, live.begun.path))
+        live.agent, live.work = agent, replace(work, tools=tools, state=state and as_seen(state, live.begun.path))
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
         self._metrics.started.observe(self._clock() - run.turns[-1].accepted)

@@ -10,7 +10,7 @@ from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, Sho
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
-from segue.core.settings import AccountSettings, Streams
+from segue.core.settings import NO_ACCOUNT, Streams
 from segue.core.text.splitting import split
 from segue.core.turns import Streamed, TurnKind
 from segue.errors import Fenced, SendError, SendUnsure
@@ -59,7 +59,7 @@ class Stream:
             self._tasks.append(asyncio.create_task(self._show_typing(adapter, live.address)))
         # It may yet be kept for whoever waits, or its handoff may fail: nothing is shown before that is settled.
         unsettled = run.turns[0].awaited is not None or run.turns[0].kind is TurnKind.OPENING
-        streams = ground.settings.accounts.get(live.account, AccountSettings()).streams
+        streams = ground.settings.accounts.get(live.account, NO_ACCOUNT).streams
         if streams is Streams.LIVE and isinstance(adapter, EditsMessages) and not unsettled:
             self._tasks.append(asyncio.create_task(self._show_text(adapter, adapter, live.address)))
 
