@@ -1,4 +1,6 @@
 import asyncio
+import hashlib
+import hmac
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,6 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from segue.adapters.http import Http, HttpAccount
 from segue.adapters.http.callback import LARGEST as LARGEST_ANSWER
 from segue.adapters.http.callback import Call, Callback
+from segue.adapters.http.signature import Signing, Version
 from segue.adapters.http.webhook import Webhook
 from segue.adapters.shared.webhooks import LARGEST
 from segue.core.contracts.adapters import (
@@ -541,3 +544,52 @@ def test_a_callback_is_a_whole_http_address(url: str) -> None:
 def test_a_secret_does_not_show_itself() -> None:
     account = HttpAccount(SECRET, "http://127.0.0.1/out")
     assert KEY not in f"{account!r} {account} {SECRET}"
+
+
+def proved(version: str, body: bytes, key: str = KEY, way: str = "in", account: str = "alpha") -> str:
+    """A signature, made from the documentation alone."""
+    named = f"v2.{way}.{account}." if version == "v2" else ""
+    digest = hmac.new(key.encode(), f"{named}{int(NOW)}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"{version}={digest}"
+
+
+V1, V2 = proved("v1", BODY), proved("v2", BODY)
+
+
+@pytest.mark.parametrize(
+    ("versions", "shown", "status"),
+    [
+        (("v1",), V1, 202),
+        (("v1",), V2, 202),
+        (("v1",), f"{V1},{V2}", 202),
+        (("v1",), f"{V2}, {V1}", 202),
+        (("v1",), f"{V1},{proved('v2', BODY, way='out')}", 401),
+        (("v1",), f"{V1},{V1}", 401),
+        (("v2",), V2, 202),
+        (("v2",), V1, 401),
+        (("v2",), proved("v2", BODY, way="out"), 401),
+        (("v2",), proved("v2", BODY, account="beta"), 401),
+        (("v2",), proved("v2", BODY, key="another"), 401),
+        (("v2",), "", 401),
+    ],
+)
+async def test_a_second_signature_names_account_and_direction(
+    versions: tuple[Version, ...], shown: str, status: int
+) -> None:
+    app = Webhook("alpha", Signing((SECRET,), "alpha", versions), Inbox().accept, Shelf(), lambda: NOW)
+    headers = {"X-Segue-Timestamp": str(int(NOW)), "X-Segue-Signature": shown}
+    assert (await knock(app, BODY, headers)).status_code == status
+
+
+async def test_two_secrets_work_at_once_and_the_new_one_signs() -> None:
+    signing = Signing((Secret("new"), SECRET), "alpha", ("v1", "v2"))
+    app = Webhook("alpha", signing, Inbox().accept, Shelf(), lambda: NOW)
+    for key in (KEY, "new"):
+        both = ",".join(proved(version, BODY, key) for version in ("v1", "v2"))
+        headers = {"X-Segue-Timestamp": str(int(NOW)), "X-Segue-Signature": both}
+        assert (await knock(app, BODY, headers)).status_code in (200, 202)
+    mixed = f"{proved('v1', BODY)},{proved('v2', BODY, 'new')}"
+    headers = {"X-Segue-Timestamp": str(int(NOW)), "X-Segue-Signature": mixed}
+    assert (await knock(app, BODY, headers)).status_code == 401, "one caller knows one secret"
+    ours = signing.sign(BODY, NOW)["X-Segue-Signature"]
+    assert ours == f"{proved('v1', BODY, 'new')},{proved('v2', BODY, 'new', 'out')}"

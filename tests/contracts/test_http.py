@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -178,7 +179,8 @@ class HttpHarness:
 async def harness_for(**abilities: bool) -> AsyncIterator[HttpHarness]:
     village, listener = Village(), Listener("127.0.0.1", 0)
     async with serving(Mounted(village), listener):
-        harness = HttpHarness(HttpAccount(Secret(SECRET), f"{listener.url}/out", **abilities), village)
+        account = msgspec.structs.replace(HttpAccount(Secret(SECRET), f"{listener.url}/out"), **abilities)
+        harness = HttpHarness(account, village)
         yield harness
         for adapter in harness.adapters:
             await adapter.close()

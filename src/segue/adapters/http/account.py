@@ -1,9 +1,11 @@
 """An account of the HTTP adapter, as the host writes it in segue.toml."""
 
 from segue.adapters.http.adapter import Http, HttpEdits, HttpOpens, HttpOpensAndEdits
+from segue.adapters.http.signature import Signing, Version
 from segue.adapters.shared.outcomes import check_http
 from segue.core.contracts.adapters import Files
 from segue.core.values import Secret, Value
+from segue.errors import Invalid
 
 _ABLE = {
     (False, False): Http,
@@ -24,10 +26,18 @@ class HttpAccount(Value, frozen=True):
     opens_threads: bool = False
     edits: bool = False
     """Replies grow while they are written."""
+    old_secret: Secret | None = None
+    """The secret before this one: calls that it signed still come in, until you take it out."""
+    signatures: tuple[Version, ...] = ("v1",)
+    """Signatures that calls carry both ways."""
 
     def __post_init__(self) -> None:
+        if not self.signatures:
+            raise Invalid("signatures", "none is named", 'Write ["v2"], ["v1"] or both.')
         check_http("callback", self.callback, "http://127.0.0.1:9001/out")
 
     def adapter(self, account: str, files: Files) -> Http:
         """The adapter for this account, with the abilities that its platform has."""
-        return _ABLE[self.opens_threads, self.edits](account, self.secret, self.callback, files)
+        secrets = (self.secret, self.old_secret) if self.old_secret else (self.secret,)
+        signing = Signing(secrets, account, self.signatures)
+        return _ABLE[self.opens_threads, self.edits](account, signing, self.callback, files)

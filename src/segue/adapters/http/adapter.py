@@ -7,6 +7,7 @@ from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 from segue.adapters.http.callback import Call, Callback, CalledFile, id_in
+from segue.adapters.http.signature import Signing
 from segue.adapters.http.webhook import FILE, Webhook
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake
 from segue.core.contracts.database import Clock
@@ -25,20 +26,22 @@ class Http:
     largest_file = sys.maxsize
     """The platform fetches a file, and so says itself when it has enough."""
 
-    def __init__(self, account: str, secret: Secret, callback: str, files: Files, clock: Clock = time.time) -> None:
+    def __init__(
+        self, account: str, secret: Secret | Signing, callback: str, files: Files, clock: Clock = time.time
+    ) -> None:
         self.account = account
         self._files = files
         self._url = callback
-        self._secret = secret
+        self._signing = Signing.of(secret, account)
         self._clock = clock
-        self._callback = Callback(callback, secret, clock)
+        self._callback = Callback(callback, self._signing, clock)
 
     async def run(self, intake: Intake) -> None:
         """Do nothing: the platform calls, and there is nothing to register with it."""
 
     def webhook(self, accept: Accept) -> Webhook:
         """An ASGI application that answers 2xx only after `accept` returned."""
-        return Webhook(self.account, self._secret, accept, self._files, self._clock, trusted=self._url)
+        return Webhook(self.account, self._signing, accept, self._files, self._clock, trusted=self._url)
 
     def fits(self, text: str) -> bool:
         """Say yes: the platform gets a text whole."""

@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 
 from segue.adapters.http.connections import Connections, NotConnected, Proxied, Returned
-from segue.adapters.http.signature import sign
+from segue.adapters.http.signature import Signing
 from segue.adapters.shared.outcomes import retry_after, taken
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
@@ -71,9 +71,9 @@ _answer = msgspec.json.Decoder(Answer)
 class Callback:
     """Where one account's messages go."""
 
-    def __init__(self, url: str, secret: Secret, clock: Clock, slowest: float = SLOWEST) -> None:
+    def __init__(self, url: str, secret: Secret | Signing, clock: Clock, slowest: float = SLOWEST) -> None:
         self._slowest = slowest
-        self._secret = secret
+        self._signing = Signing.of(secret)
         self._clock = clock
         through = Proxied if _has_proxy(httpx2.URL(url)) else Connections
         self._server = through(url, LARGEST, min(_CONNECT, slowest / 2))
@@ -85,7 +85,7 @@ class Callback:
     async def call(self, call: Call) -> bytes:
         """Make one call and return the body of its answer."""
         body = msgspec.json.encode(call)
-        headers = {"Content-Type": "application/json", **sign(self._secret, body, self._clock())}
+        headers = {"Content-Type": "application/json", **self._signing.sign(body, self._clock())}
         try:
             async with asyncio.timeout(self._slowest):
                 returned = await self._server.post(body, headers)

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from segue.adapters.http.incoming import SentFile, read
-from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Unsigned, verify
+from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Signing, Unsigned
 from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.adapters.shared.webhooks import SLOWEST, door, posted, refusal
@@ -32,7 +32,7 @@ class Webhook:
     def __init__(
         self,
         account: str,
-        secret: Secret,
+        secret: Secret | Signing,
         accept: Accept,
         files: Files,
         clock: Clock,
@@ -43,7 +43,7 @@ class Webhook:
         self._limits = Limits(trusted=trusted)
         self._files = files
         self._account = OwnAccount("http", account)
-        self._secret = secret
+        self._signing = Signing.of(secret, account)
         self._accept = accept
         self._clock = clock
 
@@ -93,7 +93,7 @@ class Webhook:
 
     def _prove(self, request: Request, signed: bytes, now: Moment) -> None:
         headers = request.headers
-        verify(self._secret, signed, headers.getlist(TIMESTAMP), headers.getlist(SIGNATURE), now)
+        self._signing.verify(signed, headers.getlist(TIMESTAMP), headers.getlist(SIGNATURE), now)
 
 
 async def _decoded(field: str, data: str) -> AsyncIterator[bytes]:
