@@ -4,7 +4,7 @@ from tests.drills import zombies
 
 
 async def test_a_replica_that_froze_past_its_lease_writes_nothing_more(today_dsn: str) -> None:
-    found = await zombies.run(today_dsn, rounds=8, seed=7)
-    assert found.report.accepted == 32
+    found = await zombies.run(today_dsn, rounds=3, seed=7)
+    assert found.report.accepted == 12
     assert found.refused > 0
     assert found.clean, found
