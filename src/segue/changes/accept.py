@@ -32,7 +32,7 @@ from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
-from segue.core.people import MINUTE, Limit
+from segue.core.people import MINUTE, Limit, PersonTally
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
 from segue.core.settings import (
@@ -450,7 +450,7 @@ class FrontDoor:
         if size := files_of(arrival):
             yield q.count_bytes(person=person.id, bytes=size)
         heard = met.heard or errand.kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=fresh.at))
-        met = replace(met, heard=heard)
+        met = replace(met, heard=heard, tally=PersonTally())
         tip = slot.tip
         if reset or not heard:
             tip = yield from _tell(session, met, turn.identity, reset, fresh.at)

@@ -340,9 +340,9 @@ def _withdraw(found: HandoffRecord, turn: int, at: Moment) -> Transaction[bool]:
 
 
 def _give_back(lane: Lane, found: HandoffRecord, at: Moment) -> Transaction[None]:
-    """The destination speaks again to what it spoke to before, if it speaks to this session still."""
+    """The destination speaks again to what it spoke to before, unless it has moved on from this session by itself."""
     lane = yield from lanes.now(lane)
-    if found.move is None or not (yield from _speaks(lane, found.session)):
+    if found.move is None or (yield from lanes.speaks_to(lane)) not in (found.session, None):
         return
     made = yield from moves.made_by(found.move)
     former = next((step.before for step in made if step.lane == lane), None)

@@ -75,8 +75,6 @@ class Held(Value, frozen=True):
     length: int
     head: int
     tail: int
-    abandoned: bool
-    """The lane that asked for the turn speaks to another session by now."""
 
 
 class Addressee(Value, frozen=True):
@@ -219,15 +217,15 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
     others = {asked.session for asked in done.onward} | ({owed.parent} if owed else set())
     for other in sorted({session, *others}) if others else ():
         yield q.lock_session(session=other)
-    stands = yield from check(held, name)
+    stands = yield from check(held)
     before = stands.tip if done.onto is None else done.onto.tip
     tip = yield from transcripts.add(session, before, stands.length, done.drafts, at, name)
     if done.onto is not None:
         to = tip if done.onto.why is TipMove.COMPRESS else before
         yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
     hidden = yield from _end(session, done, at)
-    turns = yield from _move_on(held, done, stands, tip, at)
-    if stands.abandoned and tip is not None:
+    turns, abandoned = yield from _move_on(held, done, stands, tip, at)
+    if abandoned and tip is not None:
         yield q.read_on(
             session=session,
             turn=name,
@@ -236,7 +234,7 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
             to_session=tip.session,
             to_n=tip.n,
         )
-    replies = yield from _replies(session, done, stands)
+    replies = yield from _replies(session, done, abandoned=abandoned)
     yield from reply(session, name, stands.length, replies, at)
     if done.streamed is Streamed.YES or not replies:
         yield q.end_streams(at=at, **keys_between(session, name))
@@ -279,35 +277,40 @@ def _end(session: SessionId, done: Finish, at: Moment) -> Transaction[bool]:
     return hides
 
 
-def _move_on(held: Claim, done: Finish, stands: Held, tip: Tip | None, at: Moment) -> Transaction[tuple[Turn, ...]]:
-    """Move a session on to what runs next, or let it go if nothing waits."""
+def _move_on(
+    held: Claim, done: Finish, stands: Held, tip: Tip | None, at: Moment
+) -> Transaction[tuple[tuple[Turn, ...], bool]]:
+    """Move a session on to what runs next, or let it go if nothing waits.
+
+    Beside it: whether the lane that asked speaks to another session by now, which is known once the session is locked.
+    """
     waits = stands.tail - stands.head > len(done.turns)
     turns = (yield from _next(held.session, stands.head)) if waits else ()
-    moved = bool(
-        (
-            yield q.finish(
-                session=held.session,
-                me=held.me,
-                epoch=held.epoch,
-                head=turns[0].seq - 1 if turns else stands.tail,
-                running=turns[-1].seq if turns else 0,
-                tip_session=tip.session if tip else None,
-                tip=tip.n if tip else None,
-                length=stands.length + len(done.drafts),
-                at=at,
-            )
-        )
+    abandoned = yield from first(
+        bool,
+        q.finish(
+            session=held.session,
+            me=held.me,
+            epoch=held.epoch,
+            turn=done.turns[0],
+            head=turns[0].seq - 1 if turns else stands.tail,
+            running=turns[-1].seq if turns else 0,
+            tip_session=tip.session if tip else None,
+            tip=tip.n if tip else None,
+            length=stands.length + len(done.drafts),
+            at=at,
+        ),
     )
-    if not moved:
+    if abandoned is None:
         raise Fenced(f"session {held.session}")
-    return turns
+    return turns, abandoned
 
 
-def _replies(session: SessionId, done: Finish, stands: Held) -> Transaction[tuple[Reply, ...]]:
+def _replies(session: SessionId, done: Finish, *, abandoned: bool) -> Transaction[tuple[Reply, ...]]:
     """The replies that are to be sent: none if somebody waits for the answer; marked if the place left the session."""
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, done.turns[0])):
         return ()
-    if stands.abandoned and done.back is None:
+    if abandoned and done.back is None:
         return (yield from _marked(session, done.replies))
     return done.replies
 
@@ -473,10 +476,9 @@ def let_go(
     return fails
 
 
-def check(held: Claim, turn: int | None = None) -> Transaction[Held]:
-    """Lock the session, or raise `Fenced` if somebody else holds it; `turn` is the one that is about to end."""
-    claim = {"session": held.session, "me": held.me, "epoch": held.epoch}
-    found = yield from first(Held, q.hold(**claim) if turn is None else q.hold_turn(turn=turn, **claim))
+def check(held: Claim) -> Transaction[Held]:
+    """Lock the session, or raise `Fenced` if somebody else holds it."""
+    found = yield from first(Held, q.hold(session=held.session, me=held.me, epoch=held.epoch))
     if found is None:
         raise Fenced(f"session {held.session}")
     return found

@@ -170,19 +170,22 @@ def _alias(oldest: str, keys: Sequence[str], at: Moment) -> Transaction[None]:
 
 def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: Moment) -> Transaction[None]:
     """Ids of one chat had lanes of their own: each lane there is the same lane of the chat that stays."""
-    pairs = []
+    pairs, places = [], list[tuple[Address, Address]]()
     for chat in chats:
         known = yield from each(Place, q.addresses_in(chat=chat.key, after=after(chat.key)))
         for there in known:
             place = replace(there, address=replace(kept, thread=there.address.thread))
             for lane in (yield from each(Lane, q.lanes_at(address=there.address.key))):
                 pairs += [(lane, (yield from moves.see(place, lane.person, at)))]
-            yield q.read_like(address=there.address.key, to=place.address.key)
+            places.append((there.address, place.address))
     if pairs:
         yield q.add_move(move=move, kind="merge", lane=None, session=None, by=by, at=at)
         yield from moves.fold(pairs, by, move, at)
         for gone, stays in pairs:
             yield q.move_origin(lane=gone.key, to=stays.key)
+    # The lanes are locked by now: nobody reads on in them meanwhile.
+    for gone_place, stays_place in places:
+        yield q.read_like(address=gone_place.key, to=stays_place.key)
 
 
 def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:

@@ -152,12 +152,12 @@ select key from lanes where person = :person order by key;
 
 -- name: lanes_astray
 -- The lanes of a person that speak to a session of another: their share of an address, a private chat in which they
--- spoke, and one in which the other never did: a command alone may have brought the session there.
+-- spoke, and one in which the other never did, nor began it: a command alone may have brought the session there.
 select b.lane from sessions s join bindings b on b.session = s.id and b.until is null
 join lanes l on l.key = b.lane join addresses a on a.key = l.address
 where s.owner = :owner and (l.person = :person or (l.person = '' and a.kind = 'dm' and (exists (
   select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
-  join identities i on i.key = t.identity where h.lane = l.key and i.person = :person) or not exists (
+  join identities i on i.key = t.identity where h.lane = l.key and i.person = :person) or coalesce(s.origin, '') <> b.lane and not exists (
   select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
   join identities i on i.key = t.identity where h.lane = l.key and i.person = :owner))))
 order by b.lane;

@@ -130,22 +130,18 @@ select 1 from sessions where id = :session and (holder is null or holder <> :me 
 
 -- name: hold
 -- Lock a session and see whether this replica still holds it.
-select tip_session, tip as tip_n, length, head, tail, 0 as abandoned from sessions
+select tip_session, tip as tip_n, length, head, tail from sessions
 where id = :session and holder = :me and epoch = :epoch {for_update};
 
--- name: hold_turn
--- The same at a turn's end, and whether the lane that asked speaks to another session by now.
-select s.tip_session, s.tip as tip_n, s.length, s.head, s.tail, case when exists (
-    select 1 from turns t where t.session = s.id and t.seq = :turn and t.lane is not null and not exists (
-      select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)) then 1 else 0 end as abandoned
-from sessions s where s.id = :session and s.holder = :me and s.epoch = :epoch {for_update};
-
 -- name: finish
--- A turn is done: the session moves on, and is let go if nothing waits.
+-- A turn is done: the session moves on, and is let go if nothing waits. Whether the lane that asked speaks to another session by now.
 update sessions set head = :head, running = :running, due = 0, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
   used = case when used < :at and sweep is not null then :at else used end,
   holder = case when tail > :head then holder end
-where id = :session and holder = :me and epoch = :epoch {counted};
+where id = :session and holder = :me and epoch = :epoch
+returning case when exists (
+  select 1 from turns t where t.session = :session and t.seq = :turn and t.lane is not null and not exists (
+    select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)) then 1 else 0 end as abandoned;
 
 -- name: end_turn
 -- What became of a turn; nothing comes back if it had ended before.
