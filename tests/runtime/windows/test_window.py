@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from segue.changes.exchange.traces import TurnState
-from segue.core.lanes import Address
+from segue.core.lanes import Address, Kind, Lane, Place
 from segue.core.messages import Delivery
+from segue.core.moves import Consent, Resume
 from segue.core.values import SessionId
-from segue.core.windows import HOSTS
+from segue.core.windows import ACCOUNT, HOSTS, TERMINAL
 from segue.runtime.windows.frames import (
     AcceptedFrame,
     AnsweredFrame,
@@ -324,3 +325,25 @@ async def test_what_was_closed_is_opened_again_from_a_list_as_by_the_command(tmp
         await page.says("sugar")
         await page.shows("tea", "tea", "sugar", "sugar")
         assert page.had(NoticeFrame) + page.had(RefusedFrame) == []
+
+
+async def test_a_window_opens_by_itself_on_nothing_that_others_read(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here:
+        store = here.gateway.store
+        ann = await store.person(HOSTS[0])
+        async with here.terminal() as terminal:
+            await terminal.opened()
+            await terminal.says("tea")
+            await terminal.shows("tea", "tea")
+            await terminal.says("/new milk")
+            await terminal.shows("milk", "milk")
+        milk = await store.bound(Lane(Address(TERMINAL, ACCOUNT, chat="ann")))
+        assert milk is not None
+        club = await store.lane(Place(Address("wall", "one", chat="club"), Kind.GROUP, "The Club"), ann)
+        await store.move(Resume(club, milk.id, consent=Consent.GIVEN), ann)
+        async with here.terminal() as terminal:
+            await terminal.shows("tea", "tea")
+            told = await terminal.told(f"/resume {milk.id}")
+            assert told.endswith("“milk”. Everyone in The Club reads this session. /branch goes on alone.")
+        async with here.page() as page:
+            await page.shows("tea", "tea")
