@@ -137,6 +137,7 @@ class _Worker:
         self._execute = connection.cursor().execute
         self._queries = {name: (query.sql, _in_order(query.order), query.counted) for name, query in queries.items()}
         self._begin = begin
+        self._writes = begin == "begin immediate"
         self._probe = probe
 
     def close(self) -> None:
@@ -144,6 +145,10 @@ class _Worker:
 
     def work(self, jobs: list[Job]) -> None:
         """Give every job its outcome."""
+        if self._writes and (gone := self._file.gone()):
+            for job in jobs:
+                job.error = gone
+            return
         self._commit(jobs)
         for job in jobs:
             attempts = 1

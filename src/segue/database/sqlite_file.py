@@ -63,6 +63,8 @@ class SqliteFile:
         self.path = path.absolute()
         self._given = clock
         self._clock = clock or time.time
+        self._known: tuple[int, int] | None = None
+        """Device and number of the file that was opened."""
         self._patience = patience
         self._vfs = vfs
 
@@ -86,7 +88,22 @@ class SqliteFile:
                 raise
         except apsw.Error as error:
             raise self.named(error) from error
+        self._known = self._found() if self._vfs is None else None
         return connection
+
+    def gone(self) -> StoreUnreachable | None:
+        """The error for a file that was deleted or replaced: what is written to it then, nobody finds again."""
+        if self._known is None or self._found() == self._known:
+            return None
+        text = "it was deleted or replaced while it was open. Stop Segue, put the file back or restore a backup."
+        return StoreUnreachable(f"{self.path}: {text}")
+
+    def _found(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def reader(self) -> apsw.Connection:
         """A connection that can't write."""

@@ -249,6 +249,8 @@ class Gateway:
             found.append("The gateway has stopped. See its log for why.")
         if self._taking_in and self._turns.lag > self.settings.overload:
             found.append("More comes in than can be done: messages are refused until answers catch up.")
+        if self._taking_in and self._replica.left < 0 and not self._patient.trouble:
+            found.append("The database hasn't taken a heartbeat in time. See whether its disk or server answers.")
         return [problem for problem in found if problem]
 
     async def _unite(self) -> None:

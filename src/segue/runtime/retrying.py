@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from segue.core.contracts.database import Driver, Transaction
@@ -27,34 +27,52 @@ class Patient:
     def __init__(self, driver: Driver, failed: Callable[[Exception], None] = _uncounted) -> None:
         self._driver = driver
         self._failed = failed
-        self.trouble = ""
-        """Why the store can't now; empty while it can."""
+        self._writing = ""
+        self._reading = ""
         self.refused = 0
         """Writes that came too late: what they were about is held by another replica."""
 
+    @property
+    def trouble(self) -> str:
+        """Reason why the store can't now; empty while it can.
+
+        Only what is durable shows that all is well: a disk that is full or gone can still be read.
+        """
+        return self._writing or self._reading
+
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it until the store takes it."""
-        return await self._insist(lambda: self._driver.write(transaction, *args, **kwargs))
-
-    async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Read until the store answers."""
-        return await self._insist(lambda: self._driver.read(transaction, *args, **kwargs))
-
-    async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
         wait = _SHORTEST
         while True:
             try:
-                answer = await ask()
+                done = await self._driver.write(transaction, *args, **kwargs)
             except Fenced:
                 self.refused += 1
                 raise
             except PASSING as error:
-                self._failed(error)
-                if self.trouble != str(error):
-                    log.warning("the store can't now, and is asked again: %s", error)
-                self.trouble = str(error)
+                self._writing = self._heard(error)
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _LONGEST)
             else:
-                self.trouble = ""
+                self._writing = self._reading = ""
+                return done
+
+    async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read until the store answers."""
+        wait = _SHORTEST
+        while True:
+            try:
+                answer = await self._driver.read(transaction, *args, **kwargs)
+            except PASSING as error:
+                self._reading = self._heard(error)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _LONGEST)
+            else:
+                self._reading = ""
                 return answer
+
+    def _heard(self, error: Exception) -> str:
+        self._failed(error)
+        if self.trouble != str(error):
+            log.warning("the store can't now, and is asked again: %s", error)
+        return str(error)
