@@ -1,13 +1,16 @@
 """Words that a person has forgotten are in no row, index, log, free page or file; a stone stands where they were."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
+from segue.changes.forgetting import cleaning
 from segue.core.messages import Stone, Summary
 from segue.core.retention import Retention
 from segue.core.settings import Deletions, GatewaySettings
 from segue.core.transcripts import Role
-from segue.runtime.forgetting import Cleaner, Retaining
+from segue.runtime.forgetting import Retaining
 from segue.runtime.retrying import Patient
 from segue.testing import Matrix, Pause, ScriptedAgent, Signal
 from tests.drills.remains import remains
@@ -20,6 +23,13 @@ async def agreed(square: Square, command: str, **more: object) -> tuple[str, str
     """Ask for it and say yes; returns the question and the receipt."""
     asked = await square.says(command, **more)  # type: ignore[arg-type]  # what `says` takes
     return asked, await square.says("/yes", **{k: v for k, v in more.items() if k != "quoting"})  # type: ignore[arg-type]
+
+
+async def cleaned(square: Square) -> None:
+    """Wait until the gateway has cleaned up after what was forgotten."""
+    async with asyncio.timeout(10):
+        while await square.store.driver.read(cleaning.to_clean, 1):  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.01)
 
 
 @quoting
@@ -197,7 +207,7 @@ async def test_a_session_is_forgotten_so_many_days_after_its_last_message(square
         square.passes(31 * 86400)
         looking = Retaining(Patient(square.store.driver), replace(settings, accounts={}), square.clock)
         assert await looking.once() == 1
-        await Cleaner(square.store.driver, {}, settings, square.clock, lambda: None).once()
+        await cleaned(square)
         assert await remains(square.where, CANARY) == []
         path = await square.store.path(first.id)
         assert {part.by for entry in path for part in entry.parts if isinstance(part, Stone)} == {""}
@@ -209,11 +219,11 @@ async def test_a_session_is_forgotten_so_many_days_after_its_last_message(square
 @pytest.mark.parametrize("square", [(Signal, "sqlite"), (Matrix, "postgres")], indirect=True)
 async def test_a_deletion_on_the_platform_forgets_where_the_host_lets_it(square: Square) -> None:
     square.deletions = Deletions.FORGET
-    async with square.open() as gateway:
+    async with square.open():
         await square.says(f"my secret is {CANARY}")
         await square.says("about dogs")
         square.ann.deletes(square.message(f"my secret is {CANARY}"))
         await square.platform.settles()
-        await Cleaner(square.store.driver, {}, gateway.settings, square.clock, lambda: None).once()
+        await cleaned(square)
         assert await remains(square.where, CANARY) == []
         assert await square.texts() == ["about dogs", "You said: about dogs"]
