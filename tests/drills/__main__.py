@@ -32,6 +32,7 @@ from tests.drills import (
     forgeries,
     forgetting,
     handoffs,
+    hostile_input,
     hostile_lanes,
     hostile_names,
     kills,
@@ -154,6 +155,10 @@ def _readers(fresh: Fresh, seed: int) -> str:
     return "\n".join(asyncio.run(readers.run(fresh(), 1_000, seed)).wrong)
 
 
+def _hostile_input(fresh: Fresh, seed: int) -> str:
+    return "; ".join(asyncio.run(hostile_input.run(fresh(), 1_000, seed)).wrong)
+
+
 def _overload(fresh: Fresh, seed: int) -> str:
     found = asyncio.run(overload.run(fresh(), 60.0, seed))
     _say(f"overload: {found}")
@@ -191,6 +196,7 @@ DRILLS = {
     "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),
     "properties": Drill(20_000, "new examples of each property, and every pause of every race", 2_000, _properties),
     "readers": Drill(100_000, "steps of people whose words keep their readers", 1_000, _readers),
+    "hostile-input": Drill(1_000_000, "hostile commands, tool calls and payloads", 1_000, _hostile_input),
     "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),
     "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),

@@ -3,6 +3,7 @@
 import asyncio
 import enum
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,10 +13,13 @@ from msgspec.structs import replace
 
 from segue.adapters.http import signature, webhook
 from segue.adapters.telegram import webhook as telegram_webhook
+from segue.changes.commands import Commands
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import Request
+from segue.changes.commands.schedules import ScheduleCommands
 from segue.changes.exchange import children, routes
 from segue.changes.exchange.deliveries import Outgoing
+from segue.changes.exchange.planner import Planner
 from segue.changes.exchange.readers import Reader
 from segue.changes.sessions import readings
 from segue.changes.sessions.readings import Unread
@@ -222,6 +226,33 @@ _COME_BACK = """insert into replicas (id, expires) values (:me, {now} + :seconds
     on conflict (id) do update set expires = excluded.expires"""
 
 
+def _raising(made: Any) -> Any:
+    def schedule(self: Any, request: Any) -> Any:
+        if "9999" in request.rest:
+            raise KeyError("America/New_York")
+        return (yield from made(self, request))
+
+    return schedule
+
+
+def _exploding(made: Any) -> Any:
+    explosive = re.compile(r"(?:[a-z ]+)+!!")
+
+    def divide(self: Any, text: str, at: float) -> Any:
+        explosive.fullmatch(text[:27])
+        return made(self, text, at)
+
+    return divide
+
+
+def _quoting(made: Any) -> Any:
+    def schedule(self: Any, request: Any) -> Any:
+        answer = yield from made(self, request)
+        return replace(answer, text=answer.text + request.rest)
+
+    return schedule
+
+
 class Bug(enum.Enum):
     """A mistake, and what it would do."""
 
@@ -248,6 +279,9 @@ class Bug(enum.Enum):
     NOTHING_SYNCED = "nothing is ever synced"
     FOLDER_UNSYNCED = "the log may lose its name"
     HOARDS = "what a turn needed is kept when it is over"
+    COMMAND_RAISES = "a command ends in an error that nobody foresaw"
+    PATTERN_EXPLODES = "a pattern with nested repetition reads what people type"
+    LIST_QUOTES_TOO_MUCH = "a command quotes all that was said to it"
     ONCE_READ_ALWAYS_READ = "a place that has spoken to a session may read all that is said in it since"
     TOOLS_REACH_ALL = "whoever reads the answer, tools find all that its person has"
     SENDS_TO_ALL = "an agent writes to a session whoever reads that"
@@ -264,6 +298,9 @@ class Bug(enum.Enum):
 
 _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.NONE: (),
+    Bug.COMMAND_RAISES: (Patch(ScheduleCommands, "schedule", _raising),),
+    Bug.PATTERN_EXPLODES: (Patch(Planner, "divide", _exploding),),
+    Bug.LIST_QUOTES_TOO_MUCH: (Patch(Commands, "run", _quoting),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),
     Bug.ANSWERS_BEFORE_THE_COMMIT: (Patch(_Worker, "_attempt", _answer_at_once),),
     Bug.FORGETS_KEYS: (query("see", "do nothing", "do update set at = excluded.at"),),

@@ -1,7 +1,12 @@
 """Limits: one person has so much and no more, is told so once a minute, and keeps nobody else from anything."""
 
 import asyncio
+import json
+import time
+from pathlib import Path
 
+from segue import open_store
+from segue.adapters.http import Http
 from segue.changes.people import grants, persons
 from segue.changes.people.grants import Scope
 from segue.core.contracts.agents import Work
@@ -9,11 +14,13 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity
 from segue.core.messages import Speaker, plain_text
 from segue.core.people import UNBOUNDED, Allowance, Allowances, Limit
-from segue.core.settings import GatewaySettings
-from segue.core.values import Moment, PersonId
+from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.values import Moment, PersonId, Secret
 from segue.runtime.gateway import Gateway
-from segue.testing import To
-from segue.testing.agents import Pause, ScriptedAgent
+from segue.testing import HandClock, Shelf, To
+from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
+from segue.testing.asgi import Answer, post
+from tests.adapters.platform import signed
 from tests.runtime.telemetry.test_metrics import figure
 from tests.stories.square import Square, both, recalls
 
@@ -169,3 +176,27 @@ async def running(gateway: Gateway, count: int) -> None:
     async with asyncio.timeout(10):
         while gateway._turns.running != count:  # noqa: ASYNC110 -- nobody tells
             await asyncio.sleep(0.01)
+
+
+async def test_over_http_it_is_429_with_a_time_and_the_same_message_may_come_again(tmp_path: Path) -> None:
+    http = Http("alpha", Secret("secret"), "http://127.0.0.1:9/", Shelf())
+    clock = HandClock(time.time())
+    settings = GatewaySettings(accounts={("http", "alpha"): AccountSettings(public=True)}, limits=SMALL, grace=0.0)
+    async with (
+        await open_store(tmp_path / "segue.db") as store,
+        Gateway(store, EchoAgent(), [http], settings, clock=clock) as gateway,
+    ):
+        [(path, app)] = gateway.webhooks()
+
+        async def says(number: int) -> Answer:
+            said = {"id": f"m{number}", "chat": "c", "chat_kind": "dm", "person": {"id": "eve"}, "text": "/help"}
+            body = json.dumps(said).encode()
+            return await post(app, path, body, signed("secret", body, time.time()))
+
+        assert [(await says(n)).status for n in range(3)] == [202, 202, 202]
+        refused = await says(3)
+        assert (refused.status, refused.headers["retry-after"]) == (429, "60")
+        clock.passes(61.0)
+        assert (await says(3)).status == 202
+        assert (await says(3)).status == 200
+    await http.close()
