@@ -107,6 +107,25 @@ async def test_a_person_presses_start_and_is_found(there: tuple[Between, str], t
     assert offsets[-1] == str(newest + 1)
 
 
+async def test_a_mistyped_token_is_asked_for_again_and_leaves_nothing(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    _, url = there
+    async with adding(tmp_path, "--set", f"api={url}", "--set", "webhook=") as here:
+        await here.shows("token")
+        here.types("12345\r")
+        await here.shows("token: it isn't a bot's token.")
+        await here.shows("Type it again, or end with Ctrl-C.")
+        here.types(f"{TOKEN}x\r")
+        await here.shows("Telegram doesn't know the token.")
+        assert leftovers(tmp_path) == []
+        here.types(f"{TOKEN}\r")
+        await here.shows(f"Now open https://t.me/{BOT} and press Start")
+        here.types("\x03")
+        assert await here.leaves() != 0
+    assert leftovers(tmp_path) == []
+
+
 @pytest.mark.parametrize(("words", "keys"), [((), "\x03"), (("--wait", "1"), "")])
 async def test_nobody_comes_and_it_is_said_how_to_go_on(
     there: tuple[Between, str], tmp_path: Path, words: tuple[str, ...], keys: str

@@ -111,6 +111,15 @@ async def test_through_a_pipe_it_waits_and_leaves(tmp_path: Path) -> None:
         assert "never" not in out
 
 
+async def test_one_message_shows_the_way_too(tmp_path: Path) -> None:
+    async with street(tmp_path):
+        assert (await segue(tmp_path, "chat", "-m", "say tea"))[0] == 0
+        code, out, err = await segue(tmp_path, "chat", "-m", "/handoff")
+        assert (code, err) == (0, "")
+        assert "1. http.alpha: everyone in lobby can read there" in out
+        assert "Or send /link " in out
+
+
 async def test_a_script_moves_a_session_and_its_exit_code_says_how_it_went(tmp_path: Path) -> None:
     async with street(tmp_path) as there:
         assert (await piped(tmp_path, "say tea\n/title Tea\n"))[0] == 0

@@ -44,7 +44,7 @@ def test_every_command_says_what_it_does_in_a_sentence() -> None:
         pytest.param("/handoff telegram:-100", Command("handoff", "telegram:-100"), id="a destination"),
         pytest.param("/New", Command("new"), id="a phone's capital letter"),
         pytest.param("/RESET", Command("new"), id="an alias in capitals"),
-        pytest.param("/start", Command("help"), id="what Telegram sends first"),
+        pytest.param("/start", Command("help", "", Means.FOLLOWED), id="what Telegram sends first"),
         pytest.param("/start CDFG-HJ34", Command("link", "CDFG-HJ34", Means.FOLLOWED), id="what a start link sends"),
         pytest.param("/nwe", Unknown("nwe"), id="a slip"),
         pytest.param("/nwe x", Unknown("nwe"), id="a slip with text"),

@@ -255,6 +255,15 @@ async def test_who_tells_who_else_has_spoken_here(square: Square) -> None:
 
 
 @both
+async def test_start_greets_in_two_lines(square: Square) -> None:
+    async with square.open():
+        assert (await square.says("/start")).splitlines() == [
+            "Hello, Ann. Write to me, and I answer here.",
+            "/new begins another conversation, /help shows all that you can type.",
+        ]
+
+
+@both
 async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: Square) -> None:
     async with square.open() as gateway:
         lines = (await square.says("/help")).splitlines()

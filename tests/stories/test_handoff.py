@@ -6,6 +6,7 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from segue.changes.exchange import handoffs
+from segue.core.accounts import Health, Reach
 from segue.core.contracts.database import Driver, Transaction
 from segue.core.handoffs import Patience, State
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
@@ -472,6 +473,61 @@ async def test_it_goes_there_and_back_again(database: str) -> None:
         await thread.reads("This conversation goes on in slack.one. /resume brings it back here.")
         [lane] = await street.store.lanes_of(session.id)
         assert lane == Lane(back.address)
+        # Again, and again: the threads that it left are the threads that it goes on in.
+        assert "Handing" in await street.says("/handoff two", street.ann, back)
+        await back.reads(THERE.format("telegram"))
+        assert [lane.address for lane in await street.store.lanes_of(session.id)] == [thread.address]
+        assert "Handing" in await street.says("/handoff slack", street.there, thread)
+        await thread.reads_some(6)
+        assert [lane.address for lane in await street.store.lanes_of(session.id)] == [back.address]
+
+
+async def test_a_thread_that_is_used_for_something_else_is_left_alone(database: str) -> None:
+    street = Street(Slack("one"), Telegram("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database):
+        await street.says("/home")
+        await street.talks()
+        await street.says("/handoff two")
+        thread = await street.home.sees_thread()
+        await thread.reads(CATS)
+        await street.says("/handoff slack", street.there, thread)
+        back = await street.dm.sees_thread()
+        await back.reads(CATS)
+        await street.says("about dogs", street.there, thread)
+        await street.says("/handoff two", street.ann, back)
+        await back.reads(THERE.format("telegram"))
+        assert await street.home.sees_thread() is not thread
+
+
+async def test_a_platform_that_is_down_is_refused_at_once(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    street.home = street.destination.dm(street.there)
+    async with street.opened(database) as gateway:
+        await street.talks()
+        [life] = [life for life in gateway._lives if life.name == "whatsapp.two"]
+        life.health = Health(Reach.BROKEN, "it can't be reached (ConnectError).")
+        assert await street.says("/handoff two") == (
+            "destination: whatsapp.two isn't connected: it can't be reached (ConnectError). Try again when it is back."
+        )
+
+
+@pytest.mark.parametrize("call", [Call.OPEN_THREAD, Call.SEND])
+async def test_a_platform_that_goes_down_says_its_own_reason(
+    database: str, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segue.runtime.handoffs._OPENING", 0.3)
+    street = Street(Slack("one"), Telegram("two"))
+    street.home = street.destination.dm(street.there)
+    street.patience = Patience(progress=60.0 if call is Call.OPEN_THREAD else 0.6)
+    street.destination.misbehaves(Fault.SERVER_ERROR, call, times=None)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("/handoff two")
+        text = await street.dm.reads_some(4)
+        assert text[3].startswith("The handoff to telegram.two failed:")
+        assert "500" in text[3]
+        assert text[3].endswith(STAYS)
 
 
 async def test_where_no_home_is_named_the_way_to_one_is_told(database: str) -> None:

@@ -53,9 +53,8 @@ def command(
     """
     keys = _addable(platform)
     file = _file()
-    answers = _answers(keys.questions(), _given(given), file)
-    values = {key: value for key, (value, _) in answers.items()}
-    added = asyncio.run(keys.added(values))
+    answers, added = _checked(keys, _given(given), file)
+    values = _values(answers)
     click.echo(added.says)
     name = account or _WORDS.sub("_", added.name)[:64]
     references = {key: reference for key, (_, reference) in answers.items() if reference}
@@ -124,6 +123,25 @@ def _answers(questions: tuple[SetupQuestion, ...], given: Mapping[str, str], fil
         known = ", ".join(question.key for question in questions)
         raise Invalid("--set", f"{unknown[0]} isn't asked for", f"There are: {known}.")
     return {question.key: _answer(question, given, file) for question in questions}
+
+
+def _values(answers: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    return {key: value for key, (value, _) in answers.items()}
+
+
+def _checked(keys: type[IsAdded], given: Mapping[str, str], file: Path) -> tuple[dict[str, tuple[str, str]], Added]:
+    """The answers that the platform takes; somebody at a terminal who mistyped one is asked for it again."""
+    answers = _answers(keys.questions(), given, file)
+    while True:
+        try:
+            return answers, asyncio.run(keys.added(_values(answers)))
+        except (Invalid, Disconnected) as error:
+            typed = [question for question in keys.questions() if question.key not in given]
+            again = [q for q in typed if (q.key == error.field if isinstance(error, Invalid) else q.secret)]
+            if not again or not sys.stdin.isatty():
+                raise
+            click.echo(f"{error} Type it again, or end with Ctrl-C.")
+            answers |= {question.key: _answer(question, given, file) for question in again}
 
 
 def _ask(question: SetupQuestion) -> str:

@@ -104,7 +104,7 @@ class Means(Enum):
     """How a command came about."""
 
     TYPED = "somebody typed it"
-    FOLLOWED = "somebody opened a start link, perhaps without reading it"
+    FOLLOWED = "somebody opened a start link or pressed Start, perhaps without reading it"
 
 
 class Command(Value, frozen=True):
@@ -139,9 +139,9 @@ def parse(text: str, agent: str = "") -> Command | Unknown | None:
     if found is None or (found["to"] and found["to"].casefold() != agent.casefold()):
         return None
     word, rest = found["word"].casefold(), (found["rest"] or "").strip()
-    if word == "start" and rest:
-        # A start link says so, with the code that it was made for.
-        return Command("link", rest, Means.FOLLOWED)
+    if word == "start":
+        # A start link says so, with the code that it was made for; the button in a new chat without one.
+        return Command("link" if rest else "help", rest, Means.FOLLOWED)
     spec = BY_NAME.get(word)
     return Command(spec.name, rest) if spec else Unknown(found["word"])
 

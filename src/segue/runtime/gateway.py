@@ -112,7 +112,7 @@ class Gateway:
         self._messages = Messages(ground)
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
         self._turns = Turns(ground, self.agents, self._toolbox(ground, planner, prompt), prompt)
-        self._commands = Commands(self.settings, self._ids, self._adapters, self.problems, lambda: self._replica.id)
+        self._commands = self._typed()
         access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
@@ -226,6 +226,10 @@ class Gateway:
     def commands(self) -> list[Spec]:
         """The commands that people can type."""
         return list(SPECS)
+
+    def _typed(self) -> Commands:
+        me, health = (lambda: self._replica.id), (lambda: self.accounts)
+        return Commands(self.settings, self._ids, self._adapters, self.problems, me, health)
 
     @property
     def ready(self) -> bool:

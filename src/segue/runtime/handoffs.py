@@ -25,6 +25,8 @@ from segue.runtime.threads import open_thread
 log = logging.getLogger(__name__)
 
 UNTITLED = "Our conversation"
+_OPENING = 10.0
+"""Seconds that a platform gets to open a thread; somebody waits, and is told its own reason after that."""
 
 
 class Handoffs:
@@ -110,17 +112,19 @@ class Handoffs:
             log.info("%s", error)
 
     async def _open(self, driven: Driven) -> Place:
-        """A new thread, named after the session; the place itself if there can be none."""
+        """The thread that it left when it went from there, else a new one; the place itself if there can be none."""
         found = driven.handoff
         there = Place(found.destination, found.kind)
         adapter = self._adapters[found.destination.platform, found.destination.account]
         if found.destination.thread or not isinstance(adapter, OpensThreads):
             return there
+        former = await self._store.read(handoffs.former, found)
+        if former is not None:
+            return former
         named = driven.title or UNTITLED, f"handoff/{found.id}"
         try:
-            thread = await open_thread(
-                adapter, found.destination, named, self._replica, self._settings.handoff.progress
-            )
+            patience = min(_OPENING, self._settings.handoff.progress)
+            thread = await open_thread(adapter, found.destination, named, self._replica, patience)
         except SendNever as error:
             log.info("%s opens no thread: %s", found.place, error)
             return there

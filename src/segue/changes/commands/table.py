@@ -18,7 +18,8 @@ from segue.changes.places import lanes
 from segue.changes.places.addresses import Homes
 from segue.changes.places.destinations import Destinations, own_chats
 from segue.core import commands
-from segue.core.commands import ShownTo
+from segue.core.accounts import Health
+from segue.core.commands import Means, ShownTo
 from segue.core.contracts.adapters import Adapter, Whispers
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import lane_of
@@ -37,11 +38,12 @@ class Commands:
         adapters: Mapping[tuple[str, str], Adapter],
         problems: Callable[[], Sequence[str]],
         me: Callable[[], str],
+        health: Callable[[], Mapping[str, Health]] = dict,
     ) -> None:
         limits, rules = settings.routing.limits, settings.routing.rules
         self._adapters, self._rules = adapters, rules
         consents = Consents(limits, Homes(settings.accounts), ids)
-        self.handoffs = HandoffCommand(Destinations(adapters, settings, me), consents, settings.handoff, ids)
+        self.handoffs = HandoffCommand(Destinations(adapters, settings, me, health), consents, settings.handoff, ids)
         groups = (
             self,
             consents,
@@ -82,6 +84,8 @@ class Commands:
 
     def help(self, request: Request) -> Transaction[Answer]:
         yield from ()
+        if request.command.means is Means.FOLLOWED:
+            return Answer(_greeting(request.met.person.name))
         asked = commands.BY_NAME.get(request.rest.lstrip("/").casefold())
         if asked is not None:
             also = f" Also: {', '.join(f'/{alias}' for alias in asked.aliases)}." if asked.aliases else ""
@@ -89,6 +93,14 @@ class Commands:
         if request.rest:
             return Answer("There is no such command. /help lists what there is.")
         return Answer("\n".join(map(_line, commands.SPECS)))
+
+
+def _greeting(name: str) -> str:
+    """The two lines for somebody who pressed Start."""
+    return (
+        f"Hello{f', {name}' if name else ''}. Write to me, and I answer here.\n"
+        "/new begins another conversation, /help shows all that you can type."
+    )
 
 
 def _line(spec: commands.Spec) -> str:

@@ -94,6 +94,22 @@ def last_of(session: SessionId) -> Transaction[HandoffRecord | None]:
     return (yield from first(HandoffRecord, q.last_handoff_of(session=session)))
 
 
+def former(handoff: HandoffRecord) -> Transaction[Place | None]:
+    """The thread that a session was handed off to before in the same chat, if nothing is spoken of there since.
+
+    One to which the last handoff failed isn't tried again.
+    """
+    last = yield from first(
+        HandoffRecord, q.last_handoff_to(session=handoff.session, destination=handoff.destination.key, but=handoff.id)
+    )
+    if last is None or last.state is not State.DONE or last.lane is None or not last.lane.address.thread:
+        return None
+    lane = yield from lanes.now(last.lane)
+    if (yield from lanes.speaks_to(lane)) is not None:
+        return None
+    return (yield from first(Place, q.address(address=lane.address.key)))
+
+
 def running(session: SessionId) -> Transaction[HandoffRecord | None]:
     """The handoff of a session that hasn't come to its end."""
     id = yield from first(str, q.handoff_running(session=session))
@@ -294,8 +310,10 @@ def expire(handoff: str, at: Moment) -> Transaction[HandoffRecord | None]:
     found = yield from _held(handoff)
     if found.settled is not None or found.deadline is None or found.deadline >= at:
         return None
-    yield from _undo(found, after(found.state, Step.FAIL), LATE, at)
-    yield from _say_why(found, State.FAILED, LATE, at)
+    # The platform's own reason, if its message was refused for now again and again.
+    why = (yield from first(str, q.trouble_of_handoff(handoff=found.id))) or LATE
+    yield from _undo(found, after(found.state, Step.FAIL), why, at)
+    yield from _say_why(found, State.FAILED, why, at)
     return found
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 from segue.changes.people import persons
 from segue.changes.places import addresses, windows
 from segue.changes.places.addresses import Homes
+from segue.core.accounts import Health, Reach
 from segue.core.contracts.adapters import Adapter, OpensThreads
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import Wanted, matching, shown
@@ -89,10 +90,15 @@ class Destinations:
     """Knows where a conversation can go."""
 
     def __init__(
-        self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings, me: Callable[[], str]
+        self,
+        adapters: Mapping[tuple[str, str], Adapter],
+        settings: GatewaySettings,
+        me: Callable[[], str],
+        health: Callable[[], Mapping[str, Health]] = dict,
     ) -> None:
         self._adapters = adapters
         self._me = me
+        self._health = health
         self._rules = settings.routing.rules
         self._homes = Homes(settings.accounts)
 
@@ -140,6 +146,9 @@ class Destinations:
         adapter, name = self._adapters[platform, account], shown(platform, account)
         if isinstance(adapter, ShowsWindows):
             return (yield from self._watched(adapter, chat, standing, origin))
+        health = self._health().get(f"{platform}.{account}")
+        if health is not None and health.reach is Reach.BROKEN:
+            raise Invalid("destination", f"{name} {health.words.rstrip('.')}", "Try again when it is back.")
         if standing is not Standing.HOST:
             return (yield from self._own(platform, account, chat, person))
         home = yield from self._homes.of(platform, account)

@@ -24,6 +24,15 @@ select {handoff} from handoffs where origin = :lane order by requested desc, id 
 -- The newest handoff of a session.
 select {handoff} from handoffs where session = :session order by requested desc, id desc limit 1;
 
+-- name: last_handoff_to
+-- The newest handoff of a session to a destination, but for one.
+select {handoff} from handoffs where session = :session and destination = :destination and id <> :but
+order by requested desc, id desc limit 1;
+
+-- name: trouble_of_handoff
+-- Why the newest message of a handoff wasn't sent so far.
+select error from deliveries where handoff = :handoff and sent is null and error is not null order by id desc limit 1;
+
 -- name: handoffs_unclaimed
 -- Handoffs that no other replica drives that is alive, and whose session isn't bound in the new place yet.
 select id, destination from handoffs
