@@ -79,6 +79,7 @@ async def test_what_names_something_is_cleaned_or_refused(world: World, text: st
     strange = await world.store.person(Identity("telegram", "bot", f"id{text}"))
     assert await world.store.identities(strange) == [Identity("telegram", "bot", f"id{text}")]
     there = await world.store.lane(Place(Address("telegram", "bot", chat=f"chat{text}"), Kind.DM), strange)
+    await world.renew(there, strange, "hello")
     assert there in [standing.lane for standing in await world.store.lanes()]
     # The rest is refused.
     fresh = world.store.new_session_id()

@@ -57,6 +57,13 @@ def test_a_named_session_is_spoken_to_and_the_terminal_stays_where_it_is(home: H
     assert home.json("chat", "-m", "say three")["session"] == second != first
 
 
+def test_a_script_leaves_no_lane_behind(home: Home) -> None:
+    first = home.json("chat", "-m", "say tea")["session"]
+    before = home.json("lanes")
+    home.json("chat", "-m", "say milk", "--session", first)
+    assert home.json("lanes") == before
+
+
 def test_an_unknown_session_is_a_mistake_and_nothing_is_said(home: Home) -> None:
     done = home.segue("chat", "-m", "hello", "--session", "nope")
     assert done.exit_code == 2

@@ -201,13 +201,14 @@ def test_lanes_are_listed_with_what_they_speak_to_and_why(home: Home) -> None:
     home.do(resume)
     lanes = home.json("lanes")
     shown = [(lane["address"]["chat"], lane["session"], lane["title"], lane["why"]) for lane in lanes]
-    assert shown == [("c1", id, "Trip", "new"), ("c2", id, "Trip", "resume"), ("c3", None, "", None)]
+    # In c3 nothing was ever said.
+    assert shown == [("c1", id, "Trip", "new"), ("c2", id, "Trip", "resume")]
     assert lanes[1]["name"] == "Elsewhere"
-    assert all(isinstance(lane["since"], float) for lane in lanes[:2])
+    assert all(isinstance(lane["since"], float) for lane in lanes)
     lines = home.segue("lanes").stdout.splitlines()
     assert lines[1].startswith(f"http.alpha, chat c2 (Elsewhere)  Trip ({id})")
     assert lines[1].endswith("resume")
-    assert lines[2].split() == ["http.alpha,", "chat", "c3", "-"]
+    assert len(lines) == 2
 
 
 def test_a_title_of_somebody_else_is_not_shown_with_their_lane(home: Home) -> None:

@@ -264,6 +264,15 @@ async def test_start_greets_in_two_lines(square: Square) -> None:
 
 
 @both
+async def test_a_blank_title_takes_the_title_away(square: Square) -> None:
+    async with square.open():
+        await square.says("hello")
+        await square.says("/title Diary")
+        assert await square.says('/title ""') == "This session has no title now."
+        assert await square.says("/title") == "This session has no title. /title NAME gives it one."
+
+
+@both
 async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: Square) -> None:
     async with square.open() as gateway:
         lines = (await square.says("/help")).splitlines()

@@ -6,7 +6,8 @@ from segue.cli.host import looked_at
 from segue.cli.output import awaited, json_option, moment, print_list, printable
 from segue.core.bindings import LaneStanding
 from segue.core.destinations import OWN, spot
-from segue.core.lanes import Person
+from segue.core.lanes import Address, Person
+from segue.core.windows import of_script
 from segue.errors import Refused
 from segue.store import Store
 
@@ -23,9 +24,14 @@ async def command(*, as_json: bool) -> None:
         while page := await store.lanes(found[-1].lane if found else None, _PAGE):
             found += page
         titles = [await _title(store, host, standing) for standing in found]
-    entitled = list(zip(found, titles, strict=True))
+    entitled = [each for each in zip(found, titles, strict=True) if not _gone(each[0].lane.address)]
     values, rows = [_shown(*each) for each in entitled], [_row(*each) for each in entitled]
     print_list(values, rows, "No lanes: nobody has talked yet.", as_json=as_json)
+
+
+def _gone(address: Address) -> bool:
+    """Whether it was a script's window, in which nobody talks any more."""
+    return address.platform in OWN and of_script(address.chat)
 
 
 async def _title(store: Store, host: Person, standing: LaneStanding) -> str:

@@ -51,7 +51,7 @@ SPECS: tuple[Spec, ...] = (
         PEOPLE,
         shown_to=ShownTo.ASKER_OF_A_LIST,
     ),
-    Spec("title", "[NAME]", "Name this session; alone, show its title.", OWNERS, ("rename", "name")),
+    Spec("title", "[NAME]", 'Name this session; alone, show its title; "" takes it away.', OWNERS, ("rename", "name")),
     Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", OWNERS, ("fork",)),
     Spec("handoff", "[DESTINATION]", "Move this conversation to another place, live.", OWNERS),
     Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges.", OWNERS),

@@ -12,6 +12,11 @@ HOSTS = (Identity(TERMINAL, ACCOUNT, "host"), Identity(WEB, ACCOUNT, "host"))
 """Identities of whoever opens a terminal or a page here: the host, since the sign-in made sure."""
 
 
+def of_script(chat: str) -> bool:
+    """Whether a window is a script's own, which comes and goes; the id of a person's has no colon."""
+    return ":" in chat
+
+
 @runtime_checkable
 class ShowsWindows(Protocol):
     """An adapter whose chats are windows: a message reaches whoever looks now."""

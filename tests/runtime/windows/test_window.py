@@ -215,6 +215,20 @@ async def test_a_turn_that_is_stopped_waits_no_longer(tmp_path: Path) -> None:
         await page.shown(WaitingFrame, lambda frame: not frame.turns)
 
 
+async def test_that_a_turn_was_stopped_is_said_once(tmp_path: Path) -> None:
+    agent = ScriptedAgent([Doom.HANGS])
+    async with house(tmp_path, agent) as here, here.page() as page:
+        await page.says("tea")
+        await agent.asked()
+        await page.says("/stop")
+        await page.shown(WaitingFrame, lambda frame: not frame.turns)
+        await page.says("/who")
+        await page.shown(NoticeFrame, lambda frame: "You are" in frame.text)
+        told = [notice.text for notice in page.had(NoticeFrame)]
+        told += [entry.text for frame in page.seen for entry in said(frame)]
+        assert told.count("(Stopped.)") == 1
+
+
 async def test_only_the_persons_own_sessions_are_listed_found_and_resumed(tmp_path: Path) -> None:
     platform = Telegram()
     bob = platform.person("Bob")

@@ -16,6 +16,9 @@ _LISTED = 10
 _LOOKED_AT = 50
 _LISTED_HERE = 50
 
+_NOTHING = frozenset({'""', "''", "“”"})
+"""A name that is none: it takes the title away."""
+
 
 class SessionCommands:
     """Moves the lane that a command was typed in."""
@@ -96,6 +99,9 @@ class SessionCommands:
         if not request.rest:
             return Answer(session.title or "This session has no title. /title NAME gives it one.")
         session = yield from own(request)
+        if request.rest in _NOTHING:
+            yield from titles.untitle(session.id, request.met.person.id, request.at)
+            return Answer("This session has no title now.")
         title = yield from titles.entitle(session.id, request.rest, request.met.person.id, request.at)
         return Answer(f"This session is called {title}.")
 

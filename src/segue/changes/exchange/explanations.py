@@ -69,9 +69,13 @@ def moment(at: Moment) -> str:
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+_HARMLESS = "\n\t\u200c\u200d"
+"""Among the controls: new lines, tabs, and the joiners that Persian words and emoji are made with."""
+
+
 def printable(text: str) -> str:
     """A text without what could steer a terminal: anybody may have written it."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+    return "".join(c for c in text if c in _HARMLESS or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
 def _turn(turn: TracedTurn, errors: Errors) -> Iterator[str]:

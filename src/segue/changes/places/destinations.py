@@ -19,7 +19,7 @@ from segue.core.moves import Consent
 from segue.core.people import Standing
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, Value
-from segue.core.windows import ACCOUNT, TERMINAL, WEB, ShowsWindows
+from segue.core.windows import ACCOUNT, TERMINAL, WEB, ShowsWindows, of_script
 from segue.errors import Invalid
 
 _SERVE = (
@@ -189,7 +189,7 @@ class Destinations:
         own = origin.chat if (origin.platform, origin.account) == (adapter.platform, ACCOUNT) else None
         others = yield from windows.elsewhere(adapter.platform, ACCOUNT, self._me())
         looked_at = sorted({*adapter.chats, *(address.chat for address in others)})
-        open_now = [seen for seen in looked_at if ":" not in seen and seen != own and chat in ("", seen)]
+        open_now = [seen for seen in looked_at if not of_script(seen) and seen != own and chat in ("", seen)]
         if not open_now:
             fix = {TERMINAL: "Run `segue` there first.", WEB: "Open the page first."}[adapter.platform]
             raise Invalid("destination", f"nobody looks at a {_WHAT[adapter.platform]} now", fix)

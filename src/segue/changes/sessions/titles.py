@@ -19,12 +19,24 @@ _NEAR = 200
 def entitle(session: SessionId, text: str, by: PersonId, at: Moment) -> Transaction[Title]:
     """Name one of a person's own sessions; a name that they have used takes the next number."""
     name = new_title(text)
+    by = yield from _owner(session, by)
+    current = yield from of(session)
+    return current if current and current.name == name else (yield from take(session, by, name, at))
+
+
+def untitle(session: SessionId, by: PersonId, at: Moment) -> Transaction[None]:
+    """Take the title from one of a person's own sessions."""
+    yield from _owner(session, by)
+    yield q.end_title(session=session, at=at)
+
+
+def _owner(session: SessionId, by: PersonId) -> Transaction[PersonId]:
+    """The owner, who asks; both are held."""
     by = yield from actors.hold(by)
     locked = yield from first(Locked, q.lock_session(session=session))
     if locked is None or locked.owner != by:
         raise Refused(Refusal.NOT_FOUND)
-    current = yield from of(session)
-    return current if current and current.name == name else (yield from take(session, by, name, at))
+    return by
 
 
 def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int | None = None) -> Transaction[Title]:

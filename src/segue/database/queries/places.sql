@@ -43,10 +43,10 @@ select min(since) from addresses where key >= :chat and key < :after having min(
 select alias from aliases where address = :address order by alias;
 
 -- name: all_lanes
--- Every lane with the session that it speaks to.
+-- Every lane that ever spoke to a session, with the one that it speaks to.
 select l.key as lane, a.kind, a.name, b.session, b.since, b.why
 from lanes l join addresses a on a.key = l.address left join bindings b on b.lane = l.key and b.until is null
-where l.key > :after order by l.key limit :count;
+where l.key > :after and exists (select 1 from bindings e where e.lane = l.key) order by l.key limit :count;
 
 -- name: lock_lane
 -- Hold a lane. What it speaks to is read after this, since only a new statement sees what was waited for.

@@ -164,6 +164,7 @@ def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
     if live.stopping:
         text, outcome = f"{text}\n\n{STOPPED}".strip(), Outcome.STOPPED
         drafts.append(Draft(GATEWAY, (Notice(STOPPED),)))
+        shown = shown or len(drafts)  # where nothing was said before it, it is what the reply shows
     files = list(dict.fromkeys(part for part in said.parts if isinstance(part, File)))
     replies = replies_to(run, tuple(live.taken_in), text, shown, fits, files)
     seqs = tuple(turn.seq for turn in turns)
