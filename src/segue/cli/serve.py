@@ -37,7 +37,7 @@ def command(agent: str | None, port: int | None, host: str | None, file: Path | 
     logs.start(open_log(config.data), config.secrets)
 
     def ready(running: RunningGateway) -> None:
-        click.echo(f"Segue listens on {running.url}")
+        click.echo(f"Segue listens on {listener.url}")
         click.echo(f"{PAGE}{running.link()}")
 
     asyncio.run(serve(config, listener, Stop(), ready, brought))
