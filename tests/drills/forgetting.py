@@ -185,6 +185,7 @@ async def _repeat(cage: Cage, word: str, chores: list[str], asked: str, answer: 
     if "cited" in chores:
         await cage.says("what is that?", cites=answer)
     if "searched" in chores:
+        await cage.store.index()
         await cage.says(f"/search {word}")
     if "exported" in chores:
         await cage.says("/export")
