@@ -130,7 +130,7 @@ async def _run(plan: Plan) -> None:
     accounts = tuple(map(_hurried, config.accounts))
     # Where the machine has much else to do, a gateway that died may take a minute to be there again.
     patient = msgspec.structs.replace(config.gateway, handoff=Patience(progress=300.0))
-    config = msgspec.structs.replace(config, agent=MakesRecalls(home / WIRE), accounts=accounts, gateway=patient)
+    config = msgspec.structs.replace(config, agents={"": MakesRecalls(home / WIRE)}, accounts=accounts, gateway=patient)
     async with gateway(config, Listener("127.0.0.1", plan.port), _probe(home)) as running:
         await asyncio.wait(running.tasks, return_when=asyncio.FIRST_COMPLETED)
 
