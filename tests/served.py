@@ -33,7 +33,7 @@ class Served:
         read, write = os.pipe()
         errors = os.open(self.home / "err", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         streams = os.open(os.devnull, os.O_RDONLY), write, errors
-        arguments = "serve", "--port", port
+        arguments = "serve", *self._agent, "--port", port
         self._process = await asyncio.to_thread(segue, arguments, self.home, self.home, *streams)
         said = await self._open.enter_async_context(reading(read))
         async with asyncio.timeout(PATIENCE):

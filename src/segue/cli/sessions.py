@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from segue.changes.sessions import transcripts, trees
+from segue.changes.sessions import sessions, transcripts, trees
 from segue.cli.host import looked_at, named, opened
 from segue.cli.output import awaited, json_option, moment, print_json, print_list, print_one, printable, short
 from segue.core.exports.jsonl import Form
@@ -38,7 +38,7 @@ async def list_(active: float | None, *, as_json: bool) -> None:
     since = 0.0 if active is None else time.time() - 60 * active
     found: list[Session] = []
     async with looked_at() as (store, host):
-        while page := await store.sessions(host, _PAGE, found[-1] if found else None, since):
+        while page := await store.driver.read(sessions.talks, host.id, _PAGE, found[-1] if found else None, since):
             found += page
         said = [await _asked(store, session) for session in found]
     rows = [(s.id, moment(s.used), _titled(s), last) for s, last in zip(found, said, strict=True)]

@@ -36,7 +36,7 @@ class SessionCommands:
     def resume(self, request: Request) -> Transaction[Answer]:
         person, lane, rest = request.met.person.id, request.lane, request.rest
         if not rest:
-            owned = yield from sessions.owned(person, _LISTED if request.private else _LOOKED_AT, None, 0.0)
+            owned = yield from sessions.talks(person, _LISTED if request.private else _LOOKED_AT, None, 0.0)
             listed = yield from readers.seen(request.reader, owned)
             nothing = f"You have no sessions here. {MORE}" if owned else "You have no sessions yet."
             more = len(listed) < len(owned)

@@ -17,7 +17,7 @@ class ListedSession(Value, frozen=True):
 def recent(owner: PersonId, count: int) -> Transaction[list[ListedSession]]:
     """A person's sessions, the last used first, each with what was asked in it first."""
     listed = []
-    for session in (yield from sessions.owned(owner, count, None, 0.0)):
+    for session in (yield from sessions.talks(owner, count, None, 0.0)):
         asked = yield from transcripts.question(session.id)
         listed.append(ListedSession(session, label(asked.text) if asked else ""))
     return listed

@@ -16,6 +16,7 @@ from segue.database.statements import q
 from segue.errors import Refusal, Refused
 
 _EVER = 1e18
+_DEEPEST = 2**31 - 1
 _MOST = 1000
 _CLOSED_AT_ONCE = 16
 
@@ -64,9 +65,21 @@ def known(session: SessionId) -> Transaction[Session]:
 
 def owned(owner: PersonId, count: int, before: Session | None, since: Moment) -> Transaction[list[Session]]:
     """A person's sessions in which anything was said, last used first, from the one after `before`."""
+    return (yield from _owned(owner, count, before, since, _DEEPEST))
+
+
+def talks(owner: PersonId, count: int, before: Session | None, since: Moment) -> Transaction[list[Session]]:
+    """The same of a person's own talk: children of sessions are in their parents' trees."""
+    return (yield from _owned(owner, count, before, since, 0))
+
+
+def _owned(
+    owner: PersonId, count: int, before: Session | None, since: Moment, depth: int
+) -> Transaction[list[Session]]:
     owner = yield from actors.now(owner)
     used, id = (before.used, before.id) if before else (_EVER, "")
-    return (yield from each(Session, q.sessions_of_owner(owner=owner, before=used, id=id, since=since, count=count)))
+    page = {"before": used, "id": id, "since": since, "count": count}
+    return (yield from each(Session, q.sessions_of_owner(owner=owner, depth=depth, **page)))
 
 
 def last_own(owner: PersonId) -> Transaction[Session | None]:

@@ -32,11 +32,11 @@ where s.parent = :session and s.closed is null and s.depth > 0 order by s.label 
 select id from sessions where parent = :parent and label = :label and closed is null;
 
 -- name: sessions_of_owner
--- The sessions of a person's own talk in which anything was said, last used first; children are in their parent's tree.
+-- The sessions of a person in which anything was said, last used first, children only as deep as is asked for.
 select {session}
 from sessions s left join titles t on t.session = s.id and t.until is null
 where s.owner = :owner and (s.used, s.id) < (:before, :id) and s.used >= :since
-  and s.depth = 0 and s.forgotten is null and (s.tip is not null or s.length > 0 or s.tail > 0)
+  and s.depth <= :depth and s.forgotten is null and (s.tip is not null or s.length > 0 or s.tail > 0)
 order by s.used desc, s.id desc limit :count;
 
 -- name: sessions_of_lane
