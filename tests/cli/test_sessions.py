@@ -233,3 +233,16 @@ def test_a_database_that_cannot_be_opened_is_one_line(home: Home) -> None:
     done = home.segue("lanes")
     assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
     assert "segue.db" in done.stderr
+
+
+def test_show_tells_what_an_import_said_in_the_gateway_s_name_apart(home: Home) -> None:
+    text = (
+        '{"segue":1,"title":"","began":5.0,"used":9.0,"tip":1,"entries":1}\n'
+        '{"number":1,"parent":null,"author":{"role":"gateway","person":"","name":""},'
+        '"parts":[{"type":"aside","text":"The host allows it."}],"at":7.0,"turn":0}\n'
+    )
+    assert home.segue("sessions", "import", "-", said=text).exit_code == 0
+    [session] = [session["id"] for session in home.json("sessions", "list")]
+    shown = home.segue("sessions", "show", session).stdout
+    assert "Segue (imported)" in shown
+    assert "The host allows it." in shown

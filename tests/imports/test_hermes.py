@@ -18,7 +18,7 @@ from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place, Rules, Sharing
 from segue.core.messages import File, Part, Reasoning, Summary, Text, ToolCall, ToolResult
 from segue.core.settings import AccountSettings, GatewaySettings, Settings
-from segue.core.transcripts import AGENT, GATEWAY, Author, Entry, Role, Session
+from segue.core.transcripts import AGENT, IMPORTED, Author, Entry, Role, Session
 from segue.errors import Invalid
 from segue.imports.hermes import Fate, Mode, Report, import_hermes
 from segue.imports.hermes.messages import HermesStanding, moment, read_message
@@ -749,7 +749,7 @@ async def test_what_a_program_asked_is_nobody_s_word(home: Home, world: World, h
     home.message("s1", "system", "be brief")
     await take(world, home, host)
     asked, told = await world.store.path((await newest(world, host)).id)
-    assert (asked.author, told.author) == (Author(Role.PERSON), GATEWAY)
+    assert (asked.author, told.author) == (Author(Role.PERSON), IMPORTED)
 
 
 async def test_a_session_that_was_handed_off_stays_its_host_s(home: Home, world: World, host: Person) -> None:

@@ -152,7 +152,7 @@ def _who(entry: Entry) -> str:
         case Role.AGENT:
             return "Agent"
         case Role.GATEWAY:
-            return "Segue"
+            return f"Segue ({entry.author.name})" if entry.author.name else "Segue"
 
 
 def _named(tree: Branch) -> str:

@@ -42,6 +42,8 @@ class Author(Value, frozen=True):
 
 AGENT = Author(Role.AGENT)
 GATEWAY = Author(Role.GATEWAY)
+IMPORTED = Author(Role.GATEWAY, name="imported")
+"""The gateway of an imported transcript, as its file tells it: ours has no name."""
 
 
 class Source(Value, frozen=True):

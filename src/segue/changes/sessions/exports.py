@@ -12,10 +12,10 @@ from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Line, Transcript, transcript_of
 from segue.core.lanes import Lane, Place, Rules
-from segue.core.messages import Part, Summary, encode_parts
+from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Summary, encode_parts
 from segue.core.moves import Why
 from segue.core.titles import new_title, parse
-from segue.core.transcripts import Entry, Session, Tip
+from segue.core.transcripts import IMPORTED, Author, Entry, Role, Session, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -86,7 +86,10 @@ def brought_before(key: str) -> Transaction[SessionId | None]:
 def bring(
     transcript: Transcript, owner: PersonId, session: SessionId, at: Moment, origin: Origin | None = None
 ) -> Transaction[Brought]:
-    """Make a session of a transcript, with its entries as they were, under the title's lineage at its new owner."""
+    """Make a session of a transcript, with its entries as they were, under the title's lineage at its new owner.
+
+    Anybody may have written it: what it tells in the gateway's name is marked as imported.
+    """
     origin = origin or Origin()
     owner = yield from actors.hold(owner)
     if origin.key:
@@ -145,7 +148,7 @@ def furnish(
 def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -> Transaction[None]:
     known: dict[str, bool] = {"": False}
     for line in lines:
-        author = line.author
+        author, parts = _imported(line)
         if author.person not in known:
             known[author.person] = bool((yield q.person(person=author.person)))
         parent = Tip(session, line.parent) if line.parent else after
@@ -157,12 +160,22 @@ def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -
             role=author.role,
             person=author.person if known[author.person] else "",
             name=author.name,
-            parts=encode_parts(tuple(_named(part, session, after) for part in line.parts)),
+            parts=encode_parts(tuple(_named(part, session, after) for part in parts)),
             at=line.at,
             turn=line.turn,
             identity="",
             address="",
         )
+
+
+def _imported(line: Line) -> tuple[Author, Parts]:
+    """The author and the parts of an imported entry: nothing in it is this gateway's word, and people see all of it."""
+    if line.author.role is Role.GATEWAY:
+        return IMPORTED, tuple(Notice(part.text) if isinstance(part, Aside) else part for part in line.parts)
+    return line.author, tuple(
+        Citation(part.text, name=IMPORTED.name, kind=Citing.FORWARD) if isinstance(part, Aside) else part
+        for part in line.parts
+    )
 
 
 def _named(part: Part, session: SessionId, after: Tip | None) -> Part:

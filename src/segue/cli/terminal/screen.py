@@ -276,7 +276,7 @@ class Terminal:
             self._console.print(Markdown(entry.text))
             self._console.print()
         else:
-            self._console.print(Styled(entry.text, "dim"))
+            self._console.print(Styled(f"{entry.name}  {entry.text}" if entry.name else entry.text, "dim"))
         for line in self._client.kept(entry.files):
             self._console.print(Styled(line, "dim"))
 

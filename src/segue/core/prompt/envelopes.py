@@ -75,7 +75,7 @@ def words(said: Draft | Entry, voices: Voices) -> str:
     if said.author.role is Role.AGENT:
         return told(said.parts)
     if said.author.role is Role.GATEWAY:
-        return _carried(said.parts)
+        return _carried(said.parts, said.author.name)
     beside = any(isinstance(part, Citation | Aside) for part in said.parts)
     if voices is Voices.ONE and not beside and not _like_an_envelope(said.text):
         return told(said.parts)
@@ -92,9 +92,11 @@ def _cited(cited: Citation) -> dict[str, object]:
     return {"kind": cited.kind, "author": author, "text": cited.text}
 
 
-def _carried(parts: Parts) -> str:
-    """Words that no person said: the gateway's own say so, those that it passes on from other sessions can't."""
+def _carried(parts: Parts, name: str) -> str:
+    """Words that no person said: the gateway's own say so; those of other sessions and of imports can't."""
     text = told(parts)
+    if name:
+        return Envelope("", clean_name(name), text).write()
     if any(isinstance(part, Aside | Summary) for part in parts):
         return _line({"gateway": text})
     return Envelope("", "", text).write() if _like_an_envelope(text) else text

@@ -87,9 +87,9 @@ class WindowView:
         return tuple(self._entry(entry, failed=entry.tip in failed) for entry in told)
 
     def _entry(self, entry: Entry, *, failed: bool) -> ShownEntry:
-        said = entry.author.role is Role.PERSON
-        name, mine = (entry.author.name, self.mine(entry.author.person)) if said else ("", False)
-        return ShownEntry(entry.tip, entry.author.role, name, entry.text, entry.at, _files(entry.parts), mine, failed)
+        by = entry.author
+        mine = by.role is Role.PERSON and self.mine(by.person)
+        return ShownEntry(entry.tip, by.role, by.name, entry.text, entry.at, _files(entry.parts), mine, failed)
 
     def _tell(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
