@@ -16,7 +16,7 @@ from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
 from segue.core.moves import Consent, Resume
 from segue.core.settings import AccountSettings, Busy, GatewaySettings, Mentions
 from segue.runtime.gateway import Gateway
-from segue.runtime.turns.slots import Slots
+from segue.runtime.turns.turns import Slots
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, said
 from segue.testing.chats import To
 from segue.testing.faults import Fault
@@ -309,7 +309,7 @@ async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Pat
     agent = ScriptedAgent([pause, "ann's"], "bob's")
     async with running(tmp_path, platform, agent) as gateway:
         slots = gateway._turns
-        slots._slots = Slots(1)
+        slots._slots = Slots(1, slots.wake)
         ann.says("wait", platform.dm(ann))
         await pause.reached()
         [person] = slots._slots._taken

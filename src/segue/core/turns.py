@@ -116,7 +116,7 @@ class Room(Value, frozen=True):
         """The same once this has a slot."""
         person = run.turns[0].person
         taken = {**self.taken, person: self.taken.get(person, 0) + 1}
-        return Room(self.share, taken, self.host, self.only, self.suspect or run.suspect)
+        return Room(self.share, taken, self.host, self.only, self.suspect or run.deaths >= SUSPECT)
 
     @property
     def full(self) -> list[str]:
@@ -278,11 +278,6 @@ class Run(Value, frozen=True):
     """The parent that waits for the session's result, if it was started for one task."""
     waited: float = 0.0
     """Seconds for which the session waited for a slot."""
-
-    @property
-    def suspect(self) -> bool:
-        """Whether processes died over it often enough that it is to be tried apart from others of its kind."""
-        return self.deaths >= SUSPECT
 
     @property
     def name(self) -> int:

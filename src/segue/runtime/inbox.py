@@ -116,7 +116,32 @@ class Inbox:
         fresh = Fresh(PersonId(self._ids()), SessionId(self._ids()), self._ids(), merges, trace, self._clock())
         host = arrival.speaker.identity in self._hosts
         async with nullcontext() if host else self._entering():
-            return await self._enter(arrival, fresh, accept or self._door.accept, host)
+            (me, room), run = self._turns.reserve(), None
+            try:
+                taken = await self._driver.write(
+                    accept or self._door.accept, arrival, fresh, me, None if host else room
+                )
+                run = taken.run if isinstance(taken, Queued) else None
+                if host and isinstance(taken, Queued):
+                    self._turns.knows_host(taken.met.person.id)
+            finally:
+                if me is not None and run is None:
+                    self._turns.give_back()
+            match taken:
+                case Duplicate():
+                    return Accepted.DUPLICATE
+                case OverLimit():
+                    self._refuse_until(arrival, taken.until)
+                    return self._refuse(arrival, taken.limit)
+                case Handled() | Queued():
+                    if run is not None:
+                        self._turns.start(run)
+                    elif isinstance(taken, Queued) and (me is None or (not host and room.only)):
+                        self._turns.turned_away()
+                        await self._tell_wait(arrival, fresh)
+                    return Accepted.NEW
+                case _:
+                    assert_never(taken)
 
     @asynccontextmanager
     async def _entering(self) -> AsyncIterator[None]:
@@ -135,34 +160,6 @@ class Inbox:
             yield
         finally:
             self._places.release()
-
-    async def _enter(self, arrival: Arrival, fresh: Fresh, accept: Accepting, host: object) -> Accepted:
-        me = self._turns.reserve()
-        room = None if host else self._turns.room
-        run = None
-        try:
-            taken = await self._driver.write(accept, arrival, fresh, me, room)
-            run = taken.run if isinstance(taken, Queued) else None
-            if host and isinstance(taken, Queued):
-                self._turns.knows_host(taken.met.person.id)
-        finally:
-            if me is not None and run is None:
-                self._turns.give_back()
-        match taken:
-            case Duplicate():
-                return Accepted.DUPLICATE
-            case OverLimit():
-                self._refuse_until(arrival, taken.until)
-                return self._refuse(arrival, taken.limit)
-            case Handled() | Queued():
-                if run is not None:
-                    self._turns.start(run)
-                elif isinstance(taken, Queued) and (me is None or (room and room.only)):
-                    self._turns.turned_away()
-                    await self._tell_wait(arrival, fresh)
-                return Accepted.NEW
-            case _:
-                assert_never(taken)
 
     async def _tell_wait(self, arrival: Arrival, fresh: Fresh) -> None:
         """Tell whoever waits for a slot that they do, once a minute."""

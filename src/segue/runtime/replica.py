@@ -58,7 +58,7 @@ class Replica:
         self._until = started + self.lease
         for call, longest in self._calls.items():
             if not call.expired():
-                call.reschedule(self._ends(longest))
+                call.reschedule(min(longest, asyncio.get_running_loop().time() + self.spare))
 
     @contextlib.asynccontextmanager
     async def calling(self, seconds: float) -> AsyncIterator[None]:
@@ -66,9 +66,9 @@ class Replica:
 
         Raises `TimeoutError` early enough before the lease ends to write down what became of the call.
         """
-        longest = asyncio.get_running_loop().time() + seconds
-        async with asyncio.timeout_at(self._ends(longest)) as call:
-            self._calls[call] = longest
+        now = asyncio.get_running_loop().time()
+        async with asyncio.timeout_at(now + min(seconds, self.spare)) as call:
+            self._calls[call] = now + seconds
             try:
                 yield
             finally:
@@ -78,9 +78,6 @@ class Replica:
     def spare(self) -> float:
         """Seconds that are left for calls, if no beat comes."""
         return self.left - self.lease * _MARGIN
-
-    def _ends(self, longest: float) -> float:
-        return min(longest, asyncio.get_running_loop().time() + self.spare)
 
     @property
     def left(self) -> float:
@@ -98,10 +95,8 @@ class Pause:
     def __init__(self, poll: float) -> None:
         self._poll = poll
         self._event = asyncio.Event()
-
-    def set(self) -> None:
-        """There may be work."""
-        self._event.set()
+        self.set = self._event.set
+        """Says that there may be work."""
 
     async def wait(self) -> None:
         """Return when there may be work, at the latest when the poll is due."""

@@ -1,18 +1,20 @@
 """Turns: sessions are claimed, the agent answers, and all that a turn leaves behind is written at once.
 
 Law: one turn at a time per session, in order; sessions never wait for each other, only for a free slot. A turn that
-this replica lost is dropped where it stands: the fence refuses its writes.
+this replica lost is dropped where it stands: the fence refuses its writes. Nobody but the host has more than a quarter
+of the slots, and all the others together leave a quarter to the host.
 """
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from segue.changes.exchange import turns
 from segue.core.contracts.agents import Agent
 from segue.core.settings import Busy
-from segue.core.turns import Room, Run
+from segue.core.turns import SUSPECT, Room, Run
 from segue.core.values import SessionId
 from segue.errors import Fenced
 from segue.runtime.parts import Ground
@@ -23,9 +25,52 @@ from segue.runtime.turns.agents import Agents
 from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running, cancelled
-from segue.runtime.turns.slots import Slots
 
 log = logging.getLogger(__name__)
+
+_SHARE = 4
+_NOBODY = "-"
+
+
+class Slots:
+    """Counts the slots that are taken, and by whom."""
+
+    def __init__(self, count: int, wake: Pause) -> None:
+        self._wake = wake
+        self._share = max(1, count // _SHARE)
+        self._kept = count // _SHARE
+        self._taken: Counter[str] = Counter()
+        self.free = count
+        """Slots that nobody has; below none while somebody who waited for another session goes on."""
+        self.host = ""
+        """The host's id as a person, once it is known."""
+        self.suspect = False
+        """Whether a turn runs that is tried apart."""
+
+    @property
+    def open(self) -> int:
+        """Slots that may be taken now, be it by the host alone."""
+        return self.free - self._kept if self.free > self._kept else self.free
+
+    @property
+    def room(self) -> Room:
+        """Who may have a slot now."""
+        only = (self.host or _NOBODY) if 0 < self.free <= self._kept else ""
+        return Room(self._share, dict(self._taken), self.host, only, self.suspect)
+
+    def take(self, person: str) -> None:
+        """A slot is this person's from now on."""
+        self.free -= 1
+        self._taken[person] += 1
+
+    def leave(self, person: str) -> None:
+        """The slot is free; whoever may wait for it is woken."""
+        if self.free <= self._kept or self._taken[person] == self._share:
+            self._wake.set()
+        self.free += 1
+        self._taken[person] -= 1
+        if not self._taken[person]:
+            del self._taken[person]
 
 
 class Turns:
@@ -40,20 +85,15 @@ class Turns:
         self._live: dict[SessionId, Running] = {}
         self._tasks: dict[asyncio.Task[None], str | None] = {}
         """What runs, and whose slot it has."""
-        self._slots = Slots(ground.settings.slots)
+        self.wake = Pause(ground.settings.poll)
+        self._slots = Slots(ground.settings.slots, self.wake)
         self._behind: float | None = None
         """Since when sessions wait for a slot, by the event loop's clock; None while none does."""
-        self.wake = Pause(ground.settings.poll)
 
     @property
     def running(self) -> int:
         """Turns that run here now."""
         return len(self._tasks)
-
-    @property
-    def room(self) -> Room:
-        """Who may have a slot now."""
-        return self._slots.room
 
     @property
     def lag(self) -> float:
@@ -76,12 +116,15 @@ class Turns:
         self._transcripts.clear()
         self._agents.clear()
 
-    def reserve(self) -> str | None:
-        """Take a slot for a session that may be claimed; returns this replica's id, None if no slot is free."""
-        if self._slots.free <= 0:
-            return None
-        self._slots.free -= 1
-        return self._replica.id
+    def reserve(self) -> tuple[str | None, Room]:
+        """Take a slot for a session that may be claimed.
+
+        Returns this replica's id, None if no slot is free, and who may have one now.
+        """
+        me = self._replica.id if self._slots.free > 0 else None
+        if me is not None:
+            self._slots.free -= 1
+        return me, self._slots.room
 
     def give_back(self) -> None:
         """A slot isn't needed after all."""
@@ -102,7 +145,7 @@ class Turns:
             self._slots.take(first.person)
             task = asyncio.create_task(self._serve(run), name=f"session {run.held.session}")
             self._tasks[task] = first.person
-            if run.suspect:
+            if run.deaths >= SUSPECT:
                 self._slots.suspect = True
                 task.add_done_callback(self._tried)
         task.add_done_callback(self._ended)
@@ -150,7 +193,7 @@ class Turns:
     @asynccontextmanager
     async def waiting(self, person: str) -> AsyncIterator[None]:
         """While a turn of a person's waits for another session it holds no slot."""
-        self._leave(person)
+        self._slots.leave(person)
         try:
             yield
         finally:
@@ -160,7 +203,7 @@ class Turns:
     def _ended(self, task: asyncio.Task[None]) -> None:
         person = self._tasks.pop(task)
         if person is not None:
-            self._leave(person)
+            self._slots.leave(person)
         if not task.cancelled() and (error := task.exception()):
             log.error("a turn failed in a way that nobody foresaw", exc_info=error)
 
@@ -169,10 +212,6 @@ class Turns:
         self._slots.suspect = False
         self.wake.set()
 
-    def _leave(self, person: str) -> None:
-        if self._slots.leave(person):
-            self.wake.set()
-
     def _goes_on(self, run: Run) -> bool:
         """Whether a session's next turn may have the slot of the one before, which may have been another person's."""
         task, person = asyncio.current_task(), run.turns[0].person
@@ -180,7 +219,7 @@ class Turns:
         if task is None or before == person:
             return True
         if before is not None:
-            self._leave(before)
+            self._slots.leave(before)
         goes_on = self._slots.room.takes(person)
         self._tasks[task] = person if goes_on else None
         if goes_on:
@@ -189,9 +228,6 @@ class Turns:
 
     async def _serve(self, run: Run | None) -> None:
         while run is not None:
-            if not self._goes_on(run):
-                await self._answering.hand_over(Running(run))
-                return
             live = self._live[run.held.session] = Running(run)
             try:
                 with traced(run.turns[0].trace):
@@ -214,6 +250,9 @@ class Turns:
                 # A turn that was taken away may be claimed anew before it has ended here.
                 if self._live.get(live.run.held.session) is live:
                     del self._live[live.run.held.session]
+            if run is not None and not self._goes_on(run):
+                await self._answering.hand_over(Running(run))
+                return
 
     async def _fail(self, live: Running, error: BaseException) -> Run | None:
         """Write down that a turn failed; if it is tried again, look for it then."""
