@@ -20,6 +20,7 @@ create table identities (
   linked_in text
 ) strict, without rowid;
 create index identities_of_person on identities (person);
+create index identities_first on identities (first);
 
 create table merges (
   id text primary key,
@@ -33,6 +34,8 @@ create table merges (
 ) strict;
 create unique index merges_once on merges (gone) where until is null;
 create index merges_kept on merges (kept) where until is null;
+create index merges_into on merges (kept);
+create index merges_from on merges (gone);
 
 create table addresses (
   key text primary key,
@@ -101,6 +104,7 @@ create index sessions_of_parent on sessions (parent) where parent is not null;
 create index sessions_begun_in on sessions (origin) where origin is not null and closed is null;
 create unique index sessions_label on sessions (parent, label) where label <> '' and closed is null;
 create index sessions_open on sessions (owner, used, id) where closed is null;
+create index sessions_begun_by on sessions (began_by);
 
 create table moves (
   seq integer primary key,
@@ -400,6 +404,7 @@ create table handoffs (
 create unique index handoffs_one_a_session on handoffs (session) where settled is null;
 create index handoffs_live on handoffs (deadline) where settled is null;
 create index handoffs_from on handoffs (origin, requested);
+create index handoffs_by on handoffs (by_person);
 
 create table homes (
   account text primary key,
@@ -421,6 +426,7 @@ create table questions (
 ) strict;
 create index questions_asked on questions (lane, person, asked);
 create index questions_open on questions (deadline) where answered is null;
+create index questions_of_person on questions (person);
 
 create table codes (
   digest text primary key,
@@ -476,6 +482,7 @@ create table schedules (
 ) strict;
 create index schedules_due on schedules (due) where ended is null;
 create index schedules_of_owner on schedules (owner) where ended is null;
+create index schedules_by on schedules (owner);
 
 create table runs (
   schedule text not null references schedules (id),
@@ -501,6 +508,7 @@ create table grants (
 ) strict;
 create unique index grants_once on grants (account, person, place) where until is null;
 create index grants_of_person on grants (person) where until is null;
+create index grants_ever on grants (person);
 
 create table settings (
   name text primary key,
@@ -574,6 +582,7 @@ create table blocks (
   by_person text not null
 ) strict;
 create unique index blocks_once on blocks (person) where until is null;
+create index blocks_ever on blocks (person);
 
 create table tallies (
   person text primary key,

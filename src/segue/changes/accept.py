@@ -18,7 +18,7 @@ from segue.changes.exchange.edits import Deleted, Edited
 from segue.changes.exchange.letters import DeadLetter
 from segue.changes.exchange.welcome import welcome
 from segue.changes.forgetting import erasure
-from segue.changes.people import actors, persons
+from segue.changes.people import persons
 from segue.changes.people.access import Pass, Refuse, Verdict
 from segue.changes.people.allowances import Allowing, files_of
 from segue.changes.people.persons import Known, Met
@@ -32,7 +32,7 @@ from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
-from segue.core.people import MINUTE, Limit, PersonTally
+from segue.core.people import MINUTE, Limit, PersonTally, Standing
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
 from segue.core.settings import (
@@ -219,6 +219,7 @@ class FrontDoor:
         """What an arrival asks for, unless its person may not, or it was a command that asks for nothing."""
         arrival, _, _, met, spot = came
         if self._judge is None:
+            yield from _remember(came)
             return Errand(arrival.parts)
         command = parse(plain_text(arrival.parts))
         verdict = yield from self._judge(arrival, command, met, spot.lane, came.fresh.at)
@@ -227,6 +228,8 @@ class FrontDoor:
             if verdict.notice and meant:
                 yield from self._say(came, Answer(verdict.notice))
             return Handled.REFUSED
+        if verdict.standing is not Standing.STRANGER:
+            yield from _remember(came)
         if not arrival.parts:
             # Whoever has a conversation there knows how to talk to it.
             if arrival.brings_agent and (spot.speaking is None or spot.speaking.session is None):
@@ -339,7 +342,7 @@ class FrontDoor:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), NO_ACCOUNT)
 
     def _locate(self, arrival: Arrival, person: Person, fresh: Fresh) -> Transaction[Spot]:
-        """The lane and the place of an arrival, remembered as they are described now."""
+        """The lane and the place of an arrival, as they are described now."""
         who = _who(arrival, person)
         lane, place, speaking = yield from self._look(arrival.place, who)
         if speaking is None or speaking.session is None or arrival.chat_aliases:
@@ -352,8 +355,6 @@ class FrontDoor:
         described = (speaking.kind, speaking.name, speaking.topic) if speaking else None
         if described != (place.kind, place.name, place.topic):
             place = clean_place(place)
-            if described != (place.kind, place.name, place.topic):
-                yield from moves.see(place, lane.person, fresh.at)
         return Spot(lane, place, speaking)
 
     def _look(self, place: Place, who: str) -> Transaction[Spot]:
@@ -517,9 +518,16 @@ def _stands(bound: Bound) -> tuple[SessionId | None, Moment | None, int | None, 
 
 
 def _still(person: Person) -> Transaction[None]:
-    """Hold a person, unless they turned out to be somebody else meanwhile."""
-    if (yield from actors.hold(person.id)) != person.id:
+    """Hold a person, unless they turned out to be somebody else meanwhile, or were forgotten."""
+    if not (yield q.hold_person(person=person.id)) or (yield q.merged_into(person=person.id)):
         raise Moved
+
+
+def _remember(came: Entering) -> Transaction[None]:
+    """Keep the lane and the place of an arrival as they are described now; strangers leave none behind."""
+    lane, place, speaking = came.spot
+    if speaking is None or (speaking.kind, speaking.name, speaking.topic) != (place.kind, place.name, place.topic):
+        yield from moves.see(place, lane.person, came.fresh.at)
 
 
 def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:

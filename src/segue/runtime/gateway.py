@@ -15,7 +15,7 @@ from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
 from segue.changes.exchange import letters, questions
 from segue.changes.exchange.planner import Planner
-from segue.changes.people import browsers, codes, grants
+from segue.changes.people import browsers, codes, grants, strangers
 from segue.changes.people.access import Access
 from segue.changes.sessions import search
 from segue.core.accounts import Health
@@ -300,7 +300,7 @@ class Gateway:
                 await asyncio.sleep(_INDEX_PACE)
 
     async def _forget(self) -> None:
-        """Forget what decides nothing any more: keys that no platform redelivers, codes, questions, old refusals."""
+        """Forget what decides nothing any more: keys of redeliveries, codes, questions, old refusals, strangers."""
         while True:
             while await self._patient.write(letters.forget, self._clock()):
                 """Until none is left, a batch at a time: others go on between."""
@@ -310,6 +310,9 @@ class Gateway:
             await self._patient.write(questions.expire, self._clock())
             await self._patient.write(audit.forget, self._clock())
             await self._patient.write(browsers.forget, self._clock())
+            after = await self._patient.write(strangers.forget, "", self.settings.hosts, self._clock())
+            while after:
+                after = await self._patient.write(strangers.forget, after, self.settings.hosts, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
     def _let_go(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
@@ -21,7 +22,7 @@ from segue.changes.people import actors, codes, grants, persons
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Scope
 from segue.changes.places import lanes
-from segue.changes.sessions import sessions
+from segue.changes.sessions import moves, sessions
 from segue.core.commands import Means
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, account_key
@@ -127,6 +128,8 @@ class LinkCommand:
             return (yield from self._same(code, request))
         yield from codes.use_code(code, at)
         body = msgspec.json.encode(_typed(code, request)).decode()
+        # A stranger's chat is remembered only from here on.
+        yield from moves.see(replace(request.arrival.place, address=request.lane.address), request.lane.person, at)
         yield from questions.ask(request.lane, person, questions.LINK, body, self._ids(), at)
         return Answer(ASKED.format(other=(yield from persons.described(code.person))), choices=_CHOICES)
 

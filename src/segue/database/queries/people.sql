@@ -296,3 +296,44 @@ insert into signed_out (browser, at) values (:browser, :at) on conflict (browser
 -- name: forget_signed_out
 -- Forget who signed out before a time.
 delete from signed_out where at < :before;
+
+-- name: persons_after
+-- Some persons, by their ids.
+select id from persons where id > :after order by id limit :count;
+
+-- name: strangers
+-- Persons between two ids whom nothing mentions that is younger than a time, or that stays: they never got in.
+select p.id from persons p where p.id between :first and :last and p.since < :before
+and not exists (select 1 from heard h where h.person = p.id)
+and not exists (select 1 from tallies t where t.person = p.id
+  and (t.bytes > 0 or t.waiting > 0 or t.since >= :before or t.told >= :before))
+and not exists (select 1 from audit a where a.person = p.id)
+and not exists (select 1 from identities i where i.person = p.id
+  and (i.first <> p.id or i.linked_in is not null or i.since >= :before))
+and not exists (select 1 from identities i where i.first = p.id and i.person <> p.id)
+and not exists (select 1 from merges m where m.kept = p.id)
+and not exists (select 1 from merges m where m.gone = p.id)
+and not exists (select 1 from grants g where g.person = p.id)
+and not exists (select 1 from blocks b where b.person = p.id)
+and not exists (select 1 from sessions s where s.owner = p.id)
+and not exists (select 1 from sessions s where s.began_by = p.id)
+and not exists (select 1 from lanes l where l.person = p.id and l.person <> '')
+and not exists (select 1 from questions x where x.person = p.id)
+and not exists (select 1 from schedules s where s.owner = p.id)
+and not exists (select 1 from handoffs h where h.by_person = p.id)
+and not exists (select 1 from homes h where h.by_person = p.id)
+and not exists (select 1 from tries t where t.person = p.id)
+and not exists (select 1 from codes c where c.person = p.id)
+order by p.id;
+
+-- name: forget_identities
+-- Nobody is known by these ids any more.
+delete from identities where person = :person;
+
+-- name: forget_tally
+-- Nothing is counted of a person any more.
+delete from tallies where person = :person;
+
+-- name: forget_person
+-- A person who never got in is known no more.
+delete from persons where id = :person;

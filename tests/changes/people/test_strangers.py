@@ -1,0 +1,90 @@
+"""Strangers: whoever was only refused leaves nothing for ever."""
+
+from segue.changes import audit
+from segue.changes.people import codes, strangers
+from segue.core.lanes import Identity
+from segue.core.values import PersonId
+from tests.changes.people.test_access import HOST, SETTINGS, Door, said
+from tests.changes.world import World
+
+DAY = 86400.0
+
+
+async def swept(world: World) -> None:
+    """Everything is forgotten that the gateway forgets by and by."""
+    await world.store.driver.write(codes.forget, world.clock())
+    await world.store.driver.write(audit.forget, world.clock())
+    after = await world.store.driver.write(strangers.forget, "", SETTINGS.hosts, world.clock())
+    while after:
+        after = await world.store.driver.write(strangers.forget, after, SETTINGS.hosts, world.clock())
+
+
+async def people(world: World) -> set[str]:
+    return {key.rpartition("/")[2] for (key,) in await world.raw("select key from identities")}
+
+
+async def test_who_was_only_refused_leaves_no_lane_and_no_person(world: World) -> None:
+    door = Door(world, SETTINGS)
+    await door.say("eve")
+    await door.say("mallory", "hello", "some group")
+    await door.say("trent", "/link AAAA-AAAA")
+    assert await world.raw("select count(*) from lanes") == [(0,)]
+    assert await world.raw("select count(*) from addresses") == [(0,)]
+    assert await people(world) == {"eve", "mallory", "trent"}
+    world.clock.passes(29 * DAY)
+    await door.say("mallory", "hello", "some group")
+    world.clock.passes(2 * DAY)
+    await swept(world)
+    assert await people(world) == {"mallory"}, "they were refused two days ago"
+    world.clock.passes(31 * DAY)
+    await swept(world)
+    for table in ("persons", "identities", "tallies", "codes", "tries", "audit"):
+        assert await world.raw(f"select count(*) from {table}") == [(0,)], table
+    await door.say("eve")
+    assert await people(world) == {"eve"}
+
+
+async def test_whoever_got_in_or_is_known_otherwise_stays(world: World) -> None:
+    door = Door(world, SETTINGS)
+    await door.say("host")
+    await door.say("ann")
+    await door.say("host", f"/link {await door.code('bob')}")
+    await door.say("U7", "/link", account="slack.team")
+    world.clock.passes(3600)
+    code = await door.code("ann", "/link")
+    assert (await door.hears("carol", f"/link {code}")).startswith("That code is of ")
+    for user in ("dan", "erin", "frank"):
+        await door.say(user, chat="elsewhere")
+    [(dan,)] = await world.raw("select person from identities where key like '%/dan'")
+    [(erin,)] = await world.raw("select person from identities where key like '%/erin'")
+    await world.store.driver.write(audit.note, audit.Fact(audit.Event.READ, dan, dan), world.clock())
+    await world.raw("insert into blocks (person, since, until, by_person) values ($1, 0, 1, 'x')", erin)
+    await world.store.person(Identity("irc", "net", "gus"))
+    await world.store.person(HOST, "Host")
+    world.clock.passes(400 * DAY)
+    await swept(world)
+    assert await people(world) == {"host", "H1", "ann", "bob", "U7", "carol", "dan", "erin"}
+
+
+async def test_many_strangers_go_a_page_at_a_time(world: World) -> None:
+    many = 2 * strangers.AT_ONCE + 5
+    for n in range(many):
+        person = PersonId(f"p{n:04}")
+        await world.raw("insert into persons (id, name, since) values ($1, '', 0)", person)
+        key = Identity("telegram", "bot", str(n)).key
+        await world.raw("insert into identities (key, person, first, since) values ($1, $2, $2, 0)", key, person)
+    rounds, after = 0, ""
+    while rounds == 0 or after:
+        after = await world.store.driver.write(strangers.forget, after, SETTINGS.hosts, world.clock())
+        rounds += 1
+    assert rounds == 3
+    assert await world.raw("select count(*) from persons") == [(0,)]
+
+
+async def test_a_stranger_who_is_let_in_by_a_code_has_a_lane_then(world: World) -> None:
+    door = Door(world, SETTINGS)
+    await door.say("ann")
+    code = await door.code("ann", "/link")
+    await door.joins("eve", code)
+    address = said("eve", "").place.address.key
+    assert await world.raw("select count(*) from lanes where address = $1", address) == [(1,)]
