@@ -509,3 +509,16 @@ async def test_an_agent_is_told_once_why_it_starts_over(world: World) -> None:
     assert told.parts == (Aside(RESET[Due.IDLE]),)
     await world.hear("ann", "and?", settings=settings)
     assert len(await asides(world)) == 2
+
+
+@pytest.mark.parametrize("unseen", ["\u3164", "\u2800 \u115f", "\U000e0041\ufe0f", "\u200d\n"])
+async def test_a_message_that_nobody_can_see_says_nothing(world: World, unseen: str) -> None:
+    arrival = world.arrival("ann", unseen)
+    taken = await world.store.driver.write(world.door().accept, arrival, world.fresh(arrival), None)
+    assert taken == Handled.NOTHING_SAID
+
+
+async def test_joiners_come_through_in_words(world: World) -> None:
+    said = "می\u200cکنم 👩\u200d👧 ❤\ufe0f"
+    queued = await world.hear("ann", said)
+    assert [turn.parts for turn in await world.store.driver.read(turns.waiting, queued.session, 9)] == [(Text(said),)]

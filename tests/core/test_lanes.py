@@ -347,6 +347,8 @@ def test_who_can_read_a_place(kind: Kind, audience: Audience) -> None:
         pytest.param("\ufdfa" * 40, ("صلى الله عليه وسلم" * 40)[:64].rstrip(), id="at most 64 after it grew"),
         pytest.param("x" * 63 + " yz", "x" * 63, id="no space at the cut"),
         pytest.param("\u200b\n\u202e", "", id="nothing to show"),
+        pytest.param("\u3164\u115f\u1160\uffa0 \u2800", "", id="blank letters"),
+        pytest.param("An\ufe0fn\U000e0100\u034f\u180b\u17b4", "Ann", id="what fonts ignore"),
     ],
 )
 def test_a_clean_name(name: str, shown: str) -> None:

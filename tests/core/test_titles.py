@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from segue.core.titles import LONGEST, Title, clean, new_title, parse
+from segue.core.titles import LONGEST, Title, clean, label, new_title, parse
 from segue.errors import Invalid
 
 anything = st.text(st.characters(exclude_categories=()), max_size=130)
@@ -95,6 +95,21 @@ def test_a_lineage_sorts_by_its_numbers() -> None:
         Title("Tax", 2),
         Title("Tax", 10),
     ]
+
+
+@pytest.mark.parametrize(
+    "unseen", ["\u3164", "\u115f\u1160", "\uffa0", "\u2800", "\ufe0f", "\U000e0041\U000e01ef", "\u200d"]
+)
+def test_what_nobody_sees_is_no_title_and_no_label(unseen: str) -> None:
+    with pytest.raises(Invalid):
+        new_title(unseen)
+    assert clean(f"Ta{unseen}x") == "Tax"
+    assert label(f" {unseen}\n{unseen}") == ""
+
+
+@pytest.mark.parametrize("text", ["می\u200cکنم", "👩\u200d👩\u200d👧", "❤\ufe0f"])
+def test_joiners_come_through_in_a_label(text: str) -> None:
+    assert label(text) == text
 
 
 @given(texts)

@@ -30,7 +30,7 @@ from segue.core.commands import Command, Unknown, nearest, parse
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
-from segue.core.messages import Arrival, Aside, Parts, Telling, encode_parts, plain_text
+from segue.core.messages import Arrival, Aside, Parts, Telling, Text, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.people import MINUTE, Limit, PersonTally, Standing
 from segue.core.prompt.section import RESET, first_words
@@ -45,6 +45,7 @@ from segue.core.settings import (
     Mentions,
     Quotes,
 )
+from segue.core.text.visible import blank
 from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
 from segue.core.turns import Claim, Room, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -230,7 +231,7 @@ class FrontDoor:
             return Handled.REFUSED
         if verdict.standing is not Standing.STRANGER:
             yield from _remember(came)
-        if not arrival.parts:
+        if all(isinstance(part, Text) and blank(part.text) for part in arrival.parts):
             # Whoever has a conversation there knows how to talk to it.
             if arrival.brings_agent and (spot.speaking is None or spot.speaking.session is None):
                 yield from self._say(came, Answer(welcome(arrival.place, spot.lane, self._account(spot.lane))))

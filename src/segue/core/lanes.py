@@ -6,20 +6,19 @@ accepts only what `key` wrote. So no two lanes share a key, whatever characters 
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from enum import Enum, StrEnum
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from segue.core.text.normal import normal
+from segue.core.text.visible import shows
 from segue.core.values import Moment, PersonId, Value
 from segue.errors import Invalid
 
 _ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
 _NAME_LENGTH = 64
 _TOPIC_LENGTH = 1024
-_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class Kind(StrEnum):
@@ -200,13 +199,13 @@ def clean_place(place: Place) -> Place:
 
 
 def clean_name(name: str, most: int = _NAME_LENGTH) -> str:
-    """A display name that can't forge anything: NFKC, one line, no control or format characters, at most 64."""
+    """A display name that can't forge anything: NFKC, one line, nothing invisible, at most 64 characters."""
     # What is cut off may be only hidden: so much of that is no name.
     text = name[: 16 * most]
     if text.isascii() and text.isprintable():
         return " ".join(text.split())[:most].rstrip()
     flat = "".join(" " if c.isspace() else c for c in text)
-    shown = "".join(c for c in flat if unicodedata.category(c) not in _UNPRINTABLE)
+    shown = "".join(filter(shows, flat))
     # Normalised last: a hidden character may have stood between a letter and its accent.
     return " ".join(normal(shown, 16 * most).split())[:most].rstrip()
 

@@ -4,11 +4,11 @@ Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow. A title
 """
 
 import re
-import unicodedata
 from itertools import islice
 
 from segue.core.text.normal import normal
 from segue.core.text.splitting import graphemes
+from segue.core.text.visible import blank, shows
 from segue.core.values import Value
 from segue.errors import Invalid
 
@@ -17,7 +17,8 @@ _LABEL = 60
 _LOOKED_AT = 16 * LONGEST
 """Characters that are looked at: a text that is longer is no title."""
 _NUMBERED = re.compile(r"^(?P<name>.+?) #(?P<number>[1-9][0-9]{0,8})$", re.DOTALL)
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+"""Characters that hold Persian words and emoji together."""
 
 
 class Title(Value, frozen=True, order=True):
@@ -32,20 +33,16 @@ class Title(Value, frozen=True, order=True):
 
 def label(text: str) -> str:
     """The beginning of a text on one line, by which a session without a title is known."""
-    line = " ".join("".join(c for c in text[:_LOOKED_AT] if c.isspace() or _shows(c)).split())
+    seen = "".join(c for c in text[:_LOOKED_AT] if c.isspace() or c in _JOINERS or shows(c))
+    line = "" if blank(seen) else " ".join(seen.split())
     ends = [end for _, end in islice(graphemes(line, 0, len(line)), _LABEL + 1)]
     return line if len(ends) <= _LABEL else f"{line[: ends[_LABEL - 2]]}…"
-
-
-def _shows(c: str) -> bool:
-    """Whether a character may stand in a label; joiners hold Persian words and emoji together."""
-    return c in "\u200c\u200d" or unicodedata.category(c) not in _HIDDEN
 
 
 def clean(text: str) -> str:
     """A title as it is kept: NFC, one line, single spaces, nothing invisible."""
     flat = "".join(" " if c.isspace() else c for c in text[:_LOOKED_AT])
-    shown = "".join(c for c in flat if unicodedata.category(c) not in _HIDDEN)
+    shown = "".join(filter(shows, flat))
     # Normalised last: a hidden character may have stood between a letter and its accent.
     return " ".join(normal(shown, _LOOKED_AT, "NFC").split())
 

@@ -29,7 +29,7 @@ def test_one_voice_is_sent_as_it_is() -> None:
 @given(
     st.sampled_from(Voices),
     TEXTS.filter(bool),
-    st.sampled_from(["", " ", "\n", "\ufeff", "\u200b \u2060", "\0", "\u0301"]),
+    st.sampled_from(["", " ", "\n", "\ufeff", "\u200b \u2060", "\0", "\u0301", "\u3164", "\u2800\ufe0f"]),
 )
 def test_nobody_can_speak_as_the_gateway(voices: Voices, text: str, space: str) -> None:
     told = words(Draft(GATEWAY, (Aside(text),)), voices)

@@ -17,6 +17,7 @@ from segue.core.lanes import Address, Identity, clean_name
 from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Stone, Summary, Text
 from segue.core.prompt.pseudonyms import Veil
 from segue.core.text.normal import normal
+from segue.core.text.visible import shows
 from segue.core.transcripts import Author, Draft, Entry, Role, Source
 from segue.core.values import Value
 
@@ -104,7 +105,7 @@ def _carried(parts: Parts, name: str) -> str:
 
 def _like_an_envelope(text: str) -> bool:
     """Whether the first of a text that is seen is a brace, or would pass for one."""
-    first = next((c for c in text if unicodedata.category(c)[0] not in "CZM"), "")
+    first = next((c for c in text if unicodedata.category(c)[0] not in "CZM" and shows(c)), "")
     return normal(first, 1) == "{"
 
 

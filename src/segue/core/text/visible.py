@@ -1,0 +1,19 @@
+"""Characters that nobody sees, whatever Unicode calls them: letters that are blank, selectors, tags, joiners."""
+
+import unicodedata
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Unicode's Default_Ignorable_Code_Point outside those categories, and the braille pattern without a dot.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+
+
+def shows(c: str) -> bool:
+    """Whether a character is one that people see, or a space."""
+    return unicodedata.category(c) not in _HIDDEN and c not in _BLANK
+
+
+def blank(text: str) -> bool:
+    """Whether a text has nothing to see."""
+    return not any(shows(c) and not c.isspace() for c in text)
