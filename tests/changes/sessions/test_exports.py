@@ -1,21 +1,40 @@
 """Exports and imports on both databases: the same path, the same branches, whoever's hands the text went through."""
 
 import contextlib
+import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from segue.changes.sessions import exports
+from segue.changes.sessions import exports, transcripts
 from segue.changes.sessions.exports import Origin, Stay
+from segue.core.contracts.agents import Usage
+from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Form, Line, Transcript, to_jsonl
 from segue.core.lanes import Person, Rules
-from segue.core.messages import Aside, Citation, Citing, Notice, Parts, Reasoning, Summary, Text, ToolCall, ToolResult
+from segue.core.messages import (
+    Aside,
+    Citation,
+    Citing,
+    File,
+    Notice,
+    Parts,
+    Reasoning,
+    Stone,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from segue.core.prompt.envelopes import Voices, words
-from segue.core.transcripts import AGENT, GATEWAY, IMPORTED, Author, Entry, Role, Tip
+from segue.core.transcripts import AGENT, GATEWAY, IMPORTED, Author, Draft, Entry, Role, Source, Tip
 from segue.core.values import SessionId
+from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 from tests.changes.world import Engine, World, private, public
 
@@ -45,9 +64,14 @@ def without_ids(entries: list[Entry]) -> list[tuple[Any, ...]]:
     ]
 
 
-def as_imported(text: str) -> str:
-    """An export as one of its import would be: what the gateway said is marked."""
-    return text.replace('"role":"gateway","person":"","name":""', '"role":"gateway","person":"","name":"imported"')
+def but_for_new_ids(text: str) -> str:
+    """An export without the ids that an import makes anew, the session's own and its parent's, both in the header.
+
+    What the gateway said is marked, as it is in an import.
+    """
+    header, lines = text.split("\n", 1)
+    marked = lines.replace('"role":"gateway","person":"","name":""', '"role":"gateway","person":"","name":"imported"')
+    return json.dumps(json.loads(header) | {"session": "", "parent": ""}) + "\n" + marked
 
 
 async def a_session(world: World, by: Person) -> SessionId:
@@ -74,11 +98,15 @@ async def test_a_session_comes_back_as_it_was(world: World) -> None:
     world.clock.passes(1000)
     copy = await store.import_session(text, ann)
     assert copy != session
-    assert await store.export(copy, ann) == as_imported(text)
+    assert but_for_new_ids(await store.export(copy, ann)) == but_for_new_ids(text)
     assert without_ids(await store.path(copy)) == without_ids(await store.path(session))
     assert without_ids(await store.visible(copy)) == without_ids(await store.visible(session))
     was, found = await store.session(session, ann), await store.session(copy, ann)
-    assert (found.owner, found.began, found.used, found.parent) == (ann.id, was.began, was.used, None)
+    assert was.parent is not None
+    assert (found.owner, found.began, found.used, found.parent) == (ann.id, was.began, was.used, was.parent)
+    moves = [(move.why, move.by, move.at) for move in await store.tip_changes(session)]
+    assert [(move.why, move.by, move.at) for move in await store.tip_changes(copy)] == moves
+    assert len(moves) == 2
     assert [e.parts async for e in store.entries(copy) if "two" in str(e.parts).lower()], "the branch left by an undo"
     assert {entry.tip.session for entry in await store.path(copy)} == {copy}
 
@@ -108,10 +136,31 @@ async def test_a_fork_that_said_nothing_yet_and_one_that_undid_its_past(world: W
     assert await world.said(await store.import_session(await store.export(fork, ann), ann)) == ["three", "THREE"]
 
 
-steps = st.lists(
-    st.tuples(st.sampled_from(["say", "say", "undo", "retry", "rewind", "compress", "fork"]), st.integers(0, 7)),
-    max_size=12,
-)
+kinds = st.sampled_from(["say", "say", "turn", "undo", "retry", "rewind", "compress", "fork", "forget"])
+steps = st.lists(st.tuples(kinds, st.integers(0, 7)), max_size=12)
+
+
+async def a_turn(world: World, session: SessionId, by: Person, number: int) -> None:
+    """An exchange that came from a platform with a file and cost something; tokens and models by the number."""
+    file = File("cow.png", "image/png", f"files/{number}", number)
+    asked = Draft(Author(Role.PERSON, by.id, "Ann"), (Text("look"), file), Source("chat/main/u", "chat/main/c"))
+
+    def write() -> Transaction[None]:
+        end = yield from transcripts._hold(session)
+        yield from transcripts.add(session, end.tip, end.length, [asked], world.clock(), number)
+        tip = Tip(session, end.length + 1)
+        yield q.set_tip(session=session, tip_session=session, tip=tip.n, length=tip.n, at=world.clock())
+        for model in ("a", "B")[: number % 3]:
+            cost = None if number % 2 else 0.1 * number
+            used = msgspec.structs.asdict(Usage(model, number, 2 * number, 1, 2, 3, cost))
+            yield q.add_usage(session=session, turn=number, size=number, at=world.clock(), **used)
+
+    await world.store.driver.write(write)
+
+
+async def stone(world: World, session: SessionId, by: Person, number: int) -> None:
+    """An entry that was forgotten."""
+    await world.store.say(session, by, (Stone(float(number), by.id),))
 
 
 async def walk(world: World, by: Person, taken: list[tuple[str, int]]) -> SessionId:
@@ -124,6 +173,10 @@ async def walk(world: World, by: Person, taken: list[tuple[str, int]]) -> Sessio
         with contextlib.suppress(Refused):
             if step == "say":
                 await world.exchange(session, by, f"asked {number}", f"answered {number}")
+            elif step == "turn":
+                await a_turn(world, session, by, number)
+            elif step == "forget":
+                await stone(world, session, by, number)
             elif step == "undo":
                 await store.undo(session, by, number % 3 + 1)
             elif step == "retry":
@@ -147,7 +200,7 @@ async def test_whatever_happened_to_a_session_its_export_gives_the_same_one(
     session = await walk(world, ann, taken)
     text = await store.export(session, ann)
     copy = await store.import_session(text, ann)
-    assert await store.export(copy, ann) == as_imported(text)
+    assert but_for_new_ids(await store.export(copy, ann)) == but_for_new_ids(text)
     assert without_ids(await store.path(copy)) == without_ids(await store.path(session))
     assert without_ids(await store.visible(copy)) == without_ids(await store.visible(session))
     page = await store.export(session, ann, Form.MARKDOWN)
@@ -161,7 +214,42 @@ async def test_whatever_happened_to_a_session_its_export_gives_the_same_one(
     ]
 
 
-async def test_persons_who_are_unknown_there_are_kept_as_names(world: World, tmp_path: Path) -> None:
+@given(steps)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_an_export_comes_through_an_empty_store_as_it_was(world: World, taken: list[tuple[str, int]]) -> None:
+    """A session and its fork, through a SQLite of their own: who, where, moves, cost and the link come along."""
+    ann = await world.person("ann")
+    session = await walk(world, ann, taken)
+    fork = await world.fork(await world.dm(ann, "elsewhere"), session, ann)
+    await a_turn(world, fork, ann, 5)
+    texts = [await world.store.export(one, ann) for one in (session, fork)]
+    with TemporaryDirectory() as folder:
+        there = await World.open(Engine.SQLITE, Path(folder) / "empty.db")
+        there.clock.passes(1000)
+        zoe = await there.person("zoe")
+        copies = [await there.store.import_session(text, zoe) for text in texts]
+        back = [await there.store.export(copy, zoe) for copy in copies]
+        assert [*map(but_for_new_ids, back)] == [*map(but_for_new_ids, texts)]
+        assert (await there.store.session(copies[1], zoe)).parent == copies[0]
+        assert json.loads(back[1].split("\n")[0])["parent"] == copies[0]
+        was, found = await world.store.usage(fork), await there.store.usage(copies[1])
+        assert found == was != []
+        await there.close()
+    again = await world.store.import_session(back[1], ann)
+    assert but_for_new_ids(await world.store.export(again, ann)) == but_for_new_ids(texts[1])
+
+
+async def test_a_parent_that_never_came_is_still_named(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    session = await a_session(world, ann)
+    text = await world.store.export(session, ann)
+    copy = await world.store.import_session(text, bob)
+    assert (await world.store.session(copy, bob)).parent is None, "it is Ann's"
+    header = json.loads((await world.store.export(copy, bob)).split("\n")[0])
+    assert header["parent"] == (await world.store.session(session, ann)).parent
+
+
+async def test_persons_who_are_unknown_there_stay_who_they_were(world: World, tmp_path: Path) -> None:
     ann, bob = await world.person("ann", name="Ann"), await world.person("bob", name="Bob")
     session = await world.renew(await world.thread(ann), ann, "hello")
     await world.store.say(session, bob, "hi")
@@ -171,7 +259,7 @@ async def test_persons_who_are_unknown_there_are_kept_as_names(world: World, tmp
     zoe = await there.person("zoe")
     copy = await there.store.import_session(text, zoe)
     authors = [entry.author for entry in await there.store.path(copy)]
-    assert authors == [Author(Role.PERSON, "", "Ann"), Author(Role.PERSON, "", "Bob")]
+    assert authors == [Author(Role.PERSON, ann.id, "Ann"), Author(Role.PERSON, bob.id, "Bob")]
     await there.close()
     copy = await world.store.import_session(text, bob)
     assert [entry.author.person for entry in await world.store.path(copy)] == [ann.id, bob.id]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from segue.core.exports.jsonl import Line, Transcript, from_jsonl, to_jsonl, transcript_of
+from segue.core.contracts.agents import Usage
+from segue.core.exports.jsonl import Cost, Leap, Line, Transcript, from_jsonl, to_jsonl, transcript_of
 from segue.core.exports.markdown import from_markdown, to_markdown
 from segue.core.lanes import clean_name
 from segue.core.messages import File, Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
-from segue.core.transcripts import AGENT, GATEWAY, Author, Entry, Role, Session, Tip
+from segue.core.transcripts import AGENT, GATEWAY, Author, Entry, Role, Session, Source, Tip, TipMove
 from segue.core.values import PersonId, SessionId
 from segue.errors import Invalid
 
@@ -75,6 +76,10 @@ names = (words | texts).map(clean_name)
 authors = st.builds(Author, st.sampled_from(Role), words, names)
 moments = st.floats(0, 4e9).map(lambda at: round(at, 3))
 
+counts = st.integers(0, 2**53)
+costs_known = st.none() | st.floats(0, 1e6)
+usages = st.builds(Usage, words, counts, counts, counts, counts, counts, costs_known)
+
 
 @st.composite
 def transcripts(draw: st.DrawFn) -> Transcript:
@@ -86,10 +91,15 @@ def transcripts(draw: st.DrawFn) -> Transcript:
             Summary(part.text, "", draw(st.integers(0, number - 1))) if isinstance(part, Summary) else part
             for part in draw(parts_of_an_entry)
         )
-        lines.append(Line(number, parent, draw(authors), parts, draw(moments), draw(st.integers(0, 9))))
+        source = Source(draw(words), draw(words))
+        lines.append(Line(number, parent, draw(authors), parts, draw(moments), draw(st.integers(0, 9)), source))
     tip = draw(st.integers(0, len(lines))) or None
     title = draw(st.sampled_from(["", "Trip", "Trip #2", "C# *and* [x](y) \\ & <b>"]))
-    return Transcript(draw(moments), draw(moments), tuple(lines), tip, title)
+    ends = st.integers(0, len(lines)).map(lambda n: n or None)
+    leaps = draw(st.lists(st.builds(Leap, ends, ends, st.sampled_from(TipMove), words, moments), max_size=2))
+    costs = draw(st.lists(st.builds(Cost, counts, usages, counts, moments), max_size=2))
+    whole = (tuple(lines), tip, title, tuple(leaps), tuple(costs), draw(words), draw(words))
+    return Transcript(draw(moments), draw(moments), *whole)
 
 
 def said(transcript: Transcript) -> list[tuple[Role, str, tuple[Part, ...]]]:
@@ -146,25 +156,50 @@ def test_only_our_own_lines_stand_at_the_margin(text: str) -> None:
     assert [line for line in page if not line.startswith(">")] == [line for line in ours if not line.startswith(">")]
 
 
+OLD = [
+    '{"segue":1,"title":"Trip","began":1.0,"used":3.5,"tip":3,"entries":3}',
+    (
+        '{"number":1,"parent":null,"author":{"role":"person","person":"p1","name":"Ann"},'
+        '"parts":[{"type":"text","text":"hi"}],"at":1.5,"turn":1}'
+    ),
+    (
+        '{"number":2,"parent":1,"author":{"role":"agent","person":"","name":""},"parts":[{"type":"call","id":"c",'
+        '"name":"look","arguments":{"a":1}},{"type":"text","text":"é"}],"at":2.5,"turn":1}'
+    ),
+    (
+        '{"number":3,"parent":1,"author":{"role":"gateway","person":"","name":""},'
+        '"parts":[{"type":"summary","text":"short","session":"","n":1}],"at":3.5,"turn":0}'
+    ),
+]
+LINES = (
+    Line(1, None, ANN, (Text("hi"),), 1.5, 1),
+    Line(2, 1, AGENT, (ToolCall("c", "look", {"a": 1}), Text("é")), 2.5, 1),
+    Line(3, 1, GATEWAY, (Summary("short", "", 1),), 3.5),
+)
+
+
+def test_the_first_form_of_an_export_is_still_read() -> None:
+    assert from_jsonl("\n".join(OLD)) == Transcript(1.0, 3.5, LINES, 3, "Trip")
+
+
 def test_jsonl_is_the_same_on_every_machine() -> None:
-    lines = (
-        Line(1, None, ANN, (Text("hi"),), 1.5, 1),
-        Line(2, 1, AGENT, (ToolCall("c", "look", {"a": 1}), Text("é")), 2.5, 1),
-        Line(3, 1, GATEWAY, (Summary("short", "", 1),), 3.5),
-    )
-    assert to_jsonl(Transcript(1.0, 3.5, lines, 3, "Trip")).splitlines() == [
-        '{"segue":1,"title":"Trip","began":1.0,"used":3.5,"tip":3,"entries":3}',
+    leaps = (Leap(2, 1, TipMove.UNDO, "p1", 3.0),)
+    costs = (Cost(1, Usage("m", 3, 4, 1, cost=0.5), 7, 2.5),)
+    said_in = Line(1, None, ANN, (Text("hi"),), 1.5, 1, Source("chat/main/u", "chat/main/c"))
+    whole = Transcript(1.0, 3.5, (said_in, *LINES[1:]), 3, "Trip", leaps, costs, "s1", "s0")
+    nowhere = ',"source":{"identity":"","address":""}}'
+    assert to_jsonl(whole).splitlines() == [
         (
-            '{"number":1,"parent":null,"author":{"role":"person","person":"p1","name":"Ann"},'
-            '"parts":[{"type":"text","text":"hi"}],"at":1.5,"turn":1}'
+            '{"segue":2,"title":"Trip","began":1.0,"used":3.5,"tip":3,"entries":3,"moves":1,"costs":1,'
+            '"session":"s1","parent":"s0"}'
         ),
+        OLD[1][:-1] + ',"source":{"identity":"chat/main/u","address":"chat/main/c"}}',
+        OLD[2][:-1] + nowhere,
+        OLD[3][:-1] + nowhere,
+        '{"before":2,"after":1,"why":"undo","by":"p1","at":3.0}',
         (
-            '{"number":2,"parent":1,"author":{"role":"agent","person":"","name":""},"parts":[{"type":"call","id":"c",'
-            '"name":"look","arguments":{"a":1}},{"type":"text","text":"é"}],"at":2.5,"turn":1}'
-        ),
-        (
-            '{"number":3,"parent":1,"author":{"role":"gateway","person":"","name":""},'
-            '"parts":[{"type":"summary","text":"short","session":"","n":1}],"at":3.5,"turn":0}'
+            '{"turn":1,"usage":{"model":"m","input":3,"output":4,"reasoning":1,"cache_read":0,"cache_write":0,'
+            '"cost":0.5},"size":7,"at":2.5}'
         ),
     ]
 
@@ -228,6 +263,7 @@ def test_a_transcript_numbers_its_entries_and_what_a_summary_stands_for() -> Non
         ),
         3,
         "Trip",
+        session="new",
     )
 
 
@@ -254,7 +290,8 @@ def test_an_imported_name_is_cleaned() -> None:
 def edited(at: int, changes: dict[str, Any]) -> str:
     """An export of two entries in which fields of one line were changed."""
     lines = (Line(1, None, ANN, (Text("a"),), 1.5), Line(2, 1, AGENT, (Text("b"),), 1.5))
-    texts = to_jsonl(Transcript(1.0, 2.0, lines, 2, "Trip")).splitlines()
+    leaps, costs = (Leap(2, None, TipMove.UNDO, "p1", 1.5),), (Cost(1, Usage("m", 3, 4, cost=0.5), 7, 1.5),)
+    texts = to_jsonl(Transcript(1.0, 2.0, lines, 2, "Trip", leaps, costs, "s1", "s0")).splitlines()
     texts[at - 1] = json.dumps({**json.loads(texts[at - 1]), **changes})
     return "\n".join(texts)
 
@@ -270,9 +307,20 @@ def summary(n: int, session: str = "") -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("at", "changes", "problem"),
     [
-        (1, {"segue": 2}, "version 2, not 1"),
+        (1, {"segue": 3}, "version 3, not 2"),
         (1, {"segue": "1"}, "Expected `int`"),
-        (1, {"entries": 3}, "tells of 3 entries and 2 follow"),
+        (1, {"entries": 3}, "tells of 3 entries, 1 moves and 1 costs, and 4 lines follow"),
+        (1, {"entries": 4, "moves": -1}, "-1 moves"),
+        (1, {"parent": "a\0"}, "NUL"),
+        (4, {"before": 3}, "tip, 3, is not"),
+        (4, {"why": "luck"}, "Invalid enum value"),
+        (4, {"by": "a\0"}, "NUL"),
+        (4, {"at": -1}, "not a time"),
+        (5, {"turn": -1}, "count, -1"),
+        (5, {"usage": {"model": "a\0"}}, "NUL"),
+        (5, {"usage": {"model": "m", "input": 2**60}}, "out of range"),
+        (5, {"size": "1"}, "Expected `int`"),
+        (3, {"source": {"identity": "a\0", "address": ""}}, "NUL"),
         (1, {"tip": 3}, "tip, 3, is not"),
         (1, {"tip": 0}, "tip, 0, is not"),
         (1, {"title": "12"}, "only digits"),
@@ -311,13 +359,15 @@ def test_a_changed_line_is_refused_by_its_number(at: int, changes: dict[str, Any
     [
         pytest.param(lambda _: [], "line 1", id="nothing"),
         pytest.param(lambda lines: lines[:2], "line 1", id="cut off after a line"),
-        pytest.param(lambda lines: [*lines[:2], lines[2][:-5]], "line 3", id="cut off within a line"),
-        pytest.param(lambda lines: [lines[0], lines[2], lines[1]], "line 2", id="out of order"),
-        pytest.param(lambda lines: [lines[0], "", lines[2]], "line 2", id="a blank line"),
+        pytest.param(lambda lines: [*lines[:2], lines[2][:-5], *lines[3:]], "line 3", id="cut off within a line"),
+        pytest.param(lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2", id="out of order"),
+        pytest.param(lambda lines: [lines[0], "", *lines[2:]], "line 2", id="a blank line"),
         pytest.param(
-            lambda lines: [lines[0], lines[1].replace("[", "[" + deep()), lines[2]], "line 2", id="a deep hole"
+            lambda lines: [lines[0], lines[1].replace("[", "[" + deep()), *lines[2:]],
+            "line 2",
+            id="a deep hole",
         ),
-        pytest.param(lambda lines: [lines[0], '"\ud800"', lines[2]], "line 2", id="half a pair"),
+        pytest.param(lambda lines: [lines[0], '"\ud800"', *lines[2:]], "line 2", id="half a pair"),
         pytest.param(lambda lines: lines[1:], "line 1", id="no header"),
     ],
 )

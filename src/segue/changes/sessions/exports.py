@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.changes.people import actors
 from segue.changes.places import addresses
-from segue.changes.rows import first, one
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, sessions, titles, transcripts
 from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction
-from segue.core.exports.jsonl import Line, Transcript, transcript_of
+from segue.core.exports.jsonl import Cost, Leap, Line, Transcript, transcript_of
 from segue.core.lanes import Lane, Place, Rules
 from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Summary, encode_parts
 from segue.core.moves import Why
@@ -21,6 +22,11 @@ from segue.database.statements import q
 from segue.database.transactions import Moved
 
 _CHUNK = 500
+_ALL = 2**31 - 1
+_CAME_AS = "import/"
+"""A setting's name, with an owner and a session's id where it was exported: the session that it became here."""
+_PARENT = "import-parent/"
+"""A setting's name, with the id of a session: the id of its parent elsewhere, which never came here."""
 
 
 def transcript(session: SessionId, owner: PersonId) -> Transaction[Transcript]:
@@ -35,12 +41,20 @@ def whole(session: SessionId) -> Transaction[Transcript]:
     own: list[Entry] = []
     while more := (yield from sessions.entries_since(session, own[-1].tip.n if own else 0, _CHUNK)):
         own += more
+    moves = (yield from transcripts.tip_changes(session, _ALL))[::-1]
+    ends = [tip for move in moves for tip in (move.before, move.after)]
     inherited: dict[Tip, Entry] = {}
-    for tip in dict.fromkeys([*(entry.parent for entry in own), found.tip]):
+    for tip in dict.fromkeys([*(entry.parent for entry in own), found.tip, *ends]):
         if tip is not None and tip.session != session and tip not in inherited:
             path = yield from transcripts.path(tip)
             inherited |= {entry.tip: entry for entry in path}
-    return transcript_of(found, [*inherited.values(), *own])
+    costs = yield from each(Cost, q.costs_of(session=session))
+    # Databases differ in how they sort words.
+    costs.sort(key=lambda cost: (cost.turn, cost.usage.model))
+    made = transcript_of(found, [*inherited.values(), *own], moves, costs)
+    if not made.parent and (parent := (yield from first(str, q.setting(name=f"{_PARENT}{session}")))):
+        return replace(made, parent=parent)
+    return made
 
 
 class Origin(Value, frozen=True):
@@ -97,11 +111,12 @@ def bring(
             return Brought(before, new=False)
         if not (yield q.add_setting(name=origin.key, value=session)):
             raise Moved
+    parent = origin.parent or (yield from _parent_here(transcript.parent, owner))
     yield q.add_session(
         session=session,
         owner=owner,
         origin=None,
-        parent=origin.parent,
+        parent=parent,
         depth=0,
         label="",
         ending="session",
@@ -118,11 +133,18 @@ def bring(
         length=len(transcript.lines),
         at=transcript.used,
     )
-    # New turns go on counting after those that the entries name.
-    yield q.skip_turns(session=session, turn=max((line.turn for line in transcript.lines), default=0))
-    for used in origin.usage:
-        # Turn 0 is before the first; the size of its last request isn't known.
-        yield q.add_usage(session=session, turn=0, size=0, at=transcript.used, **msgspec.structs.asdict(used))
+    yield from _add_leaps(transcript.leaps, session)
+    # New turns go on counting after those that the entries and the costs name.
+    turns = [line.turn for line in transcript.lines] + [cost.turn for cost in transcript.costs]
+    yield q.skip_turns(session=session, turn=max(turns, default=0))
+    # Turn 0 is before the first; the size of its last request isn't known.
+    for cost in (*transcript.costs, *(Cost(0, used, 0, transcript.used) for used in origin.usage)):
+        spent = msgspec.structs.asdict(cost.usage)
+        yield q.add_usage(session=session, turn=cost.turn, size=cost.size, at=cost.at, **spent)
+    if transcript.session:
+        yield q.set_setting(name=f"{_CAME_AS}{owner}/{transcript.session}", value=session)
+    if transcript.parent and not parent:
+        yield q.set_setting(name=f"{_PARENT}{session}", value=transcript.parent)
     if transcript.title:
         name, number = parse(transcript.title)
         yield from titles.take(session, owner, new_title(name), at, number or 1)
@@ -146,11 +168,8 @@ def furnish(
 
 
 def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -> Transaction[None]:
-    known: dict[str, bool] = {"": False}
     for line in lines:
         author, parts = _imported(line)
-        if author.person not in known:
-            known[author.person] = bool((yield q.person(person=author.person)))
         parent = Tip(session, line.parent) if line.parent else after
         yield q.add_entry(
             session=session,
@@ -158,13 +177,13 @@ def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -
             parent_session=parent.session if parent else None,
             parent=parent.n if parent else None,
             role=author.role,
-            person=author.person if known[author.person] else "",
+            person=author.person,
             name=author.name,
             parts=encode_parts(tuple(_named(part, session, after) for part in parts)),
             at=line.at,
             turn=line.turn,
-            identity="",
-            address="",
+            identity=line.source.identity,
+            address=line.source.address,
         )
 
 
@@ -176,6 +195,29 @@ def _imported(line: Line) -> tuple[Author, Parts]:
         Citation(part.text, name=IMPORTED.name, kind=Citing.FORWARD) if isinstance(part, Aside) else part
         for part in line.parts
     )
+
+
+def _add_leaps(leaps: Sequence[Leap], session: SessionId) -> Transaction[None]:
+    for leap in leaps:
+        yield q.add_tip_move(
+            session=session,
+            from_session=session if leap.before else None,
+            from_n=leap.before,
+            to_session=session if leap.after else None,
+            to_n=leap.after,
+            why=leap.why,
+            by=leap.by,
+            at=leap.at,
+        )
+
+
+def _parent_here(parent: str, owner: PersonId) -> Transaction[SessionId | None]:
+    """The owner's session that a parent became here, or the parent itself."""
+    if not parent:
+        return None
+    here = yield from first(SessionId, q.setting(name=f"{_CAME_AS}{owner}/{parent}"))
+    found = yield from first(Session, q.session(session=here or SessionId(parent)))
+    return found.id if found and found.owner == owner else None
 
 
 def _named(part: Part, session: SessionId, after: Tip | None) -> Part:

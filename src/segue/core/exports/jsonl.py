@@ -1,26 +1,31 @@
 """Sessions apart from any database, and their JSONL: text that leaves the house and comes back whole.
 
 Law: a header, then one line an entry, numbered 1, 2, 3 and so on, each with the number of the entry before it; so every
-branch comes back. Reading is strict: a line that we wouldn't have written is named and refused, and nothing is guessed.
+branch comes back. Then a line for each move of the tip and for what each turn cost. Reading is strict: a line that we
+wouldn't have written is named and refused, and nothing is guessed.
 """
 
+import math
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TypeVar
 
 import msgspec
 
+from segue.core.bindings import TipChange
+from segue.core.contracts.agents import Usage
 from segue.core.lanes import clean_name
 from segue.core.messages import File, Part, Parts, Summary, encode_parts
 from segue.core.titles import new_title, parse
-from segue.core.transcripts import Author, Entry, Session, Tip
+from segue.core.transcripts import NOWHERE, Author, Entry, Session, Source, Tip, TipMove
 from segue.core.values import LAST_MOMENT, Moment, SessionId, Value
 from segue.errors import Invalid
 
 T = TypeVar("T")
-VERSION = 1
+VERSION = 2
+"""The form that is written. The first had neither moves, costs, links nor sources, and is read still."""
 DAMAGED = "Export the session again: this text was cut off or changed."
-_MOST_TURNS = 2**53
+_MOST = 2**53
 
 
 class Form(StrEnum):
@@ -59,6 +64,26 @@ class Line(Value, frozen=True, forbid_unknown_fields=True):
     parts: Parts
     at: Moment
     turn: int = 0
+    source: Source = NOWHERE
+
+
+class Leap(Value, frozen=True, forbid_unknown_fields=True):
+    """A move of the tip, by the numbers of its entries."""
+
+    before: int | None
+    after: int | None
+    why: TipMove
+    by: str
+    at: Moment
+
+
+class Cost(Value, frozen=True, forbid_unknown_fields=True):
+    """The cost of one turn with one model, and the size of its last request."""
+
+    turn: int
+    usage: Usage
+    size: int
+    at: Moment
 
 
 class Transcript(Value, frozen=True):
@@ -69,6 +94,12 @@ class Transcript(Value, frozen=True):
     lines: tuple[Line, ...]
     tip: int | None = None
     title: str = ""
+    leaps: tuple[Leap, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    session: str = ""
+    """Its id in the store that it comes from."""
+    parent: str = ""
+    """The id there of the session that it is a fork or a child of."""
 
     @property
     def path(self) -> list[Line]:
@@ -93,15 +124,23 @@ class _Header(Value, frozen=True, forbid_unknown_fields=True):
     used: Moment
     tip: int | None
     entries: int
+    moves: int = 0
+    costs: int = 0
+    session: str = ""
+    parent: str = ""
 
 
 _version = msgspec.json.Decoder(_Version)
 _header = msgspec.json.Decoder(_Header)
 _line = msgspec.json.Decoder(Line)
+_leap = msgspec.json.Decoder(Leap)
+_cost = msgspec.json.Decoder(Cost)
 
 
-def transcript_of(session: Session, entries: Sequence[Entry]) -> Transcript:
-    """A session and its entries, numbered as they come; none may come before its parent."""
+def transcript_of(
+    session: Session, entries: Sequence[Entry], moves: Sequence[TipChange] = (), costs: Sequence[Cost] = ()
+) -> Transcript:
+    """A session and its entries, numbered as they come; none may come before its parent, nor be missing for a move."""
     numbers = {entry.tip: number for number, entry in enumerate(entries, 1)}
     lines = [
         Line(
@@ -111,34 +150,72 @@ def transcript_of(session: Session, entries: Sequence[Entry]) -> Transcript:
             tuple(_numbered(part, numbers) for part in entry.parts),
             entry.at,
             entry.turn,
+            entry.source,
         )
         for entry in entries
     ]
+    leaps = [
+        Leap(
+            numbers[move.before] if move.before else None,
+            numbers[move.after] if move.after else None,
+            move.why,
+            move.by,
+            move.at,
+        )
+        for move in moves
+    ]
     tip = numbers[session.tip] if session.tip else None
-    return Transcript(session.began, session.used, tuple(lines), tip, session.title)
+    return Transcript(
+        session.began,
+        session.used,
+        tuple(lines),
+        tip,
+        session.title,
+        tuple(leaps),
+        tuple(costs),
+        session.id,
+        session.parent or "",
+    )
 
 
 def to_jsonl(transcript: Transcript) -> str:
     """A transcript as text, with every branch."""
-    count = len(transcript.lines)
-    header = _Header(VERSION, transcript.title, transcript.began, transcript.used, transcript.tip, count)
-    return "".join(msgspec.json.encode(value).decode() + "\n" for value in (header, *transcript.lines))
+    rows = (*transcript.lines, *transcript.leaps, *transcript.costs)
+    header = _Header(
+        VERSION,
+        transcript.title,
+        transcript.began,
+        transcript.used,
+        transcript.tip,
+        len(transcript.lines),
+        len(transcript.leaps),
+        len(transcript.costs),
+        transcript.session,
+        transcript.parent,
+    )
+    return "".join(msgspec.json.encode(value).decode() + "\n" for value in (header, *rows))
 
 
 def from_jsonl(text: str) -> Transcript:
     """The transcript that `to_jsonl` wrote."""
     texts = lines_of(text)
-    version = decode(_version, texts[0], 1).segue
-    check_version(version, 1)
+    check_version(decode(_version, texts[0], 1).segue, 1, range(1, VERSION + 1))
     header = decode(_header, texts[0], 1)
-    if header.entries != len(texts) - 1:
-        raise invalid(1, f"it tells of {header.entries} entries and {len(texts) - 1} follow", DAMAGED)
-    if header.tip is not None and not 1 <= header.tip <= header.entries:
-        raise invalid(1, f"its tip, {header.tip}, is not the number of an entry", DAMAGED)
-    check_moment(header.began, 1)
-    check_moment(header.used, 1)
-    lines = tuple(_checked(decode(_line, line, at), at) for at, line in enumerate(texts[1:], 2))
-    return Transcript(header.began, header.used, lines, header.tip, checked_title(header.title, 1))
+    _check_header(header, len(texts) - 1)
+    moves = header.entries + 1
+    costs = moves + header.moves
+    leaps = enumerate(texts[moves:costs], moves + 1)
+    return Transcript(
+        header.began,
+        header.used,
+        tuple(_checked(decode(_line, line, at), at) for at, line in enumerate(texts[1:moves], 2)),
+        header.tip,
+        checked_title(header.title, 1),
+        tuple(_checked_leap(decode(_leap, line, at), header, at) for at, line in leaps),
+        tuple(_checked_cost(decode(_cost, line, at), at) for at, line in enumerate(texts[costs:], costs + 1)),
+        header.session,
+        header.parent,
+    )
 
 
 def lines_of(text: str) -> list[str]:
@@ -159,10 +236,10 @@ def decode(decoder: msgspec.json.Decoder[T], text: str, at: int) -> T:
         raise invalid(at, str(error), DAMAGED) from error
 
 
-def check_version(version: int, at: int) -> None:
+def check_version(version: int, at: int, known: range) -> None:
     """Refuse what another Segue wrote in a way that this one doesn't know."""
-    if version != VERSION:
-        raise invalid(at, f"it is of version {version}, not {VERSION}", "Import it with the Segue that wrote it.")
+    if version not in known:
+        raise invalid(at, f"it is of version {version}, not {known[-1]}", "Import it with the Segue that wrote it.")
 
 
 def checked_title(text: str, at: int) -> str:
@@ -211,11 +288,56 @@ def _checked(line: Line, at: int) -> Line:
         raise invalid(at, f"its number is {line.number} and {at - 1} is due", DAMAGED)
     if line.parent is not None and not 1 <= line.parent < line.number:
         raise invalid(at, f"its parent, {line.parent}, is not the number of an entry above", DAMAGED)
-    if not 0 <= line.turn <= _MOST_TURNS:
-        raise invalid(at, f"its turn, {line.turn}, is out of range", DAMAGED)
-    if "\0" in line.author.person:
-        raise invalid(at, "its person has a NUL character", DAMAGED)
+    _check_number("turn", line.turn, at)
+    _check_words("person", line.author.person, at)
+    _check_words("source", line.source.identity + line.source.address, at)
     check_moment(line.at, at)
     check_parts(line.parts, line.number, at)
     author = Author(line.author.role, line.author.person, clean_name(line.author.name))
-    return Line(line.number, line.parent, author, line.parts, line.at, line.turn)
+    return msgspec.structs.replace(line, author=author)
+
+
+def _check_header(header: _Header, following: int) -> None:
+    told = header.entries + header.moves + header.costs
+    if min(header.entries, header.moves, header.costs) < 0 or told != following:
+        many = f"{header.entries} entries, {header.moves} moves and {header.costs} costs"
+        raise invalid(1, f"it tells of {many}, and {following} lines follow", DAMAGED)
+    _check_tip(header.tip, header, 1)
+    check_moment(header.began, 1)
+    check_moment(header.used, 1)
+    _check_words("id", header.session + header.parent, 1)
+
+
+def _checked_leap(leap: Leap, header: _Header, at: int) -> Leap:
+    _check_tip(leap.before, header, at)
+    _check_tip(leap.after, header, at)
+    _check_words("person", leap.by, at)
+    check_moment(leap.at, at)
+    return leap
+
+
+def _checked_cost(cost: Cost, at: int) -> Cost:
+    usage = cost.usage
+    _check_words("model", usage.model, at)
+    counts = (cost.turn, cost.size, usage.input, usage.output, usage.reasoning, usage.cache_read, usage.cache_write)
+    for count in counts:
+        _check_number("count", count, at)
+    if usage.cost is not None and not math.isfinite(usage.cost):
+        raise invalid(at, "its cost is not a number", DAMAGED)
+    check_moment(cost.at, at)
+    return cost
+
+
+def _check_tip(tip: int | None, header: _Header, at: int) -> None:
+    if tip is not None and not 1 <= tip <= header.entries:
+        raise invalid(at, f"its tip, {tip}, is not the number of an entry", DAMAGED)
+
+
+def _check_number(name: str, number: int, at: int) -> None:
+    if not 0 <= number <= _MOST:
+        raise invalid(at, f"its {name}, {number}, is out of range", DAMAGED)
+
+
+def _check_words(name: str, words: str, at: int) -> None:
+    if "\0" in words:
+        raise invalid(at, f"its {name} has a NUL character", DAMAGED)

@@ -13,7 +13,6 @@ import msgspec
 
 from segue.core.exports.jsonl import (
     DAMAGED,
-    VERSION,
     Line,
     Transcript,
     check_moment,
@@ -25,11 +24,24 @@ from segue.core.exports.jsonl import (
     lines_of,
 )
 from segue.core.lanes import clean_name
-from segue.core.messages import File, Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
+from segue.core.messages import (
+    Aside,
+    Citation,
+    File,
+    Notice,
+    Part,
+    Reasoning,
+    Stone,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from segue.core.transcripts import Author, Role
 from segue.core.values import Moment
 
 START = "<!-- segue markdown "
+_VERSION = 1
 _FENCE = "```"
 _MARK = re.compile(START + r"(?P<version>[0-9]{1,9}), began (?P<began>\S+), used (?P<used>\S+) -->")
 _HEADING = re.compile(r"## (?P<number>[0-9]{1,15})\. (?:(?P<name>.+) · )?(?P<role>person|agent|gateway) · (?P<at>\S+)")
@@ -43,9 +55,8 @@ _CODES = "|".join(str(ord(c)) for c in _BREAKS)
 _LIKE_REFERENCE = re.compile(f"&(?=(?:amp;)*#(?:{_CODES});)")
 _WRITTEN = re.compile(f"&amp;(?=(?:amp;)*#(?:{_CODES});)|&#(?P<code>{_CODES});")
 
-_folded: msgspec.json.Decoder[File | Reasoning | ToolCall | ToolResult] = msgspec.json.Decoder(
-    File | Reasoning | ToolCall | ToolResult
-)
+_Folded = Aside | Citation | File | Reasoning | Stone | ToolCall | ToolResult
+_folded: msgspec.json.Decoder[_Folded] = msgspec.json.Decoder(_Folded)
 
 
 def to_markdown(transcript: Transcript) -> str:
@@ -59,7 +70,7 @@ def from_markdown(text: str) -> Transcript:
     mark = _MARK.fullmatch(page.take())
     if mark is None:
         raise invalid(1, "it isn't the first line of an export", DAMAGED)
-    check_version(int(mark["version"]), 1)
+    check_version(int(mark["version"]), 1, range(1, _VERSION + 1))
     began, used = _moment(mark["began"], 1), _moment(mark["used"], 1)
     title = ""
     if page.next is not None and page.next.startswith("# "):
@@ -72,7 +83,7 @@ def from_markdown(text: str) -> Transcript:
 
 
 def _written(transcript: Transcript) -> Iterator[str]:
-    yield f"{START}{VERSION}, began {_stamp(transcript.began)}, used {_stamp(transcript.used)} -->"
+    yield f"{START}{_VERSION}, began {_stamp(transcript.began)}, used {_stamp(transcript.used)} -->"
     if transcript.title:
         yield f"# {_escape(transcript.title)}"
     path = transcript.path

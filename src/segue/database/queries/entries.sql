@@ -106,6 +106,11 @@ select model, cast(sum(input) as bigint) as input, cast(sum(output) as bigint) a
   cast(sum(cache_write) as bigint) as cache_write, sum(cost) as cost, count(distinct turn) as turns
 from usage where session = :session group by model order by model;
 
+-- name: costs_of
+-- What each turn of a session cost.
+select turn, model, input, output, reasoning, cache_read, cache_write, cost, size, at
+from usage where session = :session order by turn, model;
+
 -- name: unindexed
 -- Sessions with entries that can't be found yet.
 select id as session, indexed, began_by as owner from sessions where indexed < length order by id limit :count;
