@@ -1,13 +1,16 @@
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from segue.cli.host import config_here
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
 from segue.core.messages import Aside, File
 from segue.core.moves import Fork, Renew, Resume
 from segue.core.transcripts import AGENT, Author, Role, Tip
 from segue.core.values import SessionId
+from segue.runtime.files import Folder
 from segue.store import Store
 from tests.cli.conftest import Home
 
@@ -161,6 +164,27 @@ def test_an_export_comes_back_as_a_new_session(home: Home, tmp_path: Path, form:
         [e["parts"] for e in home.json("sessions", "show", name)["entries"]] for name in ("Trip #1", session["id"])
     ]
     assert texts[0] == texts[1] != []
+
+
+def test_the_bytes_of_files_come_along(home: Home, tmp_path: Path) -> None:
+    async def work(store: Store, host: Person) -> File:
+        async def cow() -> AsyncIterator[bytes]:
+            yield b"moo" * 50_000
+
+        file = await Folder(config_here().data).keep("cow.png", "image/png", cow())
+        await store.say(await begin(store, host, "look"), host, (file,))
+        return file
+
+    file = home.do(work)
+    [session] = home.json("sessions", "list")
+    bundle = tmp_path / "bundle.jsonl"
+    home.segue("sessions", "export", session["id"], "-o", str(bundle))
+    assert home.segue("sessions", "export", session["id"]).stdout == bundle.read_text()
+    [kept] = home.path.rglob(Path(file.where).name)
+    kept.unlink()
+    copy = home.json("sessions", "import", str(bundle))
+    assert kept.read_bytes() == b"moo" * 50_000
+    assert home.json("sessions", "show", copy["id"])["entries"][-1]["parts"][0]["where"] == file.where
 
 
 def test_files_that_cannot_be_are_named(home: Home, tmp_path: Path) -> None:

@@ -6,15 +6,18 @@ from pathlib import Path
 
 import click
 
-from segue.changes.sessions import sessions, transcripts, trees
-from segue.cli.host import looked_at, named, opened
+from segue.changes.sessions import exports, sessions, transcripts, trees
+from segue.cli.host import config_here, looked_at, named, opened
 from segue.cli.output import awaited, json_option, moment, print_json, print_list, print_one, printable, short
+from segue.config import Fetch
 from segue.core.exports.jsonl import Form
 from segue.core.exports.tree import Branch, draw
 from segue.core.messages import File
 from segue.core.titles import label
 from segue.core.transcripts import Entry, Role, Session
 from segue.errors import Invalid, SegueError
+from segue.runtime.bundles import bundle, unbundle
+from segue.runtime.files import Folder
 from segue.store import Store
 
 _PAGE = 100
@@ -92,14 +95,21 @@ async def search(words: tuple[str, ...], *, as_json: bool) -> None:
 @click.option("-o", "file", type=click.Path(path_type=Path), help="Write to this file instead.")
 @awaited
 async def export(session: str, form: str, file: Path | None) -> None:
-    """Export a session: jsonl is all of it, markdown what was said up to its tip."""
+    """Export a session: jsonl is all of it with its files, markdown what was said up to its tip."""
     async with looked_at() as (store, host):
-        text = await store.export((await named(store, host, session)).id, host, Form(form))
+        id = (await named(store, host, session)).id
+        if form == Form.JSONL:
+            whole = await store.driver.read(exports.transcript, id, host.id)
+            pieces = bundle(whole, Folder(config_here(Fetch.STORE).data))
+        else:
+            pieces = iter([(await store.export(id, host, Form.MARKDOWN)).encode()])
     if file is None:
-        click.echo(text, nl=False)
+        for piece in pieces:
+            click.echo(piece, nl=False)
         return
     try:
-        file.write_text(text, "utf-8")  # noqa: ASYNC240 -- nothing else runs here
+        with file.open("wb") as opened_file:
+            opened_file.writelines(pieces)
     except OSError as error:
         raise SegueError(f"{file} can't be written ({error.strerror}). Name another file.") from error
 
@@ -109,10 +119,10 @@ async def export(session: str, form: str, file: Path | None) -> None:
 @json_option
 @awaited
 async def import_(file: Path, *, as_json: bool) -> None:
-    """Make a new session of an export in either form; - reads standard input."""
+    """Make a new session of an export in either form, and keep its files; - reads standard input."""
     try:
-        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()  # noqa: ASYNC240 -- nothing else runs here
-        text = raw.decode()
+        with sys.stdin.buffer if str(file) == "-" else file.open("rb") as stream:
+            text = await unbundle(stream, Folder(config_here(Fetch.STORE).data))
     except OSError as error:
         raise Invalid(str(file), f"it can't be read ({error.strerror})", "Name the file of an export.") from error
     except UnicodeDecodeError as error:

@@ -191,7 +191,7 @@ def test_jsonl_is_the_same_on_every_machine() -> None:
     assert to_jsonl(whole).splitlines() == [
         (
             '{"segue":2,"title":"Trip","began":1.0,"used":3.5,"tip":3,"entries":3,"moves":1,"costs":1,'
-            '"session":"s1","parent":"s0"}'
+            '"session":"s1","parent":"s0","files":0}'
         ),
         OLD[1][:-1] + ',"source":{"identity":"chat/main/u","address":"chat/main/c"}}',
         OLD[2][:-1] + nowhere,

@@ -1,8 +1,8 @@
 """Sessions apart from any database, and their JSONL: text that leaves the house and comes back whole.
 
 Law: a header, then one line an entry, numbered 1, 2, 3 and so on, each with the number of the entry before it; so every
-branch comes back. Then a line for each move of the tip and for what each turn cost. Reading is strict: a line that we
-wouldn't have written is named and refused, and nothing is guessed.
+branch comes back. Then a line for each move of the tip and for what each turn cost; the bytes of files may follow.
+Reading is strict: a line that we wouldn't have written is named and refused, and nothing is guessed.
 """
 
 import math
@@ -128,6 +128,7 @@ class _Header(Value, frozen=True, forbid_unknown_fields=True):
     costs: int = 0
     session: str = ""
     parent: str = ""
+    files: int = 0
 
 
 _version = msgspec.json.Decoder(_Version)
@@ -178,8 +179,8 @@ def transcript_of(
     )
 
 
-def to_jsonl(transcript: Transcript) -> str:
-    """A transcript as text, with every branch."""
+def to_jsonl(transcript: Transcript, files: int = 0) -> str:
+    """A transcript as text, with every branch, which the bytes of so many files are to follow."""
     rows = (*transcript.lines, *transcript.leaps, *transcript.costs)
     header = _Header(
         VERSION,
@@ -192,6 +193,7 @@ def to_jsonl(transcript: Transcript) -> str:
         len(transcript.costs),
         transcript.session,
         transcript.parent,
+        files,
     )
     return "".join(msgspec.json.encode(value).decode() + "\n" for value in (header, *rows))
 
@@ -204,6 +206,7 @@ def from_jsonl(text: str) -> Transcript:
     _check_header(header, len(texts) - 1)
     moves = header.entries + 1
     costs = moves + header.moves
+    files = costs + header.costs
     leaps = enumerate(texts[moves:costs], moves + 1)
     return Transcript(
         header.began,
@@ -212,10 +215,15 @@ def from_jsonl(text: str) -> Transcript:
         header.tip,
         checked_title(header.title, 1),
         tuple(_checked_leap(decode(_leap, line, at), header, at) for at, line in leaps),
-        tuple(_checked_cost(decode(_cost, line, at), at) for at, line in enumerate(texts[costs:], costs + 1)),
+        tuple(_checked_cost(decode(_cost, line, at), at) for at, line in enumerate(texts[costs:files], costs + 1)),
         header.session,
         header.parent,
     )
+
+
+def files_after(text: str) -> int:
+    """The number of files whose bytes follow an export's text."""
+    return decode(_header, lines_of(text)[0], 1).files
 
 
 def lines_of(text: str) -> list[str]:
@@ -299,7 +307,8 @@ def _checked(line: Line, at: int) -> Line:
 
 def _check_header(header: _Header, following: int) -> None:
     told = header.entries + header.moves + header.costs
-    if min(header.entries, header.moves, header.costs) < 0 or told != following:
+    counts = (header.entries, header.moves, header.costs, header.files)
+    if min(counts) < 0 or told > following or (told < following and not header.files):
         many = f"{header.entries} entries, {header.moves} moves and {header.costs} costs"
         raise invalid(1, f"it tells of {many}, and {following} lines follow", DAMAGED)
     _check_tip(header.tip, header, 1)
