@@ -1,12 +1,14 @@
 """Erasures: an entry changes once for each row that says so, to a stone, and nothing else about it does."""
 
+import msgspec
 import pytest
 
-from segue.changes.forgetting import erasure
+from segue.changes.exchange import letters
+from segue.changes.forgetting import cleaning, erasure
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Person
-from segue.core.messages import Stone, encode_parts
+from segue.core.messages import File, Stone, encode_parts
 from segue.core.transcripts import Tip
 from segue.database.statements import q
 from segue.errors import StoreConflict
@@ -58,3 +60,15 @@ async def test_a_person_goes_with_all_that_they_said_and_their_name(world: World
     assert entry.parts == (Stone(reason.at, ann.id),)
     assert await world.store.sessions(ann) == []
     assert await world.store.search("secret", ann) == []
+
+
+async def test_a_file_that_only_a_dead_letter_names_stays_until_it_was_taken_in_again(world: World) -> None:
+    where = f"files/ab/{'ab' * 32}"
+    arrival = world.arrival("ann", (File("a.png", "image/png", where, 3),))
+    raw = msgspec.json.encode(arrival).decode()
+    assert not await world.store.driver.read(cleaning.names, where)
+    await world.store.driver.write(letters.bury, "telegram/bot", raw, "it broke", 1.0)
+    assert await world.store.driver.read(cleaning.names, where)
+    [letter] = await world.store.driver.read(letters.newest, 9)
+    assert await world.store.driver.write(letters.begin_again, letter, arrival, 2.0)
+    assert not await world.store.driver.read(cleaning.names, where)

@@ -259,7 +259,8 @@ update deliveries set message = null where id = :id;
 -- name: file_named
 -- Whether anything names a file.
 select 1 where exists (select 1 from entries where parts like :like) or exists (select 1 from turns where parts like :like)
-  or exists (select 1 from deliveries where files like :like) or exists (select 1 from journal where parts like :like);
+  or exists (select 1 from deliveries where files like :like) or exists (select 1 from journal where parts like :like)
+  or exists (select 1 from letters where raw like :like and retried is null);
 
 -- name: unused_sessions
 -- Sessions that nobody has used since then, by their ids.
