@@ -30,7 +30,10 @@ async def run(
         try:
             async with asyncio.timeout(30):
                 await town.ready()
-            await asyncio.sleep(0.5)
+            async with asyncio.timeout(30):
+                # A starved machine takes nothing in before it is killed: without a message nothing is shown.
+                while len(town.accepted) <= kills:  # noqa: ASYNC110 -- many hear what is accepted
+                    await asyncio.sleep(0.05)
             await town.stop_talking()
             await town.settle(patience)
         finally:

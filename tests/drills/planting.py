@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from segue.adapters.http import signature, webhook
+from segue.adapters.http import signature
 from segue.adapters.telegram import webhook as telegram_webhook
 from segue.changes.commands import Commands
 from segue.changes.commands.consent import Consents
@@ -185,9 +185,9 @@ def _believing(_prove: Callable[..., None]) -> Callable[..., None]:
     return lambda *_: None
 
 
-def _once(_insist: Any) -> Any:
-    async def once(_patient: Patient, ask: Callable[[], Any]) -> Any:
-        return await ask()
+def _once(asked: Any) -> Any:
+    async def once(patient: Patient, transaction: Any, *args: Any, **kwargs: Any) -> Any:
+        return await getattr(patient._driver, asked.__name__)(transaction, *args, **kwargs)
 
     return once
 
@@ -322,12 +322,12 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.ONE_CHAT_FOR_ALL: (Patch(Gateway, "accept", _one_chat),),
     Bug.REMEMBERS_BINDINGS: (Patch(Store, "bound", _remembered),),
     Bug.LANES_UNLOCKED: (query("lock_lane", "{for_update}", ""),),
-    Bug.SIGNATURES_UNREAD: (Patch(webhook, "verify", lambda _: lambda *_: None),),
+    Bug.SIGNATURES_UNREAD: (Patch(signature.Signing, "verify", lambda _: lambda *_: None),),
     Bug.ANY_TIME: (Patch(signature, "WINDOW", lambda _: 10**12), query("see", "do nothing", "do update set at = 1")),
     Bug.SECRET_UNREAD: (Patch(telegram_webhook, "prove", _believing),),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),
-    Bug.GIVES_UP: (Patch(Patient, "_insist", _once),),
+    Bug.GIVES_UP: (Patch(Patient, "write", _once), Patch(Patient, "read", _once)),
     Bug.COMMITS_UNSYNCED: (pragma("synchronous", "normal"),),
     Bug.NOTHING_SYNCED: (pragma("synchronous", "off"),),
     Bug.FOLDER_UNSYNCED: (Patch(sqlite_file, "_sync_folder", lambda _: lambda _folder: None),),

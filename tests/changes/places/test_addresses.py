@@ -243,6 +243,10 @@ async def test_every_lane_can_be_listed_with_what_it_speaks_to(world: World) -> 
     ann = await world.person("ann")
     lanes = [await world.dm(ann), await world.group(ann), await world.thread(ann)]
     session = await world.renew(lanes[1], ann, "hello")
+    # One that nothing was ever bound in is only known, and isn't listed.
+    for lane in (lanes[0], lanes[2]):
+        await world.renew(lane, ann, "hello")
+        await world.store.move(Release(lane), ann)
     found = await world.store.lanes(count=2)
     found += await world.store.lanes(after=found[-1].lane)
     assert [standing.lane.key for standing in found] == sorted(lane.key for lane in lanes)
