@@ -391,6 +391,7 @@ async def test_a_group_that_became_another_is_the_same_place_after_a_restart_tho
     agent = ScriptedAgent(otherwise=lambda _: ["Yes?"])
     async with running(tmp_path, url, agent):
         await tell(old, text="hello")
+        await between.shows(group, "Yes?")
         await tell(old, text="/title Tea")
         await between.shows(group, "This session is called Tea.")
         if "to" in told:
