@@ -85,7 +85,7 @@ async def test_an_export_is_written_to_the_current_folder(tmp_path: Path) -> Non
         here.types("/title Tea\r")
         await here.shows("This session is called Tea.")
         here.types("/export\r")
-        await here.shows("Wrote ")
+        await here.shows("Wrote Tea-2.md")
         here.types("/quit\r")
         assert await here.leaves() == 0
     assert (tmp_path / "Tea.md").read_text() == "mine"

@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from segue.cli.terminal.client import Client, NoGateway, ask, connected
 from segue.runtime.windows.frames import (
+    MOST,
     AcceptedFrame,
     EntriesFrame,
     HandoffFrame,
@@ -125,7 +126,8 @@ class Page(Window):
         while True:
             with suppress(OSError, InvalidHandshake, ConnectionClosed, TimeoutError):
                 async with connect(live, additional_headers=headers, origin=self._url, max_size=None) as socket:  # type: ignore[arg-type]  # an Origin is a string
-                    await socket.send(encode(OpenRequest()))
+                    # All of it: what is compared in the end may have been said before the connection broke.
+                    await socket.send(encode(OpenRequest(MOST)))
                     self._socket = socket
                     self.changes.tell()
                     async for text in socket:

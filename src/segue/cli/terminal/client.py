@@ -94,7 +94,7 @@ class Client:
                 shutil.copyfileobj(source, copy)
         except OSError:
             return kept
-        return Path(copy.name)
+        return Path(copy.name).relative_to(folder)
 
     def lines(self, text: str, files: Sequence[File]) -> str:
         """A text with a line for each of its files."""
