@@ -114,7 +114,7 @@ async def test_soaks_find_it(bug: Bug, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bug", FOUND_BY_READERS, ids=lambda bug: bug.name)
 async def test_readers_find_it(bug: Bug, tmp_path: Path) -> None:
-    for seed in range(12):
+    for seed in range(60):
         found = await readers.run(str(tmp_path / f"{seed}.db"), steps=700, seed=seed, bug=bug)
         if found.wrong:
             return

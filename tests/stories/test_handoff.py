@@ -1,5 +1,6 @@
 """A conversation moves to another place, live: it is there when its first message is, and else it never left."""
 
+import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -328,6 +329,9 @@ async def test_others_hand_off_to_a_private_chat_of_their_own(database: str) -> 
         assert (await street.says(f"/link {code}", street.there, there)).startswith("That code is of ")
         linked = await street.says("/yes", street.there, there)
         assert linked == "You are one person in both places now. /unlink takes it back."
+        async with asyncio.timeout(60):
+            while not any("typed your code" in reply for reply in street.dm.replies):  # noqa: ASYNC110 -- by its beginning
+                await asyncio.sleep(0.01)
         assert "only you can read there" in await street.says("/handoff two")
         await street.destination.dm(street.there).reads(CATS)
         assert street.home.replies == []
