@@ -29,9 +29,7 @@ run: .venv/installed ## try Segue
 	@SEGUE_HOME="$${SEGUE_HOME:-.segue}" $(PY) -m segue talk --page
 
 test: check .venv/browser .venv/servers ## static checks, then every test
-	@$(PY) -m pytest -n auto --dist worksteal || { test $$? = 1 && \
-		echo "What failed is run once more, by itself; a test that passes now is unsteady and wants mending:" && \
-		$(PY) -m pytest --last-failed --last-failed-no-failures none -n 0; }
+	@$(PY) -m pytest -n auto --dist worksteal
 
 check: .venv/tools ## ruff, mypy and import-linter
 	@$(PY) -m ruff check --quiet .
