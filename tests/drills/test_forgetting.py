@@ -42,6 +42,6 @@ async def test_free_pages_that_are_not_overwritten_keep_a_canary(
     assert await forgetting.run(str(tmp_path / "segue.db"), tmp_path / "data", 40, 7)
 
 
-async def test_a_log_that_is_not_emptied_keeps_a_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_file.SqliteFile, "empty_log", lambda _: True)
+async def test_a_file_that_is_not_scrubbed_keeps_a_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file.SqliteFile, "scrub", lambda _: True)
     assert await forgetting.run(str(tmp_path / "segue.db"), tmp_path / "data", 40, 7)

@@ -105,8 +105,8 @@ class Sqlite:
         return job.future
 
     async def scrub(self) -> bool:
-        """Fold the log into the file and empty it: what is overwritten there is overwritten for good."""
-        return await asyncio.to_thread(self._file.empty_log)
+        """Let nothing be left of what was overwritten: neither in the log nor in unused parts of the file."""
+        return await asyncio.to_thread(self._file.scrub)
 
     async def hint(self, topic: str) -> None:
         """Wake every process that shares this file."""

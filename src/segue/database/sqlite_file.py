@@ -1,9 +1,9 @@
 """The SQLite file: how it is made, recognised, brought up to date and opened, and what its errors mean."""
 
-import contextlib
 import errno
 import os
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -12,6 +12,7 @@ from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point, Probe
 from segue.database.boot_clock import set_clock
 from segue.database.shapes import difference, shape_in, unlike
+from segue.database.sqlite_slack import Slack
 from segue.database.transactions import Steps, pending, too_long
 from segue.errors import (
     StoreConflict,
@@ -127,17 +128,13 @@ class SqliteFile:
         with path.open("rb") as copy:
             os.fsync(copy.fileno())
 
-    def empty_log(self) -> bool:
-        """Fold all of the log into the file and cut it to nothing; False if somebody still reads from it."""
+    def scrub(self) -> bool:
+        """Empty the log and overwrite what is unused in the file; False if somebody was in the way."""
         try:
-            connection = self._connect()
-            try:
-                ((busy, _, _),) = connection.execute("pragma wal_checkpoint(truncate)")
-            finally:
-                connection.close()
+            with closing(self._connect()) as connection, closing(Slack(connection, self.path, self._vfs)) as slack:
+                return slack.wipe()
         except apsw.Error as error:
             raise self.named(error) from error
-        return not busy
 
     def named(self, error: apsw.Error) -> Exception:
         """Segue's error for one of SQLite's; one that only a mistake in our SQL can cause stays as it is."""
@@ -249,7 +246,7 @@ def _write_anew(connection: apsw.Connection) -> None:
         return
     if connection.execute("select 1 from settings where name = 'vacuum'").fetchall():
         # Whoever else has the file open may be in the way: then the next one to open it does it.
-        with contextlib.suppress(apsw.BusyError):
+        with suppress(apsw.BusyError):
             connection.execute("vacuum")
             connection.execute("delete from settings where name = 'vacuum'")
             connection.execute("pragma wal_checkpoint(truncate)").fetchall()
@@ -262,7 +259,7 @@ def _sync_folder(folder: Path) -> None:
     name could go, and all that is in it with it.
     """
     # As for SQLite, it is no reason to stop if a file system doesn't let folders be synced.
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(opened)
