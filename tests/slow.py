@@ -41,6 +41,9 @@ REASONS = {
     "tests/drills/test_soak.py::test_nothing_of_a_turn_is_kept_when_it_is_over": (
         "what a thousand turns leave behind is counted"
     ),
+    "tests/first_hour/test_first_hour.py::test_from_an_empty_home_to_a_phone_and_back": (
+        "a newcomer's first hour: a dozen commands, each a process of its own, and three servers"
+    ),
 }
 """By the test's name without its parameters."""
 

@@ -98,7 +98,6 @@ class Crowd:
             while time.monotonic() < ends:
                 number += 1
                 group.create_task(self._say(number))
-                self.unwell = self.unwell or any("More comes in" in told for told in self._gateway.problems())
                 await asyncio.sleep(self._dice.expovariate(2 * CAPACITY))
 
     async def _say(self, number: int) -> None:
@@ -107,6 +106,7 @@ class Crowd:
             taken = await self._gateway.accept(_arrival(Identity("whatsapp", "main", f"p{number}"), number))
         except Overloaded:
             self.refused += 1
+            self.unwell = any("More comes in" in told for told in self._gateway.problems())
         else:
             assert taken is Accepted.NEW
             self.accepted.append(f"message {number}")

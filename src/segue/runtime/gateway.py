@@ -251,7 +251,7 @@ class Gateway:
         found = [self._patient.trouble, *(life.trouble for life in self._lives)]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
-        if self._taking_in and self._turns.lag > self.settings.overload:
+        if self._taking_in and self._inbox.overloaded:
             found.append("More comes in than can be done: messages are refused until answers catch up.")
         if self._taking_in and self._replica.left < 0 and not self._patient.trouble:
             found.append("The database hasn't taken a heartbeat in time. See whether its disk or server answers.")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
@@ -62,6 +63,14 @@ class Inbox:
         self._told: dict[Identity, Moment] = {}
         self._overload = ground.settings.overload
         self._places = asyncio.Semaphore(_AT_ONCE)
+        self._refused = float("-inf")
+        """When a message was last refused because there was too much to do."""
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether messages are refused because there is too much to do, or were a moment ago."""
+        ago = time.monotonic() - self._refused
+        return ago < self._overload or self._turns.lag > self._overload
 
     async def accept(self, arrival: Arrival | Letter) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
@@ -148,18 +157,22 @@ class Inbox:
         """Let few messages in at once, fewer while sessions wait for a slot: what was accepted comes first."""
         lag = self._turns.lag
         if lag > self._overload:
-            raise Overloaded("There is more to do than can be done. Send it again in a while.")
+            raise self._too_much()
         if lag > self._overload * _LATE:
             await asyncio.sleep(min(1.0, lag / self._overload))
         try:
             async with asyncio.timeout(self._overload / 2):
                 await self._places.acquire()
         except TimeoutError as error:
-            raise Overloaded("There is more to do than can be done. Send it again in a while.") from error
+            raise self._too_much() from error
         try:
             yield
         finally:
             self._places.release()
+
+    def _too_much(self) -> Overloaded:
+        self._refused = time.monotonic()
+        return Overloaded("There is more to do than can be done. Send it again in a while.")
 
     async def _tell_wait(self, arrival: Arrival, fresh: Fresh) -> None:
         """Tell whoever waits for a slot that they do, once a minute."""
