@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,9 +23,9 @@ class Home:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def segue(self, *arguments: str, said: str | bytes = "") -> Result:
+    def segue(self, *arguments: str, said: str | bytes = "", env: Mapping[str, str] | None = None) -> Result:
         """Run a command in this process."""
-        return CliRunner().invoke(main, arguments, input=said)
+        return CliRunner().invoke(main, arguments, input=said, env=env, prog_name="segue")
 
     def json(self, *arguments: str) -> Any:
         """What a command prints with --json; it must have worked."""

@@ -1,5 +1,6 @@
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -228,7 +229,7 @@ def test_lanes_are_listed_with_what_they_speak_to_and_why(home: Home) -> None:
     # In c3 nothing was ever said.
     assert shown == [("c1", id, "Trip", "new"), ("c2", id, "Trip", "resume")]
     assert lanes[1]["name"] == "Elsewhere"
-    assert all(isinstance(lane["since"], float) for lane in lanes)
+    assert all(datetime.fromisoformat(lane["since"]).tzinfo is UTC for lane in lanes)
     lines = home.segue("lanes").stdout.splitlines()
     assert lines[1].startswith(f"http.alpha, chat c2 (Elsewhere)  Trip ({id})")
     assert lines[1].endswith("resume")

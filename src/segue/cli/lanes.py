@@ -6,7 +6,9 @@ from segue.cli.host import looked_at
 from segue.cli.output import awaited, json_option, moment, print_list, printable
 from segue.core.bindings import LaneStanding
 from segue.core.destinations import OWN, spot
-from segue.core.lanes import Address, Person
+from segue.core.lanes import Address, Kind, Person
+from segue.core.moves import Why
+from segue.core.values import Moment, SessionId, Value
 from segue.core.windows import of_script
 from segue.errors import Refused
 from segue.store import Store
@@ -44,18 +46,24 @@ async def _title(store: Store, host: Person, standing: LaneStanding) -> str:
         return ""
 
 
-def _shown(standing: LaneStanding, title: str) -> dict[str, object]:
-    return {
-        "lane": standing.lane.key,
-        "address": standing.lane.address,
-        "person": standing.lane.person,
-        "kind": standing.kind,
-        "name": standing.name,
-        "session": standing.session,
-        "title": title,
-        "since": standing.since,
-        "why": standing.why,
-    }
+class ShownLane(Value, frozen=True):
+    """A lane as JSON."""
+
+    lane: str
+    address: Address
+    person: str
+    kind: Kind
+    name: str
+    session: SessionId | None
+    title: str
+    since: Moment | None
+    why: Why | None
+
+
+def _shown(standing: LaneStanding, title: str) -> ShownLane:
+    lane = standing.lane
+    bound = (standing.session, title, standing.since, standing.why)
+    return ShownLane(lane.key, lane.address, lane.person, standing.kind, standing.name, *bound)
 
 
 def _row(standing: LaneStanding, title: str) -> tuple[str, str, str, str]:

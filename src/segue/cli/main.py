@@ -29,6 +29,7 @@ _COMMANDS = {
     "backup": "Write a backup, while a gateway runs.",
     "restore": "Bring a backup back.",
     "doctor": "Say what is wrong here, and the fix.",
+    "completion": "Print the script that completes words in your shell.",
     "add": "Add a platform: ask, check, write segue.toml, say hello.",
     "install": "Install the libraries of a platform, of models or of PostgreSQL.",
     "trust": "Let the segue.toml of this folder count.",
@@ -40,6 +41,7 @@ _MODULES = {
     "import": "imports",
     "install": "service.install",
     "backup": "service.backup",
+    "completion": "service.completion",
     "letters": "service.letters",
     "restore": "service.restore",
     "logs": "service.logs",
@@ -94,6 +96,10 @@ class CommandGroup(click.Group):
             raise Failure(str(error)) from error
 
 
+def _of_sessions(ctx: click.Context, param: click.Parameter, typed: str) -> Any:
+    return import_module("segue.cli.service.completion").of_sessions(ctx, param, typed)
+
+
 @click.group(cls=CommandGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
 @click.option("--new", is_flag=True, help="Talk, in a new conversation.")
@@ -102,6 +108,7 @@ class CommandGroup(click.Group):
     is_flag=False,
     flag_value="",
     metavar="[SESSION]",
+    shell_complete=_of_sessions,
     help="Talk, in the conversation of the open terminal or in this one.",
 )
 @click.pass_context

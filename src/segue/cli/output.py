@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from functools import wraps
-from typing import Any, ParamSpec
+from datetime import UTC, datetime
+from functools import cache, wraps
+from typing import Any, ParamSpec, get_args
 
 import click
 import msgspec
 
 from segue.changes.exchange.explanations import moment, printable
+from segue.core.values import Moment
 
 __all__ = [
     "awaited",
@@ -57,8 +59,33 @@ def print_list(values: Sequence[object], rows: Sequence[Sequence[str]], none: st
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    """Print a value as JSON; its times are ISO 8601, in UTC."""
+    written = _with_dates(value, msgspec.to_builtins(value))
+    click.echo(msgspec.json.format(msgspec.json.encode(written), indent=2).decode())
+
+
+def _with_dates(value: object, written: Any) -> Any:
+    """The written form of a value, with a date for every field that is a `Moment`."""
+    if isinstance(value, msgspec.Struct):
+        for field, (name, dated) in _fields(type(value)).items():
+            if name in written:
+                inner = getattr(value, field)
+                written[name] = _date(inner) if dated and inner is not None else _with_dates(inner, written[name])
+    elif isinstance(value, dict):
+        written = dict(zip(written, map(_with_dates, value.values(), written.values()), strict=True))
+    elif isinstance(value, list | tuple):
+        written = [_with_dates(inner, form) for inner, form in zip(value, written, strict=True)]
+    return written
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[str, bool]]:
+    """The fields of a value: each one's name in JSON, and whether it is a time."""
+    return {f.name: (f.encode_name, Moment in (f.type, *get_args(f.type))) for f in msgspec.structs.fields(kind)}
+
+
+def _date(at: Moment) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def print_rows(rows: Sequence[Sequence[str]]) -> None:

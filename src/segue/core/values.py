@@ -12,8 +12,8 @@ from msgspec import Meta
 
 SessionId = NewType("SessionId", str)
 PersonId = NewType("PersonId", str)
-Moment = float
-"""Seconds since 1970, UTC."""
+Moment = Annotated[float, "moment"]
+"""Seconds since 1970, UTC; the command line finds times by this type and writes them as ISO 8601."""
 Plain = Annotated[Any, "what JSON or a database can hold"]
 """Anything without life of its own: never a callable or an object that does something."""
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]

@@ -1,7 +1,8 @@
 """Looks at a database without touching it: is it sound, is it today's, and what lies about in it."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +11,7 @@ import apsw
 
 from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.contracts.wakes import Wake
-from segue.core.values import Moment, Value
+from segue.core.values import Live, Moment, Value
 from segue.database.boot_clock import clock_in
 from segue.database.shapes import difference, shape_in, unlike
 from segue.database.sqlite_file import APPLICATION, SqliteFile
@@ -67,15 +68,49 @@ Count = Callable[[], Transaction[Tally]]
 """Counts what lies about."""
 
 
+class Reading(Live, frozen=True):
+    """A database that is open for reading only."""
+
+    place: str
+    version: int
+    newest: int
+    fetch: Callable[[Statement], Awaitable[list[Row]]]
+    damage: Callable[[], Awaitable[str]]
+    """Looks for damage, through the whole file; returns what is wrong."""
+
+    @property
+    def is_todays(self) -> bool:
+        """Whether today's queries can read it."""
+        return self.version == self.newest
+
+    async def read(self, steps: Transaction[T]) -> T:
+        """Run a transaction that only reads, without a driver."""
+        try:
+            statement = next(steps)
+            while True:
+                statement = steps.send([] if isinstance(statement, Wake) else await self.fetch(statement))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
 async def check(where: str | Path, tally: Count) -> Checked:
     """Look at the database at an address, and count; raises `StoreError` if it can't be read."""
+    async with reading(where) as found:
+        damage = await found.damage()
+        counted = await found.read(tally()) if found.is_todays and not damage else None
+        return Checked(found.place, found.version, found.newest, damage, counted)
+
+
+def reading(where: str | Path) -> AbstractAsyncContextManager[Reading]:
+    """The database at an address, open for reading only; raises `StoreError` if it can't be read."""
     address = str(where)
-    if address.startswith(("postgresql://", "postgres://")):
-        return await _check_server(address, tally)
-    return await _check_file(Path(where), tally)
+    server = address.startswith(("postgresql://", "postgres://"))
+    return _reading_server(address) if server else _reading_file(Path(where))
 
 
-async def _check_file(path: Path, tally: Count) -> Checked:
+@asynccontextmanager
+async def _reading_file(path: Path) -> AsyncIterator[Reading]:
     file = SqliteFile(path, time.time, 5.0, None)
     try:
         # Not by `File`, which can only write: a look must change nothing, not even whose turn it is.
@@ -83,14 +118,14 @@ async def _check_file(path: Path, tally: Count) -> Checked:
     except apsw.Error as error:
         raise file.named(error) from error
     try:
-        return await _look(connection, str(file.path), tally)
+        yield _of_file(connection, str(file.path))
     except apsw.Error as error:
         raise file.named(error) from error
     finally:
         connection.close()
 
 
-async def _look(connection: apsw.Connection, place: str, tally: Count) -> Checked:
+def _of_file(connection: apsw.Connection, place: str) -> Reading:
     connection.set_busy_timeout(5000)
     clock = clock_in(connection)
     connection.create_scalar_function("segue_now", lambda *_: clock(), 0)
@@ -99,22 +134,24 @@ async def _look(connection: apsw.Connection, place: str, tally: Count) -> Checke
     ((objects,),) = connection.execute("select count(*) from sqlite_schema")
     if objects and application != APPLICATION:
         raise StoreCorrupt(f"{place} is another program's database. Name another file.")
-    ((sound,), *_) = connection.execute("pragma quick_check(1)").fetchall()
-    damage = "" if sound == "ok" else str(sound)
-    known = 0 < version <= newest and not damage
-    if known and (lacking := difference(version, shape_in(connection), migrations(SQLITE))):
-        damage = unlike(version, lacking)
-    if version != newest or damage:
-        return Checked(place, version, newest, damage)
     queries = compile_for(SQLITE)
 
     async def fetch(statement: Statement) -> list[Row]:
         return list(connection.execute(queries[statement.name].sql, statement.arguments))
 
-    return Checked(place, version, newest, tally=await _run(tally(), fetch))
+    async def damage() -> str:
+        ((sound,), *_) = connection.execute("pragma quick_check(1)").fetchall()
+        if sound != "ok":
+            return str(sound)
+        known = 0 < version <= newest
+        lacking = difference(version, shape_in(connection), migrations(SQLITE)) if known else ""
+        return unlike(version, lacking) if lacking else ""
+
+    return Reading(place, version, newest, fetch, damage)
 
 
-async def _check_server(address: str, tally: Count) -> Checked:
+@asynccontextmanager
+async def _reading_server(address: str) -> AsyncIterator[Reading]:
     try:
         # As in opening: PostgreSQL's library is an extra.
         server_module = import_module("segue.database.postgres_server")
@@ -122,33 +159,24 @@ async def _check_server(address: str, tally: Count) -> Checked:
         raise StoreUnreachable("PostgreSQL needs its library: install `segue[postgres]`.") from error
     server = server_module.Server(address, "segue", 5.0)
     connection = await server.connect()
+    queries = compile_for(POSTGRES)
+
+    async def fetch(statement: Statement) -> list[Row]:
+        query = queries[statement.name]
+        found = await connection.fetch(query.sql, *(statement.arguments[name] for name in query.order))
+        return [tuple(row) for row in found]
+
     try:
         version = await server.version(connection)
         newest = max(number for number, _ in migrations(POSTGRES))
-        lacking = await server.lacking(connection, version) if 0 < version <= newest else ""
-        if version != newest or lacking:
-            return Checked(server.place, version, newest, unlike(version, lacking) if lacking else "")
-        queries = compile_for(POSTGRES)
 
-        async def fetch(statement: Statement) -> list[Row]:
-            query = queries[statement.name]
-            found = await connection.fetch(query.sql, *(statement.arguments[name] for name in query.order))
-            return [tuple(row) for row in found]
+        async def damage() -> str:
+            lacking = await server.lacking(connection, version) if 0 < version <= newest else ""
+            return unlike(version, lacking) if lacking else ""
 
         async with connection.transaction(readonly=True):
-            return Checked(server.place, version, newest, tally=await _run(tally(), fetch))
+            yield Reading(server.place, version, newest, fetch, damage)
     except server_module.TROUBLE as error:
         raise server.named(error) from error
     finally:
         await connection.close()
-
-
-async def _run(steps: Transaction[T], fetch: Callable[[Statement], Awaitable[list[Row]]]) -> T:
-    """Run a transaction that only reads, without a driver."""
-    try:
-        statement = next(steps)
-        while True:
-            statement = steps.send([] if isinstance(statement, Wake) else await fetch(statement))
-    except StopIteration as done:
-        result: T = done.value
-        return result

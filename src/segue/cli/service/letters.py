@@ -10,10 +10,22 @@ from segue.changes.exchange.deliveries import Dead
 from segue.changes.exchange.letters import DeadLetter
 from segue.cli.host import looked_at, opened
 from segue.cli.output import awaited, json_option, moment, print_json, print_list, printable
+from segue.cli.service.completion import of_letters
+from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 _MOST = 1000
 _SHORT = 60
+
+
+class ShownLetter(Value, frozen=True):
+    """A dead letter as it is printed, whichever way it was to go."""
+
+    id: str
+    at: Moment
+    where: str
+    why: str
+    text: str
 
 
 @click.group()
@@ -29,16 +41,13 @@ async def list_(*, as_json: bool) -> None:
     async with looked_at() as (store, _):
         came = await store.driver.read(letters.newest, _MOST)
         went = await store.driver.read(deliveries.dead, _MOST)
-    values = sorted([*map(_came, came), *map(_went, went)], key=lambda shown: -float(str(shown["at"])))
-    rows = [
-        (str(v["id"]), moment(float(str(v["at"]))), printable(str(v["where"])), printable(str(v["why"]))[:_SHORT])
-        for v in values
-    ]
+    values = sorted([*map(_came, came), *map(_went, went)], key=lambda letter: -letter.at)
+    rows = [(v.id, moment(v.at), printable(v.where), printable(v.why)[:_SHORT]) for v in values]
     print_list(values, rows, "No dead letters.", as_json=as_json)
 
 
 @command.command()
-@click.argument("letter")
+@click.argument("letter", shell_complete=of_letters)
 @awaited
 async def show(letter: str) -> None:
     """Print one whole: where, why, and its words."""
@@ -51,7 +60,7 @@ async def show(letter: str) -> None:
 
 
 @command.command()
-@click.argument("letter")
+@click.argument("letter", shell_complete=of_letters)
 @awaited
 async def retry(letter: str) -> None:
     """Have it taken in, or sent, after all."""
@@ -65,7 +74,7 @@ async def retry(letter: str) -> None:
 
 
 @command.command()
-@click.argument("letter")
+@click.argument("letter", shell_complete=of_letters)
 @awaited
 async def drop(letter: str) -> None:
     """Let it be: it isn't counted any more."""
@@ -82,11 +91,10 @@ def _named(letter: str) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _came(letter: DeadLetter) -> dict[str, object]:
-    account = letter.account.replace("/", ".")
-    return {"id": f"in-{letter.id}", "at": letter.at, "where": account, "why": letter.why, "text": letter.raw}
+def _came(letter: DeadLetter) -> ShownLetter:
+    return ShownLetter(f"in-{letter.id}", letter.at, letter.account.replace("/", "."), letter.why, letter.raw)
 
 
-def _went(dead: Dead) -> dict[str, object]:
+def _went(dead: Dead) -> ShownLetter:
     where = f"{dead.address.platform}.{dead.address.account}:{dead.address.chat}"
-    return {"id": f"out-{dead.id}", "at": dead.at, "where": where, "why": dead.error, "text": dead.text}
+    return ShownLetter(f"out-{dead.id}", dead.at, where, dead.error, dead.text)

@@ -1,0 +1,128 @@
+"""`segue completion`: the script of a shell, and the titles, places and ids that it offers.
+
+They are read from the database and from segue.toml as they are: pressing Tab changes nothing, and fails in silence.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem, FishComplete, ZshComplete
+
+from segue.changes.exchange import deliveries, letters, schedules
+from segue.changes.people import persons, register
+from segue.changes.sessions import sessions
+from segue.cli.host import config_here
+from segue.cli.output import printable, short
+from segue.config import Fetch
+from segue.core.values import PersonId
+from segue.core.windows import HOSTS, TERMINAL, WEB
+from segue.database.checks import Reading, reading
+from segue.errors import SegueError
+
+_MOST = 200
+_BASH = """\
+%(complete_func)s() {
+    local type value
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain)
+                # A word that nobody has put in quotes yet gets them where it needs them.
+                [[ ${COMP_WORDS[COMP_CWORD]} == [\\"\\']* ]] || printf -v value %%q "$value"
+                COMPREPLY+=("$value") ;;
+        esac
+    done < <(IFS=$'\\n'; env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD %(complete_var)s=bash_complete "$1")
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+"""click's own script takes a title of two words for two titles."""
+_SCRIPTS = {
+    "bash": _BASH,
+    "zsh": ZshComplete.source_template,
+    "fish": FishComplete.source_template.replace('string split ","', 'string split -m 1 ","'),
+}
+Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Offers = Iterable[tuple[str, str]]
+"""Words that can be typed, each with what it stands for."""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(_SCRIPTS)))
+def command(shell: str) -> None:
+    """Print the script that completes commands, options, titles, places and ids in a shell."""
+    click.echo(
+        _SCRIPTS[shell]
+        % {"complete_func": "_segue_completion", "complete_var": "_SEGUE_COMPLETE", "prog_name": "segue"}
+    )
+
+
+def _offered(offers: Offers, typed: str) -> list[CompletionItem]:
+    """Those that go on from what was typed, without regard to case."""
+    begins = typed.casefold()
+    cleaned = ((printable(word), short(about)) for word, about in offers)
+    return [CompletionItem(word, help=about or None) for word, about in cleaned if word.casefold().startswith(begins)]
+
+
+def of_words(words: Callable[[], Iterable[str]]) -> Completion:
+    """Completion by a few words that are known."""
+    return lambda _ctx, _param, typed: _offered([(word, "") for word in words()], typed)
+
+
+def _stored(read: Callable[[Reading, PersonId], Awaitable[Offers]]) -> Completion:
+    """Completion by what the database holds for the host."""
+
+    async def look() -> Offers:
+        where = config_here(Fetch.STORE).store
+        if isinstance(where, Path) and not where.exists():
+            return ()
+        async with reading(where if isinstance(where, Path) else where.reveal()) as found:
+            host = await found.read(persons.who(HOSTS[0])) if found.is_todays else None
+            return await read(found, host) if host else ()
+
+    def complete(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
+        try:
+            return _offered(asyncio.run(look()), typed)
+        except SegueError:
+            return []
+
+    return complete
+
+
+async def _sessions(found: Reading, host: PersonId) -> Offers:
+    """Titles; the id of what has none."""
+    own = await found.read(sessions.talks(host, _MOST, None, 0.0))
+    return [(s.title or s.id, s.id if s.title else s.label) for s in own]
+
+
+async def _people(found: Reading, _host: PersonId) -> Offers:
+    known = await found.read(register.everybody(config_here(Fetch.STORE).gateway))
+    return [(one.id, one.name or ", ".join(one.identities)) for one in known]
+
+
+async def _schedules(found: Reading, host: PersonId) -> Offers:
+    return [(one.id, one.task) for one in await found.read(schedules.owned(host))]
+
+
+async def _letters(found: Reading, _host: PersonId) -> Offers:
+    came = await found.read(letters.newest(_MOST))
+    went = await found.read(deliveries.dead(_MOST))
+    return [*((f"in-{one.id}", one.why) for one in came), *((f"out-{one.id}", one.error) for one in went)]
+
+
+def _places() -> Iterable[str]:
+    """The accounts of segue.toml, and the windows of this machine."""
+    try:
+        accounts = config_here(Fetch.STORE).accounts
+    except SegueError:
+        accounts = ()
+    return (*(f"{one.platform}.{one.name}" for one in accounts), TERMINAL, WEB)
+
+
+of_places = of_words(_places)
+of_sessions, of_people = _stored(_sessions), _stored(_people)
+of_schedules, of_letters = _stored(_schedules), _stored(_letters)
