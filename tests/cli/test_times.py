@@ -60,4 +60,5 @@ def _numbers(value: Any) -> list[float]:
             return [n for inner in value for n in _numbers(inner)]
         case int() | float():
             return [value]
-    return []
+        case _:
+            return []

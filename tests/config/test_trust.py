@@ -1,12 +1,11 @@
 """A segue.toml of the current folder counts only once it is trusted."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from segue.cli.main import main
 from segue.config import Untrusted, find, trust
 
 
@@ -43,24 +42,24 @@ def test_the_hosts_own_places_need_no_trust(apart: Path) -> None:
     assert find({"SEGUE_HOME": str(apart)}, apart) == apart / "segue.toml"
 
 
-def test_a_folder_of_somebody_elses_runs_nothing(apart: Path) -> None:
+def test_a_folder_of_somebody_elses_runs_nothing(apart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = apart / "ran"
     secret = f"cmd:sh -c 'touch {ran}; echo s3cret'"
     account = f'[http.alpha]\nsecret = "{secret}"\ncallback = "http://127.0.0.1:9/"\npublic = true\n'
     (apart / "segue.toml").write_text(account)
-    environ = {name: value for name, value in os.environ.items() if name != "SEGUE_HOME"}
+    monkeypatch.delenv("SEGUE_HOME", raising=False)
+    monkeypatch.chdir(apart)
 
-    def segue(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "segue", *arguments]
-        return subprocess.run(command, cwd=apart, env=environ, capture_output=True, text=True, check=False)
+    def segue(*arguments: str) -> Result:
+        return CliRunner().invoke(main, arguments)
 
     for arguments in (["sessions", "list"], ["doctor"], ["lanes"], ["chat", "-m", "hi"], ["serve", "--port", "0"]):
         done = segue(*arguments)
-        assert done.returncode != 0, arguments
-        assert "segue trust" in done.stdout + done.stderr, arguments
+        assert done.exit_code != 0, arguments
+        assert "segue trust" in done.output, arguments
     assert not ran.exists()
-    assert segue("trust").returncode == 0
-    assert segue("sessions", "list").returncode == 0
+    assert segue("trust").exit_code == 0
+    assert segue("sessions", "list").exit_code == 0
     assert not ran.exists(), "whoever only looks needs no secret"
     segue("doctor")
     assert ran.exists()

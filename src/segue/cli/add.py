@@ -14,8 +14,8 @@ import tomlkit
 from tomlkit.items import Array
 
 from segue import plugins
+from segue.cli import completes
 from segue.cli.output import printable
-from segue.cli.service.completion import of_words
 from segue.cli.service.install import install
 from segue.cli.terminal.qr import qr
 from segue.config import Untrusted, find, load, trust
@@ -33,7 +33,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @click.command()
-@click.argument("platform", shell_complete=of_words(plugins.platforms))
+@click.argument("platform", shell_complete=completes("platforms"))
 @click.option("--account", help="What to call it; else the platform's own name for it.")
 @click.option("--owner", help="Your own user id there: whoever has it is the host.")
 @click.option("--public", is_flag=True, help="Let everybody talk to the agent there.")

@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from segue.changes.exchange.traces import TurnState
+from segue.cli import completes
 from segue.cli.gateway import SOCKET, gateway
 from segue.cli.host import config_here, named, open_log, opened
 from segue.cli.output import json_option, print_json, printable
-from segue.cli.service.completion import of_sessions
 from segue.cli.terminal.client import Client, NoGateway, connected
 from segue.cli.terminal.handoff import invitation
 from segue.config import Config
@@ -49,7 +49,9 @@ class ChatReply(Value, frozen=True):
 @click.command()
 @click.option("-m", "--message", help="What to say.  [default: what comes by standard input]")
 @click.option(
-    "--session", shell_complete=of_sessions, help="Say it in this session, by id or title.  [default: the terminal's]"
+    "--session",
+    shell_complete=completes("sessions"),
+    help="Say it in this session, by id or title.  [default: the terminal's]",
 )
 @json_option
 def command(message: str | None, session: str | None, *, as_json: bool) -> None:

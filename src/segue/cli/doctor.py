@@ -6,7 +6,10 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from http.client import HTTPException
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import click
 import msgspec
@@ -17,13 +20,16 @@ from segue.cli.output import json_option, moment, print_json, print_rows, printa
 from segue.cli.terminal.client import NoGateway, ask
 from segue.config import Config, Untrusted, data_folder, default, find, load, mistakes
 from segue.core.accounts import Health, Reach
+from segue.core.contracts.setup import NeedsServers
 from segue.core.values import Value
 from segue.database.checks import Checked, Pile, Tally, check
 from segue.errors import Invalid, StoreError
-from segue.runtime.server.listeners import is_served
+from segue.runtime.server.listeners import Listener, is_served
 
 _NAME = re.compile(r"\w+")
 _AGENT = "If it is its key that was refused, put right api_key under [agent]; the log has each failure."
+_PATIENCE = 3.0
+"""Seconds for somebody to answer."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -68,7 +74,40 @@ async def _look() -> list[Finding]:
     findings += _folder(folder)
     if config is not None:
         findings += await _database(config)
+        findings += [] if is_served(folder / SOCKET) else _port(config)
+        findings += await _servers(config)
     return [*findings, *await gateway_findings(folder)]
+
+
+def _port(config: Config) -> list[Finding]:
+    """Whether a gateway could listen where it is to."""
+    try:
+        Listener(config.server.host, config.server.port).close()
+    except Invalid as error:
+        fix = error.fix.replace("--port", "port under [server]").replace("--host", "host under [server]")
+        return [Finding("server", FindingState.WRONG, f"{error.field} {error.problem}.", fix)]
+    return []
+
+
+async def _servers(config: Config) -> list[Finding]:
+    """Whether somebody answers where agents and accounts need it."""
+    tables = {("agent" if not name else f"agents.{name}"): keys for name, keys in config.agents.items()}
+    made: dict[str, object] = {**tables, **{account.path: account.keys for account in config.accounts}}
+    wanted = [
+        (n, k, at) for n, keys in made.items() if isinstance(keys, NeedsServers) for k, at in keys.servers.items()
+    ]
+    return list(await asyncio.gather(*(asyncio.to_thread(_server, *each) for each in wanted)))
+
+
+def _server(name: str, key: str, address: str) -> Finding:
+    try:
+        urlopen(Request(address, method="HEAD"), timeout=_PATIENCE).close()  # noqa: S310 -- segue.toml names http only
+    except HTTPError as answered:
+        answered.close()
+    except (OSError, HTTPException) as error:
+        says = f"nobody answers at {address} ({getattr(error, 'reason', error)})."
+        return Finding(name, FindingState.WRONG, says, f"Start what should, or put right {key} under [{name}].")
+    return Finding(name, FindingState.FINE, f"somebody answers at {address}")
 
 
 def _config() -> tuple[Config | None, list[Finding]]:

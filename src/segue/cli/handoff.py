@@ -4,9 +4,9 @@ import asyncio
 
 import click
 
+from segue.cli import completes
 from segue.cli.host import config_here, named, opened
 from segue.cli.output import json_option, print_json, printable
-from segue.cli.service.completion import of_places, of_sessions
 from segue.cli.terminal.client import Client, NoGateway, connected
 from segue.cli.terminal.handoff import STEPS
 from segue.config import Fetch
@@ -32,8 +32,8 @@ class NotBegun(click.ClickException):
 
 
 @click.command()
-@click.argument("session", shell_complete=of_sessions)
-@click.argument("destination", shell_complete=of_places)
+@click.argument("session", shell_complete=completes("sessions"))
+@click.argument("destination", shell_complete=completes("places"))
 @click.option("--yes", is_flag=True, help="More people may read the session there.")
 @json_option
 def command(session: str, destination: str, *, yes: bool, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from segue import __version__
+from segue.cli import completes
 from segue.errors import Invalid, SegueError
 
 _COMMANDS = {
@@ -96,10 +97,6 @@ class CommandGroup(click.Group):
             raise Failure(str(error)) from error
 
 
-def _of_sessions(ctx: click.Context, param: click.Parameter, typed: str) -> Any:
-    return import_module("segue.cli.service.completion").of_sessions(ctx, param, typed)
-
-
 @click.group(cls=CommandGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="segue", message="%(prog)s %(version)s")
 @click.option("--new", is_flag=True, help="Talk, in a new conversation.")
@@ -108,7 +105,7 @@ def _of_sessions(ctx: click.Context, param: click.Parameter, typed: str) -> Any:
     is_flag=False,
     flag_value="",
     metavar="[SESSION]",
-    shell_complete=_of_sessions,
+    shell_complete=completes("sessions"),
     help="Talk, in the conversation of the open terminal or in this one.",
 )
 @click.pass_context

@@ -5,9 +5,9 @@ import time
 import click
 
 from segue.changes.exchange import schedules
+from segue.cli import completes
 from segue.cli.host import looked_at, opened
 from segue.cli.output import awaited, json_option, print_list, print_one, short
-from segue.cli.service.completion import of_schedules
 from segue.core.schedules import shown
 from segue.errors import Invalid, Refused
 
@@ -31,7 +31,7 @@ async def list_(*, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("id", shell_complete=of_schedules)
+@click.argument("id", shell_complete=completes("schedules"))
 @json_option
 @awaited
 async def cancel(id: str, *, as_json: bool) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from segue.changes.sessions import exports, sessions, transcripts, trees
+from segue.cli import completes
 from segue.cli.host import config_here, looked_at, named, opened
 from segue.cli.output import awaited, json_option, moment, print_json, print_list, print_one, printable, short
-from segue.cli.service.completion import of_sessions
 from segue.config import Fetch
 from segue.core.exports.jsonl import Form
 from segue.core.exports.tree import Branch, draw
@@ -50,7 +50,7 @@ async def list_(active: float | None, *, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("session", shell_complete=of_sessions)
+@click.argument("session", shell_complete=completes("sessions"))
 @click.option("--tree", is_flag=True, help="Its branches instead: forks, children, and what it abandoned.")
 @json_option
 @awaited
@@ -91,7 +91,7 @@ async def search(words: tuple[str, ...], *, as_json: bool) -> None:
 
 
 @command.command(short_help="Write a session as JSONL or Markdown.")
-@click.argument("session", shell_complete=of_sessions)
+@click.argument("session", shell_complete=completes("sessions"))
 @click.option("--form", type=click.Choice([str(form) for form in Form]), default=Form.JSONL.value, show_default=True)
 @click.option("-o", "file", type=click.Path(path_type=Path), help="Write to this file instead.")
 @awaited
@@ -134,7 +134,7 @@ async def import_(file: Path, *, as_json: bool) -> None:
 
 
 @command.command(short_help="Name a session.")
-@click.argument("session", shell_complete=of_sessions)
+@click.argument("session", shell_complete=completes("sessions"))
 @click.argument("name")
 @json_option
 @awaited

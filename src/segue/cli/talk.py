@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from segue.cli import completes
 from segue.cli.gateway import PAGE, SOCKET, RunningGateway, Stop, gateway
 from segue.cli.host import config_here, named, open_log, opened
-from segue.cli.service.completion import of_sessions
 from segue.cli.terminal.client import Client, connected
 from segue.cli.terminal.plain import given, piped, plain
 from segue.cli.terminal.screen import Terminal
@@ -37,7 +37,7 @@ _FEWEST = 6
     is_flag=False,
     flag_value="",
     metavar="[SESSION]",
-    shell_complete=of_sessions,
+    shell_complete=completes("sessions"),
     help="Join a conversation: one of yours by id or title, else that of the terminal that is open.",
 )
 def command(*, page: bool, new: bool, join: str | None) -> None:

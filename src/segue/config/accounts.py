@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from segue import plugins
 from segue.config.sections import HomeSection
-from segue.config.tables import Tables, as_table, joined, keys_of, nearest, refuse_unknown
+from segue.config.tables import Tables, as_table, joined, keys_of, nearest
 from segue.core.lanes import Identity
 from segue.core.settings import AccountSettings
 from segue.core.values import Live, Value
@@ -79,7 +79,7 @@ def _account(platform: str, name: str, table: object, tables: Tables) -> Account
         raise Invalid(path, "that can't be an account's name", "Use letters, digits, - and _, at most 64.")
     kind = plugins.adapter_keys(platform)
     common, own = set(keys_of(AccountSettings)), set(keys_of(kind))
-    refuse_unknown(table, common | own, path)
+    tables.refuse_unknown(table, common | own, path)
     settings = tables.read(_only(table, common - {"home"}), AccountSettings, path)
     if "home" in table:
         home = tables.read(table["home"], HomeSection, joined(path, "home"))

@@ -19,7 +19,7 @@ from segue.config.sections import (
     read_limits,
     read_resets,
 )
-from segue.config.tables import Tables, as_table, keys_of, nearest, within
+from segue.config.tables import Incomplete, Tables, as_table, keys_of, nearest, within
 from segue.core.lanes import Identity, Rules
 from segue.core.moves import Limits
 from segue.core.retention import Retention
@@ -81,11 +81,17 @@ def default(environ: Mapping[str, str]) -> Config:
     return from_tables({}, data_folder(environ) / NAME, environ)
 
 
-def from_tables(said: Mapping[str, Any], file: Path, environ: Mapping[str, str], fetch: Fetch = Fetch.ALL) -> Config:
-    """The settings in the tables of a file."""
+def from_tables(
+    said: Mapping[str, Any],
+    file: Path,
+    environ: Mapping[str, str],
+    fetch: Fetch = Fetch.ALL,
+    mistakes: list[Invalid] | None = None,
+) -> Config:
+    """The settings in the tables of a file; mistakes are raised, or noted down as long as it can go on."""
     data = data_folder(environ)
     references = References(environ, file.parent, fetch)
-    tables = Tables(references)
+    tables = Tables(references, mistakes)
     accounts = read_accounts(said, SECTIONS, tables)
     owners = read_owners(said, accounts, tables)
     refuse_silence(accounts, owners)
@@ -176,25 +182,28 @@ def _server(url: str, references: References) -> Secret:
 
 
 def mistakes(file: Path, environ: Mapping[str, str]) -> list[Invalid]:
-    """The first mistake in each table of a file; none if the file loads."""
+    """Every mistake in a file; none if it loads."""
     try:
         said = read_file(file)
     except Invalid as error:
         return [error]
-    whole = _mistake(said, file, environ)
-    if whole is None:
+    whole = _mistakes(said, file, environ)
+    if not whole:
         return []
-    parts = (_mistake(part, file, environ) for part in _parts(said))
+    parts = [error for part in _parts(said) for error in _mistakes(part, file, environ)]
     # A mistake may lie between two tables that are right by themselves.
-    return [error for error in parts if error is not None] or [whole]
+    return list({str(error): error for error in parts or whole}.values())
 
 
-def _mistake(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> Invalid | None:
+def _mistakes(said: Mapping[str, Any], file: Path, environ: Mapping[str, str]) -> list[Invalid]:
+    found: list[Invalid] = []
     try:
-        from_tables(said, file.absolute(), environ)
+        from_tables(said, file.absolute(), environ, mistakes=found)
+    except Incomplete:
+        """All that led to it are found."""
     except Invalid as error:
-        return error
-    return None
+        found.append(error)
+    return found
 
 
 def _parts(said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -34,10 +34,11 @@ def read_resets(table: object, platforms: Collection[str], tables: Tables) -> Po
     special = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     for key in special:
         if key not in _KINDS and key not in platforms:
-            raise Invalid(f"resets.{key}", "there is no such kind or platform", nearest(key, [*_KINDS, *platforms]))
+            fix = nearest(key, [*_KINDS, *platforms])
+            tables.refuse(Invalid(f"resets.{key}", "there is no such kind or platform", fix))
     policy = tables.read(default, Policy, "resets")
     if not special:
-        _refuse_idle_talk(default, policy, "resets")
+        _refuse_idle_talk(default, policy, "resets", tables)
     policies = {key: _special(key, default, own, tables) for key, own in special.items()}
     return Policies(
         default=policy,
@@ -49,16 +50,16 @@ def read_resets(table: object, platforms: Collection[str], tables: Tables) -> Po
 def _special(key: str, default: Mapping[str, Any], own: Mapping[str, Any], tables: Tables) -> Policy:
     path = f"resets.{key}"
     policy = tables.read({**default, **own}, Policy, path)
-    _refuse_idle_talk(own, policy, path)
+    _refuse_idle_talk(own, policy, path, tables)
     return policy
 
 
-def _refuse_idle_talk(own: Mapping[str, Any], policy: Policy, path: str) -> None:
+def _refuse_idle_talk(own: Mapping[str, Any], policy: Policy, path: str, tables: Tables) -> None:
     """Refuse a key that does nothing, since its host believes that it does."""
     for key, whens in _NEEDS.items():
         if key in own and policy.when not in whens:
             fix = f'Add when = "{whens[0]}" or "{whens[1]}", or remove it.'
-            raise Invalid(joined(path, key), f'it does nothing while when is "{policy.when}"', fix)
+            tables.refuse(Invalid(joined(path, key), f'it does nothing while when is "{policy.when}"', fix))
 
 
 _DEFAULT = GatewaySettings()

@@ -29,11 +29,28 @@ _WANTED = {
 _SHOWN = 40
 
 
-class Tables:
-    """Reads tables; references in them are fetched."""
+class Incomplete(Invalid):
+    """A table that can't be read for its mistakes, all of which are noted down."""
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "it has mistakes", "Mend them.")
+
+
+class Tables:
+    """Reads tables; references in them are fetched.
+
+    With a list of mistakes it goes on after each one that it can do without, so that all of them are found.
+    """
+
+    def __init__(self, references: References, mistakes: list[Invalid] | None = None) -> None:
         self._references = references
+        self._mistakes = mistakes
+
+    def refuse(self, error: Invalid) -> None:
+        """Raise a mistake, or note it down and go on without what is wrong."""
+        if self._mistakes is None:
+            raise error
+        self._mistakes.append(error)
 
     def read(self, table: object, kind: type[T], path: str) -> T:
         """A value of this kind from a table's keys."""
@@ -42,17 +59,39 @@ class Tables:
         values = self.fields(table, known, path)
         for key, field in known.items():
             if field.required and key not in table:
-                raise Invalid(joined(path, key), "it is missing", f"Add it: {key} = {_example(field.type)}")
-        try:
-            return kind(**values)
-        except Invalid as error:
-            raise within(path, error) from error
+                self.refuse(Invalid(joined(path, key), "it is missing", f"Add it: {key} = {_example(field.type)}"))
+        if any(field.required and field.name not in values for field in known.values()):
+            raise Incomplete(path)
+        while True:
+            try:
+                return kind(**values)
+            except Invalid as error:
+                self.refuse(within(path, error))
+                if error.field not in known or known[error.field].required:
+                    raise Incomplete(path) from error
+                del values[known[error.field].name]
 
     def fields(self, table: object, known: Mapping[str, FieldInfo], path: str) -> dict[str, Any]:
         """The values of a table's keys, by the names of the fields that they set."""
         table = as_table(table, path)
-        refuse_unknown(table, known, path)
-        return {known[key].name: self._field(known[key], value, joined(path, key)) for key, value in table.items()}
+        self.refuse_unknown(table, known, path)
+        values = {}
+        for key, field in known.items():
+            if key in table:
+                try:
+                    values[field.name] = self._field(field, table[key], joined(path, key))
+                except Incomplete:
+                    """Its mistakes are known."""
+                except Invalid as error:
+                    self.refuse(error)
+        return values
+
+    def refuse_unknown(self, table: Iterable[str], known: Iterable[str], path: str) -> None:
+        """Refuse keys that nobody reads, each with the one that was perhaps meant."""
+        known = list(known)
+        for key in table:
+            if key not in known:
+                self.refuse(Invalid(joined(path, key), "there is no such key", nearest(key, known)))
 
     def section(self, tables: Mapping[str, Any], name: str, kind: type[T]) -> T:
         """One of several tables; if it isn't there, what holds without it."""
@@ -85,14 +124,6 @@ def as_table(value: object, path: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise Invalid(path, f"{_shown(value)} is not a table", f"Write its keys under [{path}].")
     return value
-
-
-def refuse_unknown(table: Iterable[str], known: Iterable[str], path: str) -> None:
-    """Refuse a key that nobody reads, with the one that was perhaps meant."""
-    known = list(known)
-    for key in table:
-        if key not in known:
-            raise Invalid(joined(path, key), "there is no such key", nearest(key, known))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -36,6 +36,11 @@ class HttpAccount(Value, frozen=True):
             raise Invalid("signatures", "none is named", 'Write ["v2"], ["v1"] or both.')
         check_http("callback", self.callback, "http://127.0.0.1:9001/out")
 
+    @property
+    def servers(self) -> dict[str, str]:
+        """The callback."""
+        return {"callback": self.callback}
+
     def adapter(self, account: str, files: Files) -> Http:
         """The adapter for this account, with the abilities that its platform has."""
         secrets = (self.secret, self.old_secret) if self.old_secret else (self.secret,)

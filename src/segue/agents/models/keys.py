@@ -21,6 +21,8 @@ from segue.core.contracts.agents import Agent, Usage
 from segue.core.values import Secret, Value
 from segue.errors import Invalid, NotInstalled
 
+OLLAMA = "http://127.0.0.1:11434/v1"
+"""The address of an Ollama on this machine."""
 _LIBRARY = "pydantic_ai"
 _KEYS = {
     "openai": "OPENAI_API_KEY",
@@ -76,6 +78,12 @@ class ModelKeys(Value, frozen=True):
             raise Invalid("instructions_file", f"{self.instructions_file} isn't there", "Write it, or name another.")
         if find_spec(_LIBRARY) is None:
             raise NotInstalled("kind", _LIBRARY, "model")
+
+    @property
+    def servers(self) -> dict[str, str]:
+        """The address of a server of the host's own; a provider's is the provider's care."""
+        address = self.base_url or (OLLAMA if self.provider == "ollama" else "")
+        return {"base_url": address} if address else {}
 
     @property
     def provider(self) -> str:

@@ -7,16 +7,14 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.ollama import OllamaProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from segue.agents.models.keys import ModelKeys
-
-_OLLAMA = "http://127.0.0.1:11434/v1"
+from segue.agents.models.keys import OLLAMA, ModelKeys
 
 
 def make(keys: ModelKeys, key: str, client: httpx2.AsyncClient) -> Model:
     """The model that a host's keys name."""
     url = keys.base_url or None
     if keys.provider == "ollama":
-        there = OllamaProvider(base_url=url or _OLLAMA, api_key=key, http_client=client)
+        there = OllamaProvider(base_url=url or OLLAMA, api_key=key, http_client=client)
         return OllamaModel(keys.name, provider=there)
     provider = OpenAIProvider(base_url=url, api_key=key, http_client=client)
     # Other servers that speak like OpenAI's know its older API; OpenAI's own keeps thoughts with the newer.

@@ -8,9 +8,9 @@ from segue.changes.forgetting import erasure
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.people import register
 from segue.changes.sessions import sessions
+from segue.cli import completes
 from segue.cli.host import config_here, opened
 from segue.cli.output import awaited, printable
-from segue.cli.service.completion import of_people
 from segue.config import Fetch
 from segue.core.settings import GatewaySettings
 from segue.runtime.forgetting import Cleaner
@@ -19,7 +19,7 @@ _MOST = 10_000
 
 
 @click.command()
-@click.argument("person", shell_complete=of_people)
+@click.argument("person", shell_complete=completes("people"))
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @awaited
 async def forget(person: str, *, yes: bool) -> None:

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from segue.changes.people import browsers, codes, grants, persons, register
 from segue.changes.people.persons import WHY
 from segue.changes.people.register import By, Listed, PersonFacts
+from segue.cli import completes
 from segue.cli.host import config_here, looked_at, opened
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.cli.people.audit import row
 from segue.cli.people.forget import forget
-from segue.cli.service.completion import of_people
 from segue.config import Fetch
 from segue.core.contracts.database import Transaction
 from segue.core.settings import GatewaySettings
@@ -55,7 +55,7 @@ async def _list() -> list[Listed]:
 
 
 @command.command()
-@click.argument("person", shell_complete=of_people)
+@click.argument("person", shell_complete=completes("people"))
 @json_option
 def show(person: str, *, as_json: bool) -> None:
     """Show a person's identities, grants and links, and what happened with them; none of their words."""
@@ -78,7 +78,7 @@ async def _show(named: str) -> PersonFacts:
 
 
 @command.command()
-@click.argument("person", shell_complete=of_people)
+@click.argument("person", shell_complete=completes("people"))
 @json_option
 def read(person: str, *, as_json: bool) -> None:
     """Read what a person said and was answered. That you did is written to the audit."""
@@ -95,7 +95,7 @@ def read(person: str, *, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("person", shell_complete=of_people)
+@click.argument("person", shell_complete=completes("people"))
 def revoke(person: str) -> None:
     """End every grant of a person: whom a code let in talks no more."""
     ended = asyncio.run(_do(person, grants.revoke_all, time.time()))
@@ -106,7 +106,7 @@ def revoke(person: str) -> None:
 
 
 @command.command()
-@click.argument("person", shell_complete=of_people)
+@click.argument("person", shell_complete=completes("people"))
 @click.argument("link", required=False)
 def unlink(person: str, link: str | None) -> None:
     """Part a person from whom they were taken for: each has what was theirs again.
@@ -130,7 +130,7 @@ async def _unlink(named: str, link: str | None) -> PersonId:
 
 
 @command.command()
-@click.argument("person", shell_complete=of_people)
+@click.argument("person", shell_complete=completes("people"))
 @click.option("--undo", is_flag=True, help="Let them talk again.")
 def block(person: str, *, undo: bool) -> None:
     """Let a person talk nowhere, whatever segue.toml or a code says."""

@@ -10,11 +10,13 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem, FishComplete, ZshComplete
 
+from segue import plugins
 from segue.changes.exchange import deliveries, letters, schedules
 from segue.changes.people import persons, register
 from segue.changes.sessions import sessions
 from segue.cli.host import config_here
 from segue.cli.output import printable, short
+from segue.cli.service.install import offered_extras
 from segue.config import Fetch
 from segue.core.values import PersonId
 from segue.core.windows import HOSTS, TERMINAL, WEB
@@ -46,7 +48,6 @@ _SCRIPTS = {
     "zsh": ZshComplete.source_template,
     "fish": FishComplete.source_template.replace('string split ","', 'string split -m 1 ","'),
 }
-Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 Offers = Iterable[tuple[str, str]]
 """Words that can be typed, each with what it stands for."""
 
@@ -61,36 +62,25 @@ def command(shell: str) -> None:
     )
 
 
-def _offered(offers: Offers, typed: str) -> list[CompletionItem]:
-    """Those that go on from what was typed, without regard to case."""
+def complete(what: str, typed: str) -> list[CompletionItem]:
+    """The words of a kind that go on from what was typed, without regard to case."""
     begins = typed.casefold()
+    try:
+        offers = [(word, "") for word in _WORDS[what]()] if what in _WORDS else asyncio.run(_look(_STORED[what]))
+    except SegueError:
+        return []
     cleaned = ((printable(word), short(about)) for word, about in offers)
     return [CompletionItem(word, help=about or None) for word, about in cleaned if word.casefold().startswith(begins)]
 
 
-def of_words(words: Callable[[], Iterable[str]]) -> Completion:
-    """Completion by a few words that are known."""
-    return lambda _ctx, _param, typed: _offered([(word, "") for word in words()], typed)
-
-
-def _stored(read: Callable[[Reading, PersonId], Awaitable[Offers]]) -> Completion:
-    """Completion by what the database holds for the host."""
-
-    async def look() -> Offers:
-        where = config_here(Fetch.STORE).store
-        if isinstance(where, Path) and not where.exists():
-            return ()
-        async with reading(where if isinstance(where, Path) else where.reveal()) as found:
-            host = await found.read(persons.who(HOSTS[0])) if found.is_todays else None
-            return await read(found, host) if host else ()
-
-    def complete(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[CompletionItem]:
-        try:
-            return _offered(asyncio.run(look()), typed)
-        except SegueError:
-            return []
-
-    return complete
+async def _look(read: Callable[[Reading, PersonId], Awaitable[Offers]]) -> Offers:
+    """Words in the database, as the host sees them."""
+    where = config_here(Fetch.STORE).store
+    if isinstance(where, Path) and not where.exists():
+        return ()
+    async with reading(where if isinstance(where, Path) else where.reveal()) as found:
+        host = await found.read(persons.who(HOSTS[0])) if found.is_todays else None
+        return await read(found, host) if host else ()
 
 
 async def _sessions(found: Reading, host: PersonId) -> Offers:
@@ -116,13 +106,9 @@ async def _letters(found: Reading, _host: PersonId) -> Offers:
 
 def _places() -> Iterable[str]:
     """The accounts of segue.toml, and the windows of this machine."""
-    try:
-        accounts = config_here(Fetch.STORE).accounts
-    except SegueError:
-        accounts = ()
-    return (*(f"{one.platform}.{one.name}" for one in accounts), TERMINAL, WEB)
+    accounts = config_here(Fetch.STORE).accounts
+    return (*(account.path for account in accounts), TERMINAL, WEB)
 
 
-of_places = of_words(_places)
-of_sessions, of_people = _stored(_sessions), _stored(_people)
-of_schedules, of_letters = _stored(_schedules), _stored(_letters)
+_STORED = {"sessions": _sessions, "people": _people, "schedules": _schedules, "letters": _letters}
+_WORDS = {"places": _places, "platforms": plugins.platforms, "extras": offered_extras}

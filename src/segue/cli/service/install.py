@@ -10,28 +10,29 @@ from pathlib import Path
 import click
 
 import segue
-from segue.cli.service.completion import of_words
+from segue.cli import completes
 from segue.errors import Invalid, SegueError
 
 _PINS = Path(segue.__file__).parents[2] / "requirements"
 """Pins with hashes; only a clone has them."""
 
 
-def _offered() -> list[str]:
-    return metadata("segue").get_all("Provides-Extra") or []
-
-
 @click.command()
-@click.argument("extras", nargs=-1, required=True, metavar="EXTRA...", shell_complete=of_words(_offered))
+@click.argument("extras", nargs=-1, required=True, metavar="EXTRA...", shell_complete=completes("extras"))
 def command(extras: tuple[str, ...]) -> None:
     """Install the libraries of a platform (telegram, matrix), of models (model) or of PostgreSQL (postgres)."""
     for extra in extras:
         install(extra)
 
 
+def offered_extras() -> list[str]:
+    """The extras that this Segue has."""
+    return metadata("segue").get_all("Provides-Extra") or []
+
+
 def install(extra: str) -> None:
     """Bring an extra's libraries into this environment: in a clone those that are pinned, by their hashes."""
-    offered = _offered()
+    offered = offered_extras()
     if extra not in offered:
         raise Invalid("extra", f'there is no "{extra}"', f"There are: {', '.join(sorted(offered))}.")
     wanted = _wanted(extra)

@@ -8,9 +8,9 @@ import click
 from segue.changes.exchange import deliveries, letters
 from segue.changes.exchange.deliveries import Dead
 from segue.changes.exchange.letters import DeadLetter
+from segue.cli import completes
 from segue.cli.host import looked_at, opened
 from segue.cli.output import awaited, json_option, moment, print_json, print_list, printable
-from segue.cli.service.completion import of_letters
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
@@ -47,7 +47,7 @@ async def list_(*, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("letter", shell_complete=of_letters)
+@click.argument("letter", shell_complete=completes("letters"))
 @awaited
 async def show(letter: str) -> None:
     """Print one whole: where, why, and its words."""
@@ -60,7 +60,7 @@ async def show(letter: str) -> None:
 
 
 @command.command()
-@click.argument("letter", shell_complete=of_letters)
+@click.argument("letter", shell_complete=completes("letters"))
 @awaited
 async def retry(letter: str) -> None:
     """Have it taken in, or sent, after all."""
@@ -74,7 +74,7 @@ async def retry(letter: str) -> None:
 
 
 @command.command()
-@click.argument("letter", shell_complete=of_letters)
+@click.argument("letter", shell_complete=completes("letters"))
 @awaited
 async def drop(letter: str) -> None:
     """Let it be: it isn't counted any more."""

@@ -46,6 +46,16 @@ class FoundOwner(Value, frozen=True):
 
 
 @runtime_checkable
+class NeedsServers(Protocol):
+    """Keys of an account or an agent that is of no use unless somebody answers at certain addresses."""
+
+    @property
+    def servers(self) -> Mapping[str, str]:
+        """The addresses, by the keys that name them."""
+        ...
+
+
+@runtime_checkable
 class IsAdded(Protocol):
     """The keys of an account that `segue add` can ask for: a class that makes adapters may have this too."""
 

@@ -1,6 +1,7 @@
 """The gateway's listeners: a bound socket, and uvicorn behind it in our own event loop."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
@@ -20,6 +21,8 @@ from segue.errors import Invalid
 _KEEP_ALIVE = 60
 """Seconds that an idle connection stays open: longer than those who call often pause."""
 LARGEST_FRAME = 4 * 1024 * 1024
+_LONGEST = 80
+"""Characters of a command line that are shown."""
 _PORT = {errno.EADDRINUSE, errno.EACCES}
 
 
@@ -84,9 +87,30 @@ def is_served(path: Path) -> bool:
     return True
 
 
+def listens_at(port: int) -> str:
+    """The program that listens at a port, as far as this user may know it."""
+    listening = {
+        fields[9]
+        for table in ("tcp", "tcp6")
+        for line in _lines(Path(f"/proc/net/{table}"))
+        if (fields := line.split())[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port
+    }
+    wanted = {f"socket:[{inode}]" for inode in listening}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(str(open_file.readlink()) in wanted for open_file in (process / "fd").iterdir()):
+                words = (process / "cmdline").read_text(errors="replace").replace("\0", " ").strip()
+                return f"process {process.name} (`{words[:_LONGEST]}`)"
+    return "what listens there"
+
+
+def _lines(table: Path) -> list[str]:
+    return table.read_text().splitlines()[1:] if table.exists() else []
+
+
 def _explain(error: OSError, host: str, port: int) -> tuple[str, str]:
     if error.errno == errno.EADDRINUSE:
-        return f"{port} is taken", "Stop what listens there, or choose another one with --port."
+        return f"{port} is taken", f"Stop {listens_at(port)}, or choose another one with --port."
     if error.errno == errno.EACCES:
         return f"{port} is not for ordinary users", "Choose one above 1023 with --port."
     return f"{host!r} is not an address of this machine", "Choose one with --host, such as 127.0.0.1."
