@@ -68,7 +68,7 @@ Count = Callable[[], Transaction[Tally]]
 """Counts what lies about."""
 
 
-class Reading(Live, frozen=True):
+class ReadOnly(Live, frozen=True):
     """A database that is open for reading only."""
 
     place: str
@@ -102,7 +102,7 @@ async def check(where: str | Path, tally: Count) -> Checked:
         return Checked(found.place, found.version, found.newest, damage, counted)
 
 
-def reading(where: str | Path) -> AbstractAsyncContextManager[Reading]:
+def reading(where: str | Path) -> AbstractAsyncContextManager[ReadOnly]:
     """The database at an address, open for reading only; raises `StoreError` if it can't be read."""
     address = str(where)
     server = address.startswith(("postgresql://", "postgres://"))
@@ -110,7 +110,7 @@ def reading(where: str | Path) -> AbstractAsyncContextManager[Reading]:
 
 
 @asynccontextmanager
-async def _reading_file(path: Path) -> AsyncIterator[Reading]:
+async def _reading_file(path: Path) -> AsyncIterator[ReadOnly]:
     file = SqliteFile(path, time.time, 5.0, None)
     try:
         # Not by `File`, which can only write: a look must change nothing, not even whose turn it is.
@@ -125,7 +125,7 @@ async def _reading_file(path: Path) -> AsyncIterator[Reading]:
         connection.close()
 
 
-def _of_file(connection: apsw.Connection, place: str) -> Reading:
+def _of_file(connection: apsw.Connection, place: str) -> ReadOnly:
     connection.set_busy_timeout(5000)
     clock = clock_in(connection)
     connection.create_scalar_function("segue_now", lambda *_: clock(), 0)
@@ -147,11 +147,11 @@ def _of_file(connection: apsw.Connection, place: str) -> Reading:
         lacking = difference(version, shape_in(connection), migrations(SQLITE)) if known else ""
         return unlike(version, lacking) if lacking else ""
 
-    return Reading(place, version, newest, fetch, damage)
+    return ReadOnly(place, version, newest, fetch, damage)
 
 
 @asynccontextmanager
-async def _reading_server(address: str) -> AsyncIterator[Reading]:
+async def _reading_server(address: str) -> AsyncIterator[ReadOnly]:
     try:
         # As in opening: PostgreSQL's library is an extra.
         server_module = import_module("segue.database.postgres_server")
@@ -175,7 +175,7 @@ async def _reading_server(address: str) -> AsyncIterator[Reading]:
             return unlike(version, lacking) if lacking else ""
 
         async with connection.transaction(readonly=True):
-            yield Reading(server.place, version, newest, fetch, damage)
+            yield ReadOnly(server.place, version, newest, fetch, damage)
     except server_module.TROUBLE as error:
         raise server.named(error) from error
     finally:

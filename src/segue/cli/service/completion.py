@@ -20,7 +20,7 @@ from segue.cli.service.install import offered_extras
 from segue.config import Fetch
 from segue.core.values import PersonId
 from segue.core.windows import HOSTS, TERMINAL, WEB
-from segue.database.checks import Reading, reading
+from segue.database.checks import ReadOnly, reading
 from segue.errors import SegueError
 
 _MOST = 200
@@ -73,7 +73,7 @@ def complete(what: str, typed: str) -> list[CompletionItem]:
     return [CompletionItem(word, help=about or None) for word, about in cleaned if word.casefold().startswith(begins)]
 
 
-async def _look(read: Callable[[Reading, PersonId], Awaitable[Offers]]) -> Offers:
+async def _look(read: Callable[[ReadOnly, PersonId], Awaitable[Offers]]) -> Offers:
     """Words in the database, as the host sees them."""
     where = config_here(Fetch.STORE).store
     if isinstance(where, Path) and not where.exists():
@@ -83,22 +83,22 @@ async def _look(read: Callable[[Reading, PersonId], Awaitable[Offers]]) -> Offer
         return await read(found, host) if host else ()
 
 
-async def _sessions(found: Reading, host: PersonId) -> Offers:
+async def _sessions(found: ReadOnly, host: PersonId) -> Offers:
     """Titles; the id of what has none."""
     own = await found.read(sessions.talks(host, _MOST, None, 0.0))
     return [(s.title or s.id, s.id if s.title else s.label) for s in own]
 
 
-async def _people(found: Reading, _host: PersonId) -> Offers:
+async def _people(found: ReadOnly, _host: PersonId) -> Offers:
     known = await found.read(register.everybody(config_here(Fetch.STORE).gateway))
     return [(one.id, one.name or ", ".join(one.identities)) for one in known]
 
 
-async def _schedules(found: Reading, host: PersonId) -> Offers:
+async def _schedules(found: ReadOnly, host: PersonId) -> Offers:
     return [(one.id, one.task) for one in await found.read(schedules.owned(host))]
 
 
-async def _letters(found: Reading, _host: PersonId) -> Offers:
+async def _letters(found: ReadOnly, _host: PersonId) -> Offers:
     came = await found.read(letters.newest(_MOST))
     went = await found.read(deliveries.dead(_MOST))
     return [*((f"in-{one.id}", one.why) for one in came), *((f"out-{one.id}", one.error) for one in went)]
