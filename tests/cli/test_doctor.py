@@ -229,5 +229,6 @@ async def test_an_account_that_cannot_be_reached_is_told(tmp_path: Path) -> None
         here.signal(signal.SIGTERM)
         assert (await here.end())[0] == 0
     assert code == 1, out
-    assert "isn't connected: nobody answers at http://127.0.0.1:1. It is tried again by itself." in out
-    assert "isn't connected: nobody answers at http://127.0.0.1:1. See its log." in out
+    why = "the homeserver at http://127.0.0.1:1 can't be reached (ConnectionRefusedError)"
+    assert f"isn't connected: {why}. It is tried again by itself." in out
+    assert f"isn't connected: {why}. See its log." in out

@@ -11,7 +11,7 @@ import httpx2
 from websockets.asyncio.client import connect
 
 from segue.runtime.windows.frames import OpenRequest, encode
-from tests.adapters.test_http_connections import certified
+from tests.adapters.shared.test_connections import certified
 from tests.cli.test_serve import run, serve
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy.md"

@@ -1,28 +1,18 @@
 """The call out: one signed POST for each thing that the platform is to do."""
 
-import asyncio
 from typing import Literal
-from urllib.request import getproxies, proxy_bypass
 
-import httpx2
 import msgspec
 
-from segue.adapters.http.connections import Connections, NotConnected, Proxied, Returned
 from segue.adapters.http.signature import Signing
-from segue.adapters.shared.outcomes import retry_after, taken
+from segue.adapters.shared.web import SLOWEST, Web
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.values import Secret, Value
-from segue.errors import SendLater, SendNever, SendUnsure
+from segue.errors import SendNever
 
-_CONNECT = 5.0
-SLOWEST = 110.0
-"""Seconds that a call may take in all."""
 LARGEST = 64 * 1024
 """Bytes of an answer."""
-
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-"""What no proxy can reach, whatever the environment names."""
 
 
 class CalledFile(Value, frozen=True):
@@ -72,34 +62,22 @@ class Callback:
     """Where one account's messages go."""
 
     def __init__(self, url: str, secret: Secret | Signing, clock: Clock, slowest: float = SLOWEST) -> None:
-        self._slowest = slowest
         self._signing = Signing.of(secret)
         self._clock = clock
-        through = Proxied if _has_proxy(httpx2.URL(url)) else Connections
-        self._server = through(url, LARGEST, min(_CONNECT, slowest / 2))
+        self._web = Web("the callback", url, slowest=slowest, largest=LARGEST, clock=clock)
 
     async def close(self) -> None:
         """Let go of the connections."""
-        await self._server.close()
+        await self._web.close()
 
     async def call(self, call: Call) -> bytes:
         """Make one call and return the body of its answer."""
         body = msgspec.json.encode(call)
         headers = {"Content-Type": "application/json", **self._signing.sign(body, self._clock())}
-        try:
-            async with asyncio.timeout(self._slowest):
-                returned = await self._server.post(body, headers)
-        except NotConnected as error:
-            raise SendLater(f"the callback can't be reached ({error})") from error
-        except OSError as error:
-            raise SendUnsure(f"the callback broke off or was too slow ({type(error).__name__})") from error
-        return self._body(returned)
-
-    def _body(self, returned: Returned) -> bytes:
-        taken("the callback", returned.status, retry_after(returned.retry_after, self._clock()))
-        if len(returned.body) > LARGEST:
+        answer = self._web.taken(await self._web.call("POST", "", body, headers))
+        if len(answer) > LARGEST:
             raise SendNever(f"the callback's answer has more than {LARGEST} bytes")
-        return returned.body
+        return answer
 
 
 def id_in(body: bytes, field: Literal["id", "thread"]) -> str:
@@ -111,9 +89,3 @@ def id_in(body: bytes, field: Literal["id", "thread"]) -> str:
     if not found.strip() or "\0" in found:
         raise SendNever(f'the callback\'s answer has no "{field}"')
     return found
-
-
-def _has_proxy(url: httpx2.URL) -> bool:
-    """Whether the environment names a proxy for an address."""
-    named = getproxies()
-    return url.host not in _LOOPBACK and (url.scheme in named or "all" in named) and not proxy_bypass(url.host)

@@ -74,7 +74,7 @@ class MatrixAccount(Value, frozen=True):
         try:
             if not token.reveal():
                 token = await server.log_in(Secret(password))
-            owner = (await server.whoami()).get("user_id")
+            owner = await server.whoami()
         except SendNever as error:
             raise Invalid("password", str(error), "See whether the id and the password are right.") from error
         except SendError as error:

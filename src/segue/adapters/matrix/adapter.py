@@ -70,7 +70,7 @@ class Matrix:
 
     async def _check(self) -> None:
         """Refuse a token of somebody else's: the agent would answer itself."""
-        owner = (await self._server.whoami()).get("user_id")
+        owner = await self._server.whoami()
         if owner != self._server.user:
             raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right.")
 

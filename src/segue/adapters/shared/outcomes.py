@@ -1,26 +1,38 @@
 """Outcomes: what became of a call, by how a platform answered it; and addresses of the web."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
+from segue.core.messages import Sending
 from segue.core.values import Moment
-from segue.errors import Invalid, SendLater, SendNever
+from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever, SendUnsure
 
-_SUCCESS, _TOO_MANY, _SERVER_ERROR = 2, 429, 500
-
-
-def taken(who: str, status: int, seconds: float | None = None) -> None:
-    """Raise unless a platform took a call."""
-    if status // 100 != _SUCCESS:
-        raise refused(who, status, seconds)
+_TOO_MANY, _SERVER_ERROR = 429, 500
 
 
-def refused(who: str, status: int, seconds: float | None = None, why: str = "") -> SendLater | SendNever:
-    """The outcome of a call that wasn't taken: later after 429 and 5xx, never after all else."""
-    if status == _TOO_MANY or status >= _SERVER_ERROR:
-        return SendLater(f"{who} answered {status}", seconds)
-    return SendNever(f"{who} answered {status} {why}".rstrip())
+def refused(
+    who: str, status: int, seconds: float | None = None, why: str = "", sending: Sending = Sending.KEYED
+) -> SendError:
+    """The outcome of a call that wasn't taken: later after 429 and 5xx, never after all else.
+
+    Only where a call is known by its key can it be made again after any 5xx: elsewhere it may have been taken.
+    """
+    said = f"{who} answered {status} {why}".rstrip()
+    if status == _TOO_MANY or (status >= _SERVER_ERROR and (seconds is not None or sending is Sending.KEYED)):
+        return SendLater(said, seconds)
+    return SendUnsure(said) if status >= _SERVER_ERROR else SendNever(said)
+
+
+@contextmanager
+def connecting() -> Iterator[None]:
+    """Around what keeps a connection up: a call that failed ends it, and its words say why."""
+    try:
+        yield
+    except SendError as error:
+        raise Disconnected(str(error)) from error
 
 
 def retry_after(header: str | None, now: Moment) -> float | None:

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from segue.adapters.http import connections
 from segue.adapters.http.callback import Call, Callback
+from segue.adapters.shared import connections
 from segue.adapters.shared.trust import trust
 from segue.core.lanes import Address
 from segue.core.values import Secret

@@ -7,6 +7,7 @@ many as there were calls at once; one that nobody needs for a while is closed.
 import asyncio
 from collections.abc import Mapping
 from typing import cast
+from urllib.request import getproxies, proxy_bypass
 
 import h11
 import httpx2
@@ -16,6 +17,8 @@ from segue.core.values import Value
 
 _IDLE = 4.0
 """Seconds for which a connection is kept without a call: many servers close theirs after five."""
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+"""Hosts that no proxy can reach, whatever the environment names."""
 
 
 class NotConnected(Exception):
@@ -38,7 +41,7 @@ class _Connection(asyncio.Protocol):
         self._http = h11.Connection(h11.CLIENT)
         self._answer: asyncio.Future[Returned] | None = None
         self._head: h11.Response | None = None
-        self._body = b""
+        self._body = bytearray()
         self._transport: asyncio.Transport | None = None
         self.expiry: asyncio.TimerHandle | None = None
 
@@ -73,7 +76,7 @@ class _Connection(asyncio.Protocol):
         """Make one call."""
         if self._transport is None:
             raise ConnectionResetError("the server hung up")
-        self._head, self._body, self._answer = None, b"", asyncio.get_running_loop().create_future()
+        self._head, self._body, self._answer = None, bytearray(), asyncio.get_running_loop().create_future()
         # All at once: what is sent apart may wait for the other side to acknowledge the first part.
         parts = [self._http.send(event) for event in (request, h11.Data(body), h11.EndOfMessage())]
         self._transport.write(b"".join(part for part in parts if part))
@@ -89,7 +92,7 @@ class _Connection(asyncio.Protocol):
             if self._head is not None and (ended or len(self._body) > self._largest):
                 retry_after = dict(self._head.headers).get(b"retry-after")
                 text = retry_after.decode("latin-1") if retry_after else None
-                answer.set_result(Returned(self._head.status_code, text, self._body))
+                answer.set_result(Returned(self._head.status_code, text, bytes(self._body)))
                 if self._http.their_state is h11.DONE is self._http.our_state:
                     self._http.start_next_cycle()
                 return
@@ -101,7 +104,7 @@ class _Connection(asyncio.Protocol):
 
 
 class Connections:
-    """Calls to one address."""
+    """Calls to one server, at or below one address."""
 
     def __init__(self, url: str, largest: int, slowest: float) -> None:
         self._url = httpx2.URL(url)
@@ -112,12 +115,14 @@ class Connections:
         self._headers = {"Host": self._url.netloc.decode(), "User-Agent": "segue"}
         self._idle: list[_Connection] = []
 
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> Returned:
+    async def call(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Returned:
         """Make one call; raises `NotConnected`, or `OSError` if it breaks off."""
         connection = self._take() or await self._open()
         length = {"Content-Length": str(len(body))}
         about = list({**self._headers, **length, **headers}.items())
-        request = h11.Request(method="POST", target=self._url.raw_path, headers=about)
+        base = self._url.raw_path
+        target = base.rstrip(b"/") + path.encode() if path else base
+        request = h11.Request(method=method, target=target, headers=about)
         try:
             return await connection.call(request, body)
         finally:
@@ -131,6 +136,7 @@ class Connections:
         """Let go of all that nobody uses now."""
         while (connection := self._take()) is not None:
             connection.close()
+        await asyncio.sleep(0)  # a socket is closed when the loop comes round
 
     def _take(self) -> _Connection | None:
         while self._idle:
@@ -164,16 +170,17 @@ class Proxied:
         self._largest = largest
         self._client = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=slowest, pool=slowest), verify=trust())
 
-    async def post(self, body: bytes, headers: Mapping[str, str]) -> Returned:
+    async def call(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Returned:
         """Make one call; raises `NotConnected`, or `OSError` if it breaks off."""
+        url = self._url.rstrip("/") + path if path else self._url
         try:
-            async with self._client.stream("POST", self._url, content=body, headers=headers) as response:
-                returned = b""
+            async with self._client.stream(method, url, content=body, headers=headers) as response:
+                returned = bytearray()
                 async for piece in response.aiter_bytes():
                     returned += piece
                     if len(returned) > self._largest:
                         break
-                return Returned(response.status_code, response.headers.get("Retry-After"), returned)
+                return Returned(response.status_code, response.headers.get("Retry-After"), bytes(returned))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise NotConnected(type(error).__name__) from error
         except (httpx2.TransportError, httpx2.DecodingError) as error:
@@ -182,3 +189,10 @@ class Proxied:
     async def close(self) -> None:
         """Let go of the connections."""
         await self._client.aclose()
+
+
+def connections(url: str, largest: int, slowest: float) -> Connections | Proxied:
+    """The connections to a server, through a proxy if the environment names one for it."""
+    named, there = getproxies(), httpx2.URL(url)
+    proxied = there.host not in _LOOPBACK and (there.scheme in named or "all" in named) and not proxy_bypass(there.host)
+    return (Proxied if proxied else Connections)(url, largest, slowest)
