@@ -2,7 +2,8 @@
 
 A message is a file in the folder's `in`, such as `7.json` with {"chat": "kitchen", "who": "ann", "text": "hello"}.
 If the account has a secret, it is posted to /in/letterbox/ACCOUNT: the same JSON with an "id", and the secret in
-X-Letterbox-Secret. The answers to it appear in `out/kitchen`, if there is such a folder.
+X-Letterbox-Secret. With "file": "cat.png" it brings that file of the folder's `files` along. Answers appear in
+`out/kitchen`, if there is such a folder.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from starlette.types import ASGIApp
 
 from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.webhooks import door, posted, prove
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
+from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake, Letter
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Kind, Place
-from segue.core.messages import Arrival, Delivery, Sending, Text, plain_text
+from segue.core.messages import Arrival, Delivery, File, Sending, Text, plain_text
 from segue.core.values import Secret
 from segue.errors import SendLater, SendNever
 
 HEADER = "X-Letterbox-Secret"
 _NAME = re.compile(r"[a-z0-9-]{1,60}")  # nothing that leads out of the folder
+
+
+_MEDIA = "application/octet-stream"
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -38,6 +42,7 @@ class Note(msgspec.Struct, frozen=True):
     text: str
     kind: Kind = Kind.DM
     id: str = ""
+    file: str = ""
 
 
 class Letterbox:
@@ -47,29 +52,40 @@ class Letterbox:
     sending = Sending.KEYED
     connection = Connection.ONE
 
-    def __init__(self, account: str, folder: Path) -> None:
+    def __init__(self, account: str, folder: Path, files: Files) -> None:
         self.account = account
+        self._files = files
         self._own = OwnAccount(self.platform, account)
         self._folder = folder
-        for name in ("in", "done", "out"):
+        for name in ("in", "done", "out", "files"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
     async def run(self, intake: Intake) -> None:
         intake.connected()
         while True:
             for file in sorted((self._folder / "in").glob("*.json")):
-                await intake.accept(self._arrival(file.read_bytes(), file.stem))
+                await intake.accept(self._arrived(file.read_bytes(), file.stem))
                 # Only now may it be forgotten: if the process dies before this line, the message comes again.
                 file.rename(self._folder / "done" / file.name)
             await asyncio.sleep(0.05)
 
-    def _arrival(self, raw: bytes, id: str = "") -> Arrival | Letter:
+    def _arrived(self, raw: bytes, id: str = "") -> Arrived:
         try:
             note = msgspec.json.decode(raw, type=Note)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return Letter(self.platform, self.account, raw.decode(errors="backslashreplace"), str(error))
         place, speaker = Place(self._own.address(note.chat), note.kind), self._own.speaker(note.who, note.who)
-        return Arrival(place, note.id or id, speaker, (Text(note.text),), time.time())
+        # A file is only named here. It is fetched if whoever sent it may speak: strangers fill nobody's disk.
+        named = (File(note.file, _MEDIA, ""),) if note.file else ()
+        words = (Text(note.text),) if note.text else ()
+        arrival = Arrival(place, note.id or id, speaker, (*words, *named), time.time())
+        return self._own.unfetched(arrival, lambda: self._fetch(note.file), raw.decode())
+
+    async def _fetch(self, name: str) -> list[File | str]:
+        file = self._folder / "files" / Path(name).name
+        if not file.is_file():
+            return [f"{name} isn't there."]
+        return [await self._files.keep(name, _MEDIA, _once(file.read_bytes()))]
 
     def fits(self, text: str) -> bool:
         return len(text) <= 100_000
@@ -94,13 +110,17 @@ class Letterbox:
         return final.stem
 
 
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
 class CalledLetterbox(Letterbox):
     """Is called with its messages."""
 
     connection = Connection.ANY
 
-    def __init__(self, account: str, folder: Path, secret: Secret) -> None:
-        super().__init__(account, folder)
+    def __init__(self, account: str, folder: Path, files: Files, secret: Secret) -> None:
+        super().__init__(account, folder, files)
         self._secret = secret
 
     async def run(self, intake: Intake) -> None:
@@ -109,7 +129,7 @@ class CalledLetterbox(Letterbox):
     def webhook(self, accept: Accept) -> ASGIApp:
         async def answer(request: Request) -> Response:
             prove(request, HEADER, self._secret.reveal())
-            await accept(self._arrival(await posted(request)))
+            await accept(self._arrived(await posted(request)))
             return Response()  # Only now, too.
 
         return door(answer)
@@ -132,9 +152,11 @@ class LetterboxKeys(msgspec.Struct, frozen=True):
     folder: str
     secret: Secret | None = None
 
-    def adapter(self, account: str, files: Files) -> Letterbox:  # noqa: ARG002 -- its messages have none
+    def adapter(self, account: str, files: Files) -> Letterbox:
         folder = Path(self.folder)
-        return CalledLetterbox(account, folder, self.secret) if self.secret else Letterbox(account, folder)
+        return (
+            CalledLetterbox(account, folder, files, self.secret) if self.secret else Letterbox(account, folder, files)
+        )
 
 
 class ShoutingKeys(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from segue.core.contracts.adapters import Accept, Adapter
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
-from segue.testing import Given, Seen, living, post
+from segue.testing import Given, Seen, Shelf, living, post
 from segue.testing.contracts import AdapterContract, AgentContract, WebhookContract
 
 
@@ -23,10 +23,11 @@ class LetterboxHarness:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.shelf = Shelf()
         self._numbers = itertools.count(1)
 
     def adapter(self) -> Letterbox:
-        return Letterbox("home", self.folder)
+        return Letterbox("home", self.folder, self.shelf)
 
     def deliver(self, adapter: Adapter, accept: Accept) -> AbstractAsyncContextManager[None]:
         return living(adapter, Given(accept))
@@ -36,9 +37,14 @@ class LetterboxHarness:
         (self.folder / "out" / name).mkdir(parents=True)
         return Address("letterbox", "home", "", name)
 
-    async def say(self, at: Address, text: str, who: str = "Ann") -> str:
-        note = {"chat": at.chat, "who": who, "text": text, "kind": at.chat.partition("-")[0]}
+    async def say(self, at: Address, text: str, who: str = "Ann", file: str = "") -> str:
+        note = {"chat": at.chat, "who": who, "text": text, "kind": at.chat.partition("-")[0], "file": file}
         return self._drop(json.dumps(note))
+
+    async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
+        (self.folder / "files").mkdir(exist_ok=True)
+        (self.folder / "files" / name).write_bytes(content)
+        return await self.say(at, "", who, name)
 
     async def read(self, at: Address) -> list[Seen]:
         return [Seen(file.stem, file.read_text()) for file in sorted((self.folder / "out" / at.chat).glob("*.txt"))]
@@ -72,7 +78,7 @@ class CalledHarness(LetterboxHarness):
         self._told: list[bytes] = []
 
     def adapter(self) -> CalledLetterbox:
-        return CalledLetterbox("home", self.folder, Secret("s"))
+        return CalledLetterbox("home", self.folder, self.shelf, Secret("s"))
 
     @asynccontextmanager
     async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:

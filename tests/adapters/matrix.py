@@ -14,10 +14,11 @@ from uuid import uuid4
 import httpx2
 
 from segue.adapters.matrix import Matrix, MatrixAccount
-from segue.core.contracts.adapters import Accept, Adapter
+from segue.core.contracts.adapters import Accept, Adapter, Files
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
 from segue.runtime.files import Folder
+from segue.testing import Shelf
 from segue.testing.harness import Bookmark, Given, Seen, living
 from tests.clients import http_client
 from tests.servers.homeserver import NAME, Synapse
@@ -75,6 +76,12 @@ class User:
 
     async def replies(self, room: str, to: str, text: str) -> str:
         return await self.says(room, text, more={"m.relates_to": {"m.in_reply_to": {"event_id": to}}})
+
+    async def uploads(self, content: bytes, media: str) -> str:
+        """The address of a file that they put on the homeserver."""
+        up = self.client.base_url.copy_with(path="/_matrix/media/v3/upload")
+        answer = await self.client.post(up, content=content, headers={"Content-Type": media})
+        return str(answer.json()["content_uri"])
 
     async def edits(self, room: str, event: str, text: str) -> str:
         new = {"msgtype": "m.text", "body": text, "m.mentions": {}}
@@ -139,6 +146,8 @@ class MatrixHarness:
         self.bot = bot
         self.people = people
         self.cursor = Bookmark()
+        self.files: Files = Folder(folder)
+        self.shelf = Shelf()
         self.adapters: list[Matrix] = []
         self._rooms: dict[str, User] = {}
         self._first = ""
@@ -174,7 +183,7 @@ class MatrixHarness:
         )
 
     def adapter(self) -> Matrix:
-        adapter = self.keys.adapter("main", Folder(self.folder))
+        adapter = self.keys.adapter("main", self.files)
         self.adapters.append(adapter)
         return adapter
 
@@ -196,6 +205,11 @@ class MatrixHarness:
 
     async def say(self, at: Address, text: str, who: str = "Ann") -> str:
         return await self.people[who].says(at.chat, text, at.thread)
+
+    async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
+        person = self.people[who]
+        kept = await person.uploads(content, "image/png")
+        return await person.put(at.chat, {"msgtype": "m.image", "body": name, "url": kept, "m.mentions": {}})
 
     async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
         await self.people[who].edits(at.chat, message, text)

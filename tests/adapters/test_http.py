@@ -19,12 +19,13 @@ from segue.adapters.shared.webhooks import LARGEST
 from segue.core.contracts.adapters import (
     Accepted,
     Adapter,
+    Arrived,
     Closes,
     EditsMessages,
-    Letter,
     OpensThreads,
     ShowsTyping,
     TakesWebhooks,
+    Unfetched,
 )
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Arrival, Citation, Citing, Delivery, File, Pressed, Text
@@ -64,13 +65,16 @@ class Inbox:
         self.arrivals: list[Arrival] = []
         self.full = False
 
-    async def accept(self, arrival: Arrival | Letter) -> Accepted:
+    async def accept(self, arrived: Arrived) -> Accepted:
+        arrival = arrived.arrival if isinstance(arrived, Unfetched) else arrived
         assert isinstance(arrival, Arrival)
         if self.full:
             raise StoreFull("The disk is full.")
         if any(arrival.message == other.message for other in self.arrivals):
             return Accepted.DUPLICATE
-        self.arrivals.append(arrival)
+        whole = await arrived.fetch() if isinstance(arrived, Unfetched) else arrival
+        assert isinstance(whole, Arrival)
+        self.arrivals.append(whole)
         return Accepted.NEW
 
 

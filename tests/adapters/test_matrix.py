@@ -299,10 +299,8 @@ async def test_bots_and_forgers_are_not_heard(town: MatrixHarness) -> None:
 async def test_files_come_in_and_go_out(town: MatrixHarness) -> None:
     ann, room, inbox = town.people["Ann"], await room_of(town), Inbox()
     adapter, folder = town.adapter(), Folder(town.folder)
-    up = await ann.client.post(
-        f"{town.server.url}/_matrix/media/v3/upload", content=b"a picture", headers={"Content-Type": "image/png"}
-    )
-    picture = {"msgtype": "m.image", "url": up.json()["content_uri"], "info": {"mimetype": "image/png", "size": 9}}
+    kept = await ann.uploads(b"a picture", "image/png")
+    picture = {"msgtype": "m.image", "url": kept, "info": {"mimetype": "image/png", "size": 9}}
     async with town.deliver(adapter, inbox.accept):
         await ann.put(room, {**picture, "body": "look", "filename": "cat.png"})
         arrival = await inbox.gets("look")

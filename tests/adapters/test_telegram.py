@@ -22,7 +22,7 @@ from segue.adapters.telegram.outgoing import fits
 from segue.adapters.telegram.updates import Attachment, Update, decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.core.commands import SPECS, Command, parse
-from segue.core.contracts.adapters import Accepted, HasStartLinks, Letter
+from segue.core.contracts.adapters import Accepted, Arrived, HasStartLinks
 from segue.core.lanes import Address, Kind
 from segue.core.messages import (
     Arrival,
@@ -746,7 +746,7 @@ async def test_a_pressed_button_is_let_go_of_once_it_is_durable(there: tuple[Bet
     between, adapter = there
     pressed = {"id": "99", "from": ANN, "data": "/yes", "message": message(**{"from": SELF})}
 
-    async def accept(_: Arrival | Letter) -> Accepted:
+    async def accept(_: Arrived) -> Accepted:
         assert "answerCallbackQuery" not in [method for method, _ in between.calls]
         return Accepted.NEW
 
@@ -764,7 +764,7 @@ async def test_the_offset_moves_only_past_what_was_accepted(there: tuple[Between
     for text in ("one", "two", "three"):
         await between.says("501", text)
 
-    async def accept(arrived: Arrival | Letter) -> Accepted:
+    async def accept(arrived: Arrived) -> Accepted:
         if isinstance(arrived, Arrival) and plain_text(arrived.parts) == "two" and not refused.is_set():
             refused.set()
             raise StoreFull("no room")

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import time
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -91,9 +92,10 @@ class HttpHarness:
         self._kinds: dict[str, Kind] = {}
         self._numbers = itertools.count(1)
         self._app: Application | None = None
+        self.shelf = Shelf()
 
     def adapter(self) -> Http:
-        adapter = self._keys.adapter("alpha", Shelf())
+        adapter = self._keys.adapter("alpha", self.shelf)
         self.adapters.append(adapter)
         return adapter
 
@@ -121,7 +123,10 @@ class HttpHarness:
         self._kinds[chat] = kind
         return Address("http", "alpha", "", chat)
 
-    async def say(self, at: Address, text: str, who: str = "Ann", **more: str) -> str:
+    async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
+        return await self.say(at, "", who, files=[{"name": name, "data": b64encode(content).decode()}])
+
+    async def say(self, at: Address, text: str, who: str = "Ann", **more: object) -> str:
         assert at.thread in self._village.threads, "nobody can write in a thread that isn't there"
         id = f"m{next(self._numbers)}"
         self._tell(self._body(at, text, who, id=id, **more))
@@ -165,7 +170,7 @@ class HttpHarness:
     async def nowhere(self) -> Address:
         return Address("http", "alpha", "", "404")
 
-    def _body(self, at: Address, text: str, who: str, **more: str) -> bytes:
+    def _body(self, at: Address, text: str, who: str, **more: object) -> bytes:
         person = {"id": f"u-{who}", "name": who}
         place = {"chat": at.chat, "thread": at.thread, "chat_kind": self._kinds[at.chat]}
         return json.dumps({**place, "person": person, "text": text, **more}).encode()

@@ -21,5 +21,6 @@ class TestMatrix(ThreadContract, EditContract, TypingContract, ChangeContract, D
     @pytest.fixture
     async def harness(self, synapse: Synapse, tmp_path: Path) -> AsyncIterator[MatrixHarness]:
         harness = await MatrixHarness.make(synapse, tmp_path)
+        harness.files = harness.shelf
         yield harness
         await harness.close()

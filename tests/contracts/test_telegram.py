@@ -46,10 +46,11 @@ class TelegramHarness:
         self.between = between
         self.url = url
         self.adapters: list[Telegram] = []
+        self.shelf = Shelf()
         self._private = {"Ann": itertools.count(501, 1000), "Ben": itertools.count(502, 1000)}
 
     def adapter(self) -> Telegram:
-        adapter = Telegram("bot", Secret(TOKEN), Shelf(), self.url, pace=BRISK)
+        adapter = Telegram("bot", Secret(TOKEN), self.shelf, self.url, pace=BRISK)
         self.adapters.append(adapter)
         return adapter
 
@@ -64,6 +65,16 @@ class TelegramHarness:
 
     async def say(self, at: Address, text: str, who: str = "Ann") -> str:
         return await self.between.says(at.chat, text, PEOPLE[who], at.thread)
+
+    async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
+        self.between.files[name] = content
+        document = {"file_id": name, "file_name": name, "mime_type": "image/png", "file_size": len(content)}
+
+        def attached(update: dict[str, Any]) -> dict[str, Any]:
+            said = {key: value for key, value in update["message"].items() if key != "text"}
+            return {**update, "message": {**said, "document": document}}
+
+        return await self.between.says(at.chat, "a file", PEOPLE[who], at.thread, attached)
 
     async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
         def edited(update: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +117,7 @@ class WebhookHarness(TelegramHarness):
 
     def adapter(self) -> TelegramByWebhook:
         webhook = f"http://127.0.0.1:{self._port}"
-        adapter = TelegramByWebhook("bot", Secret(TOKEN), Shelf(), self.url, webhook=webhook, pace=BRISK)
+        adapter = TelegramByWebhook("bot", Secret(TOKEN), self.shelf, self.url, webhook=webhook, pace=BRISK)
         self.adapters.append(adapter)
         return adapter
 

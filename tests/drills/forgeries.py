@@ -22,8 +22,7 @@ from segue.adapters.telegram.updates import decode
 from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.adapters.telegram.webhook import webhook as telegram_webhook
 from segue.changes.accept import Duplicate, Fresh, FrontDoor
-from segue.core.contracts.adapters import Accepted, Letter
-from segue.core.messages import Arrival
+from segue.core.contracts.adapters import Accepted, Arrived, Letter, Unfetched
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, Secret, SessionId, Value
 from segue.database.sqlite import RunsIn, Sqlite
@@ -75,7 +74,8 @@ class _House:
         self.telegram = telegram_webhook(secret_of(_TOKEN, "bot"), self._take)
         self.accepted: Counter[Accepted] = Counter()
 
-    async def _accept(self, arrival: Arrival | Letter) -> Accepted:
+    async def _accept(self, arrival: Arrived) -> Accepted:
+        assert not isinstance(arrival, Unfetched)
         if isinstance(arrival, Letter):
             outcome = Accepted.DEAD
         else:

@@ -16,7 +16,7 @@ from segue.adapters.http.incoming import read
 from segue.adapters.shared.account import OwnAccount
 from segue.changes.accept import Queued
 from segue.changes.exchange import handoffs
-from segue.core.contracts.adapters import Accepted, Letter, OpensThreads
+from segue.core.contracts.adapters import Accepted, Arrived, OpensThreads
 from segue.core.handoffs import Patience
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing
 from segue.core.messages import Arrival, Opening
@@ -43,7 +43,7 @@ async def arrives(platform: Persona) -> Arrival:
     """What the adapter makes of the newest thing that the platform tells."""
     came: list[Arrival] = []
 
-    async def accept(arrival: Arrival | Letter) -> Accepted:
+    async def accept(arrival: Arrived) -> Accepted:
         assert isinstance(arrival, Arrival)
         came.append(arrival)
         return Accepted.NEW

@@ -2,6 +2,7 @@
 
 import json
 import time
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -48,7 +49,7 @@ class BehindHttp(Platform):
 
     def adapter(self) -> Http:
         """The adapter that ships."""
-        return Http(self.account, Secret(SECRET), self.callback, Shelf())
+        return Http(self.account, Secret(SECRET), self.callback, self.shelf)
 
     async def take(self, scope: Any, receive: Any, send: Any) -> None:
         """Take what the gateway sends."""
@@ -68,7 +69,8 @@ class BehindHttp(Platform):
                 said = {"id": update.message, "person": person, "text": update.text, "mentions_agent": update.mentions}
                 place = {"chat": update.chat, "chat_kind": update.kind, "chat_name": update.chat_name}
                 quotes = {"quotes": update.quotes} if update.quotes else {}
-                body = json.dumps(said | place | quotes).encode()
+                sent = [{"name": f.name, "data": b64encode(self.files[f.id]).decode()} for f in update.files]
+                body = json.dumps(said | place | quotes | {"files": sent}).encode()
                 assert (await post(app, path, body, signed(SECRET, body, time.time()))).status == 202
             self.feed.acknowledge(parcel)
 
@@ -112,6 +114,7 @@ class Square:
         self.agent: Agent = ScriptedAgent(otherwise=recalls)
         self.files = Shelf()
         self.deletions = Deletions.HIDE
+        self.public = True
         self.store: Store
 
     @asynccontextmanager
@@ -121,7 +124,9 @@ class Square:
         """The gateway runs while inside."""
         platform = self.platform
         name = platform.name, platform.account
-        open_to = AccountSettings(public=True, streams=Streams.WHOLE, mentions=mentions, deletions=self.deletions)
+        open_to = AccountSettings(
+            public=self.public, streams=Streams.WHOLE, mentions=mentions, deletions=self.deletions
+        )
         given = settings or GatewaySettings()
         given = replace(given, limits=UNBOUNDED) if given.limits == Allowances() else given
         given = replace(given, hosts=(self.ann.identity, *given.hosts), accounts={name: open_to}, poll=0.05, grace=0.0)

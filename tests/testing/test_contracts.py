@@ -265,6 +265,16 @@ class LosesDeletions(MatrixAdapter):
         return msgspec.structs.replace(await super().arrival(update), deletes="")
 
 
+class FetchesFirst(MatrixAdapter):
+    async def arrival(self, update: Update) -> Arrival:
+        return (await super().arrival(update)).with_files(await self.fetch(update.files))
+
+
+class LosesFiles(MatrixAdapter):
+    async def arrival(self, update: Update) -> Arrival:
+        return await super().arrival(msgspec.structs.replace(update, files=()))
+
+
 class BelievesAnybody(FeishuAdapter):
     def webhook(self, accept: Accept) -> Application:
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -306,6 +316,9 @@ ADAPTERS: list[tuple[type[Persona], Callable[[Any], Any], Check]] = [
     (Matrix, AcknowledgesFirst, ThreadContract.test_what_could_not_be_kept_comes_again),
     (Matrix, SwallowsTrouble, ThreadContract.test_what_could_not_be_kept_comes_again),
     (Matrix, MixesOrder, ThreadContract.test_order_is_kept),
+    (Matrix, FetchesFirst, ThreadContract.test_the_file_of_a_stranger_is_not_fetched),
+    (Matrix, LosesFiles, ThreadContract.test_the_file_of_a_stranger_is_not_fetched),
+    (Matrix, LosesFiles, ThreadContract.test_a_file_is_kept_whole),
     (Matrix, SaysNothing, ThreadContract.test_it_says_that_it_is_well_before_anybody_writes),
     (Matrix, UnderstandsGarbage, GARBAGE),
     (Matrix, StopsAtGarbage, GARBAGE),

@@ -93,6 +93,10 @@ _DELETED = {
 }
 
 
+class FilesFirst(Exception):
+    """A message is let in, and its files aren't here yet: nothing was changed, it comes again with them."""
+
+
 class OverLimit(Value, frozen=True):
     """An arrival was refused, since its person has as much as they may; it may come again."""
 
@@ -221,6 +225,7 @@ class FrontDoor:
         arrival, _, _, met, spot = came
         if self._judge is None:
             yield from _remember(came)
+            _need_files(arrival)
             return Errand(arrival.parts)
         command = parse(plain_text(arrival.parts))
         verdict = yield from self._judge(arrival, command, met, spot.lane, came.fresh.at)
@@ -250,6 +255,7 @@ class FrontDoor:
         by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
         if over := (yield from self._over(came, command)):
             return over
+        _need_files(arrival)
         if command is not None:
             return (yield from self._command(came, command, verdict))
         return (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
@@ -463,6 +469,12 @@ class FrontDoor:
         if self._settings.busy is not Busy.QUEUE:
             yield Wake(Topic.LOOK, session)
         return Queued(session, slot.seq, lane, met, reset)
+
+
+def _need_files(arrival: Arrival) -> None:
+    """Go no further with a message whose files aren't here."""
+    if arrival.unfetched:
+        raise FilesFirst
 
 
 def _who(arrival: Arrival, person: Person) -> str:

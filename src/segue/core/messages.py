@@ -1,5 +1,6 @@
 """Messages in and out: their parts, arrivals as they came, deliveries until they are receipts."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -27,7 +28,7 @@ class File(Value, frozen=True, tag="file"):
     media: str
     """Its media type, such as image/png."""
     where: str
-    """A path in the data folder, or an address that the platform gave."""
+    """A path in the data folder, or an address that the platform gave; empty until it was fetched."""
     size: int = 0
 
 
@@ -301,6 +302,24 @@ class Arrival(Value, frozen=True):
         parts = (*self.cites, *said, *map(Aside, self.remarks))
         meant = self.mentions_agent or self.pressed is not None
         return msgspec.structs.replace(self, parts=parts, mentions_agent=meant, cites=(), remarks=(), pressed=None)
+
+    @property
+    def unfetched(self) -> tuple[File, ...]:
+        """The files that it names and that aren't here yet."""
+        return tuple(part for part in self.parts if isinstance(part, File) and not part.where)
+
+    def with_files(self, taken: Iterable[File | str]) -> "Arrival":
+        """The same with files in place of the unfetched ones, and a remark for each that couldn't be had."""
+        given = tuple(taken)
+        words = tuple(part for part in self.parts if not isinstance(part, File) or part.where)
+        files = tuple(one for one in given if isinstance(one, File))
+        remarks = tuple(one for one in given if isinstance(one, str))
+        return msgspec.structs.replace(self, parts=(*words, *files), remarks=(*self.remarks, *remarks))
+
+    @property
+    def settled(self) -> "Arrival":
+        """The same for good: files that were never fetched are told in words."""
+        return self.with_files(f"{file.name} wasn't fetched." for file in self.unfetched) if self.unfetched else self
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -20,13 +20,12 @@ from segue.changes.people.access import Access
 from segue.changes.sessions import search
 from segue.core.accounts import Health
 from segue.core.commands import SPECS, Spec
-from segue.core.contracts.adapters import Accept, Accepted, Adapter, Files, Letter, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Files, TakesWebhooks
 from segue.core.contracts.agents import HasCommands, NoFiles
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Probe
 from segue.core.contracts.wakes import Topic, read_wake
 from segue.core.lanes import Lane, Person, account_key
-from segue.core.messages import Arrival
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, SessionId
 from segue.core.windows import ShowsWindows
@@ -203,7 +202,7 @@ class Gateway:
         if self._main is not None:
             await asyncio.shield(self._main)
 
-    async def accept(self, arrival: Arrival | Letter) -> Accepted:
+    async def accept(self, arrival: Arrived) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
         if not self._taking_in:
             raise StoreUnreachable("This gateway is stopping. Send it again in a moment.")

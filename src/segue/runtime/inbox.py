@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import assert_never
 
-from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
+from segue.changes.accept import Duplicate, FilesFirst, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
 from segue.changes.exchange import deliveries, letters
 from segue.changes.exchange.letters import DeadLetter
-from segue.core.contracts.adapters import Accepted, Letter
+from segue.core.contracts.adapters import Accepted, Arrived, Letter, Unfetched
 from segue.core.contracts.database import Driver, Transaction
 from segue.core.contracts.probes import Point
-from segue.core.lanes import Identity, account_key
+from segue.core.lanes import Address, Identity, account_key
 from segue.core.messages import Arrival
 from segue.core.people import MINUTE, Limit
 from segue.core.turns import Room
@@ -72,30 +72,48 @@ class Inbox:
         ago = time.monotonic() - self._refused
         return ago < self._overload or self._turns.lag > self._overload
 
-    async def accept(self, arrival: Arrival | Letter) -> Accepted:
+    async def accept(self, arrived: Arrived) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
         try:
-            outcome = await (self._bury(arrival) if isinstance(arrival, Letter) else self._take(arrival))
+            outcome = await self._take(arrived)
         except StoreError as error:
             self._metrics.store_failed(error)
             raise
         self._probe(Point.ACCEPT_COMMITTED)
-        where = arrival if isinstance(arrival, Letter) else arrival.place.address
+        where = _where(arrived)
         self._metrics.arrivals.labels(where.platform, where.account, outcome).inc()
         return outcome
 
-    async def _take(self, arrival: Arrival) -> Accepted:
-        arrival, trace = arrival.heard, self._ids()
+    async def _take(self, arrived: Arrived) -> Accepted:
+        """Take one thing in; files are fetched once the same gate has let their message pass."""
+        trace = self._ids()
         with traced(trace):
-            try:
-                return await self._write(arrival, trace)
-            except StoreConflict as error:
-                # The schema will say no again.
-                return await self._give_up(arrival, error, trace)
-            except (StoreError, Fenced):
-                raise
-            except Exception as error:  # noqa: BLE001 -- whatever it is, the same message would come again for ever
-                return await self._give_up(arrival, error, trace)
+            if isinstance(arrived, Unfetched):
+                try:
+                    return self._left(arrived, await self._enter(arrived.arrival.heard, trace))
+                except FilesFirst:
+                    arrived = await arrived.fetch()
+            if isinstance(arrived, Letter):
+                return await self._bury(arrived)
+            return await self._enter(arrived.settled.heard, trace)
+
+    def _left(self, unfetched: Unfetched, outcome: Accepted) -> Accepted:
+        """Count the files that stay on their platform: their message isn't let in, or isn't for the agent."""
+        if outcome is not Accepted.DUPLICATE:
+            address = unfetched.arrival.place.address
+            self._metrics.left(address.platform, address.account, len(unfetched.arrival.unfetched))
+        return outcome
+
+    async def _enter(self, arrival: Arrival, trace: str) -> Accepted:
+        try:
+            return await self._write(arrival, trace)
+        except StoreConflict as error:
+            # The schema will say no again.
+            return await self._give_up(arrival, error, trace)
+        except (StoreError, Fenced, FilesFirst):
+            raise
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the same message would come again for ever
+            return await self._give_up(arrival, error, trace)
 
     async def run(self) -> None:
         """Take in again the dead letters that somebody wants to be, until cancelled."""
@@ -111,7 +129,7 @@ class Inbox:
             await self._store.write(letters.keep, letter, letter.why)
             return
         try:
-            await self._write(arrival, trace, partial(self._door.accept_again, letter))
+            await self._write(arrival.settled.heard, trace, partial(self._door.accept_again, letter))
         except (StoreError, Fenced) as error:
             log.warning("a dead letter waits to be taken in again: %s", error)
         except Exception as error:  # it stays a dead letter, and says why
@@ -220,6 +238,13 @@ class Inbox:
         await self._driver.write(letters.bury, account, _kept(letter.raw), why, self._clock())
         self._metrics.buried(letter.platform, letter.account, letter.kind)
         return Accepted.DEAD
+
+
+def _where(arrived: Arrived) -> Letter | Address:
+    """The platform and account that something came from."""
+    if isinstance(arrived, Letter):
+        return arrived
+    return (arrived.arrival if isinstance(arrived, Unfetched) else arrived).place.address
 
 
 def _kept(text: str) -> str:

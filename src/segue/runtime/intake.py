@@ -9,8 +9,7 @@ from segue.changes.exchange import replicas
 from segue.changes.exchange.replicas import Leased
 from segue.core.accounts import Health, Reach
 from segue.core.commands import Spec
-from segue.core.contracts.adapters import Accept, Accepted, Adapter, Connection, Cursor, Letter, TakesWebhooks
-from segue.core.messages import Arrival
+from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Connection, Cursor, TakesWebhooks
 from segue.errors import Disconnected, Fenced, Invalid
 from segue.runtime.cancelling import surely
 from segue.runtime.replica import Pause, Replica
@@ -117,7 +116,7 @@ class _Given:
         self.connected = connected
         self._accept = accept
 
-    async def accept(self, arrived: Arrival | Letter) -> Accepted:
+    async def accept(self, arrived: Arrived) -> Accepted:
         self.connected()
         return await self._accept(arrived)
 

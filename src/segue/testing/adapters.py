@@ -5,18 +5,20 @@ acknowledge only what was accepted, and turn the platform's errors into Segue's.
 """
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from segue.adapters.shared.account import OwnAccount
 from segue.core.contracts.adapters import Accept, Connection, Intake, Letter
 from segue.core.lanes import Address, Identity, Place
-from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text
+from segue.core.messages import Arrival, Delivery, File, Sending, Speaker, Text
 from segue.errors import MessageGone, SendLater, SendNever, SendUnsure, StoreError
 from segue.testing import wire
 from segue.testing.asgi import Application
 from segue.testing.faults import ApiError, Call
+from segue.testing.ledger import Attached
 from segue.testing.platform import PROOF, Platform
 from segue.testing.wire import Update
 
@@ -66,7 +68,19 @@ class FakeAdapter:
             await accept(Letter(self.platform, self.account, body.decode(errors="backslashreplace"), str(error)))
             return
         if not update.by.agent:
-            await accept(await self.arrival(update))
+            arrival = await self.arrival(update)
+            own = OwnAccount(self.platform, self.account)
+            await accept(own.unfetched(arrival, lambda: self.fetch(update.files), body.decode()))
+
+    async def fetch(self, files: Sequence[Attached]) -> list[File | str]:
+        """Fetch files, and keep them."""
+        return [await self._fetched(file) for file in files]
+
+    async def _fetched(self, file: Attached) -> File:
+        async def content() -> AsyncIterator[bytes]:
+            yield await self.ask(Call.FETCH, lambda: self.there.files[file.id])
+
+        return await self.there.shelf.keep(file.name, "application/octet-stream", content())
 
     async def arrival(self, update: Update) -> Arrival:
         """An update as the gateway knows it."""
@@ -75,7 +89,10 @@ class FakeAdapter:
             # An edit that goes by the id of what it edits must not be taken for a redelivery of it.
             message=update.event if update.message in (update.edits, update.deletes) else update.message,
             speaker=Speaker(Identity(self.platform, self.account, update.by.id), update.by.name, update.by.aliases),
-            parts=(Text(update.text),) if update.text else (),
+            parts=(
+                *((Text(update.text),) if update.text else ()),
+                *(File(file.name, "application/octet-stream", "", file.size) for file in update.files),
+            ),
             at=update.at,
             seen_as=(update.event,),
             quotes=update.quotes,

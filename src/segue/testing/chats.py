@@ -117,6 +117,10 @@ class Someone:
         """Write a message."""
         return self.platform.hears(self, chat, text, quoting, to)
 
+    def attaches(self, name: str, content: bytes, chat: Chat, text: str = "", to: To = To.EVERYONE) -> Message:
+        """Send a file, perhaps with words."""
+        return self.platform.gets_file(self, chat, name, content, text, to)
+
     def edits(self, message: Message, text: str) -> Message:
         """Change what they wrote."""
         return self.platform.rewrites(message, text, self)

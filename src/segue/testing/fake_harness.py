@@ -23,6 +23,7 @@ class FakeHarness:
 
     def __init__(self, platform: Persona) -> None:
         self.platform = platform
+        self.shelf = platform.shelf
         self._people: dict[str, Someone] = {}
         self._app: Application | None = None
 
@@ -48,6 +49,10 @@ class FakeHarness:
     async def say(self, at: Address, text: str, who: str = "Ann") -> str:
         """A person writes."""
         return self._person(who).says(text, self.platform.at(at)).id
+
+    async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
+        """A person sends a file."""
+        return self._person(who).attaches(name, content, self.platform.at(at)).id
 
     async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
         """A person changes a message."""

@@ -21,6 +21,7 @@ class Call(StrEnum):
     TYPING = "typing"
     FIND = "find"
     LOOK = "look"
+    FETCH = "fetch"
 
 
 class Fault(Enum):

@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from segue.core.commands import Spec
-from segue.core.contracts.adapters import Accept, Accepted, Adapter, Cursor, Intake, Letter
+from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Cursor, Intake
 from segue.core.lanes import Address, Kind
-from segue.core.messages import Arrival
 from segue.core.values import Value
 from segue.errors import StoreError
+from segue.testing.inbox import Shelf
 from segue.testing.waits import Changes
 
 
@@ -44,6 +44,15 @@ class Harness(Protocol):
 
     async def say(self, at: Address, text: str, who: str = "Ann") -> str:
         """A person writes; returns the message's id."""
+        ...
+
+    @property
+    def shelf(self) -> Shelf:
+        """The shelf on which the account's adapters keep files."""
+        ...
+
+    async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
+        """A person sends a file; returns the message's id, or nothing where messages have no files."""
         ...
 
     async def read(self, at: Address) -> list[Seen]:
@@ -128,7 +137,7 @@ class Given:
         self._changes = Changes()
         self._well = False
 
-    async def accept(self, arrived: Arrival | Letter) -> Accepted:
+    async def accept(self, arrived: Arrived) -> Accepted:
         """Pass an arrival on."""
         return await self._accept(arrived)
 

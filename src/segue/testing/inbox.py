@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator
 
-from segue.core.contracts.adapters import Accepted, Letter
+from segue.core.contracts.adapters import Accepted, Arrived, Letter, Unfetched
 from segue.core.messages import Arrival, File, plain_text
 from segue.errors import Invalid, StoreError
 from segue.testing.waits import Changes
@@ -19,14 +19,22 @@ class Inbox:
         self.letters: list[Letter] = []
         self.refusals = 0
         """The number of next calls that find the store unable."""
+        self.strangers: set[str] = set()
+        """The names of those who may not speak."""
+        self.refused: list[Arrival] = []
+        """What strangers said, as it was told before anything of it was fetched."""
         self._seen: set[str] = set()
         self._changes = Changes()
 
-    async def accept(self, arrived: Arrival | Letter) -> Accepted:
-        """Keep it; a redelivery is told by any of its keys."""
+    async def accept(self, arrived: Arrived) -> Accepted:
+        """Keep it; a redelivery is told by any of its keys, and only what is new and let in is fetched."""
         if self.refusals:
             self.refusals -= 1
             raise StoreError("There is no room on the disk.")
+        if isinstance(arrived, Unfetched):
+            first = arrived.arrival
+            let_in = self._seen.isdisjoint(first.keys) and first.speaker.name not in self.strangers
+            arrived = await arrived.fetch() if let_in else first
         try:
             return self._keep(arrived)
         finally:
@@ -38,6 +46,9 @@ class Inbox:
             return Accepted.DEAD
         new = self._seen.isdisjoint(arrived.keys)
         self._seen.update(arrived.keys)
+        if new and arrived.speaker.name in self.strangers:
+            self.refused.append(arrived)
+            return Accepted.NEW
         (self.arrivals if new else self.duplicates).append(arrived)
         return Accepted.NEW if new else Accepted.DUPLICATE
 
@@ -50,6 +61,12 @@ class Inbox:
     def texts(self) -> list[str]:
         """The words of the messages, in the order in which they came."""
         return [plain_text(arrival.heard.parts) for arrival in self.said]
+
+    async def refuses(self) -> Arrival:
+        """Wait for something that a stranger says."""
+        return await self._changes.until(
+            lambda: self.refused[-1] if self.refused else None, lambda: "nothing of a stranger's was told"
+        )
 
     async def gets(self, text: str) -> Arrival:
         """Wait for the newest arrival with these words."""

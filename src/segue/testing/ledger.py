@@ -8,6 +8,14 @@ from segue.core.values import Moment, Value
 from segue.testing.faults import ApiError
 
 
+class Attached(Value, frozen=True):
+    """A file of a message: what it is called, and the id by which it can be fetched."""
+
+    id: str
+    name: str
+    size: int = 0
+
+
 class Message(Value, frozen=True):
     """One message as it stands in a chat now."""
 
@@ -25,6 +33,7 @@ class Message(Value, frozen=True):
     """The number of its changes."""
     only: str = ""
     """The one person who sees it; empty for everybody."""
+    files: tuple[Attached, ...] = ()
 
 
 class Ledger:

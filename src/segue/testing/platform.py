@@ -21,7 +21,8 @@ from segue.testing.asgi import Application, post
 from segue.testing.chats import Chat, Someone, To
 from segue.testing.faults import ApiError, Call, Fault, Faults, RateLimit, Slow
 from segue.testing.ids import PLAIN, NewIds, Noun, Patterns
-from segue.testing.ledger import Ledger, Message
+from segue.testing.inbox import Shelf
+from segue.testing.ledger import Attached, Ledger, Message
 from segue.testing.waits import Changes
 from segue.testing.wire import Feed, Update, Writer
 
@@ -65,6 +66,10 @@ class Platform:
         self.told: list[bytes] = []
         """Every body that was ever told."""
         self.chats: dict[str, Chat] = {}
+        self.files: dict[str, bytes] = {}
+        """What people sent, by the id of the file."""
+        self.shelf = Shelf()
+        """The files that its adapters keep."""
         self.new = NewIds(self.ids, clock)
 
     # What a test does
@@ -186,6 +191,14 @@ class Platform:
         """Somebody writes."""
         return self._write(chat.id, chat.thread, text, by, quotes=quoting.id if quoting else "", to=to)
 
+    def gets_file(self, by: Someone, chat: Chat, name: str, content: bytes, text: str, to: To) -> Message:
+        """Somebody sends a file."""
+        id = f"file-{len(self.files)}"
+        self.files[id] = content
+        [message] = self.new.make(Noun.MESSAGE, chat.id)
+        file = Attached(id, name, len(content))
+        return self._add(Message(message, chat.id, chat.thread, by.name, text, self.clock(), files=(file,)), by, to)
+
     def sends(self, address: Address, text: str, key: str, only: str = "") -> Message:
         """The agent writes, perhaps to one person only; while keys last, the same key gives the same message."""
         chat, thread = self.spot(address)
@@ -236,6 +249,9 @@ class Platform:
     ) -> Message:
         [id] = self.new.make(Noun.MESSAGE, chat)
         message = Message(id, chat, thread, by.name if by else "", text, self.clock(), key, quotes, only=only)
+        return self._add(message, by, to)
+
+    def _add(self, message: Message, by: Someone | None, to: To) -> Message:
         self.ledger.add(message)
         self.changes.tell()
         self._tell(message, by, to)
@@ -265,6 +281,7 @@ class Platform:
             edits=edits,
             mentions=to is To.AGENT,
             deletes=deletes,
+            files=message.files,
         )
         for telling in self.tellings(update):
             body = wire.encode(telling)

@@ -8,6 +8,7 @@ import msgspec
 
 from segue.core.lanes import Kind
 from segue.core.values import Moment, Value
+from segue.testing.ledger import Attached
 from segue.testing.waits import Changes
 
 
@@ -42,6 +43,7 @@ class Update(Value, frozen=True):
     mentions: bool = False
     deletes: str = ""
     """The message that its writer took back; then there are no words."""
+    files: tuple[Attached, ...] = ()
 
 
 _encoder = msgspec.json.Encoder()

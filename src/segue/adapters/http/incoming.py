@@ -7,7 +7,7 @@ import msgspec
 
 from segue.adapters.shared.account import OwnAccount
 from segue.core.lanes import Kind, Place
-from segue.core.messages import Arrival, Citation, Citing, Pressed, Text
+from segue.core.messages import Arrival, Citation, Citing, File, Pressed, Text
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
@@ -36,6 +36,11 @@ class SentFile(Value, frozen=True, forbid_unknown_fields=True):
     url: str = ""
     data: str = ""
     """Base64."""
+
+    @property
+    def named(self) -> File:
+        """The file as long as it isn't taken in."""
+        return File(self.name, self.media, "", len(self.data) * 3 // 4)
 
 
 class SentAuthor(Value, frozen=True, forbid_unknown_fields=True):
@@ -103,7 +108,7 @@ def read(body: bytes, account: OwnAccount, at: Moment) -> tuple[Arrival, tuple[S
         place=Place(address, sent.chat_kind, sent.chat_name or "", sent.topic or ""),
         message=sent.id,
         speaker=account.speaker(sent.person.id, sent.person.name or "", sent.person.aliases),
-        parts=(Text(sent.text),) if sent.text.strip() else (),
+        parts=(*((Text(sent.text),) if sent.text.strip() else ()), *(file.named for file in sent.files)),
         at=at,
         quotes=sent.quotes or "",
         edits=sent.edits or "",

@@ -2,8 +2,8 @@
 
 from base64 import b64decode
 from collections.abc import AsyncIterator
+from functools import partial
 
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -14,9 +14,9 @@ from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Signing, Unsigne
 from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.adapters.shared.webhooks import SLOWEST, door, posted, refusal
-from segue.core.contracts.adapters import Accept, Accepted, Files
+from segue.core.contracts.adapters import Accept, Accepted, Files, Unfetched
 from segue.core.contracts.database import Clock
-from segue.core.messages import File
+from segue.core.messages import Arrival, File
 from segue.core.values import Moment, Secret
 from segue.errors import Invalid
 
@@ -63,15 +63,16 @@ class Webhook:
         body, now = await posted(request, slowest=self._slowest), self._clock()
         self._prove(request, body, now)
         arrival, files = read(body, self._account, now)
-        kept = [await self._keep(f"files[{n}]", file) for n, file in enumerate(files)]
-        arrival = msgspec.structs.replace(arrival, parts=(*arrival.parts, *kept))
-        match await self._accept(arrival):
+        match await self._accept(Unfetched(arrival, partial(self._fetch, arrival, files)) if files else arrival):
             case Accepted.DUPLICATE:
                 return JSONResponse({"accepted": False, "duplicate": True}, 200)
             case Accepted.LIMITED:
                 return refusal(429, {"Retry-After": str(LIMIT_PAUSE)}, problem="Its person has as much as they may.")
             case _:
                 return JSONResponse({"accepted": True}, 202)
+
+    async def _fetch(self, arrival: Arrival, files: tuple[SentFile, ...]) -> Arrival:
+        return arrival.with_files([await self._keep(f"files[{n}]", file) for n, file in enumerate(files)])
 
     async def _keep(self, field: str, file: SentFile) -> File:
         try:

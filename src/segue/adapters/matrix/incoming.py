@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.adapters.matrix.events import Content, Event, Relation, decode, understood
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
@@ -19,8 +20,8 @@ from segue.adapters.matrix.rooms import Room, Rooms
 from segue.adapters.shared.account import OwnAccount
 from segue.adapters.shared.attachments import BEGINNING, Tries
 from segue.adapters.shared.downloads import NotFetched
-from segue.core.contracts.adapters import Accept, Files
-from segue.core.messages import Arrival, Citation, File, Part, Text
+from segue.core.contracts.adapters import Accept, Files, Unfetched
+from segue.core.messages import Arrival, Citation, File, Text
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Incoming:
             for raw in await self._told(room, joined.get("timeline", {}), since):
                 await self._take_in(self._hear(room, raw), raw, accept)
 
-    async def _take_in(self, reading: Awaitable[Arrival | None], raw: object, accept: Accept) -> None:
+    async def _take_in(self, reading: Awaitable[Arrival | Unfetched | None], raw: object, accept: Accept) -> None:
         """Take one event; what can't be understood is kept as it came."""
         arrived = await self._account.or_letter(reading, raw)
         if arrived is not None:
@@ -117,10 +118,10 @@ class Incoming:
         if event.type == "m.room.tombstone":
             await self._invitations.go_along(room, event)
 
-    async def _hear(self, room: str, raw: object) -> Arrival | None:
+    async def _hear(self, room: str, raw: object) -> Arrival | Unfetched | None:
         return await self._heed(room, decode(raw))
 
-    async def _heed(self, room: str, event: Event) -> Arrival | None:
+    async def _heed(self, room: str, event: Event) -> Arrival | Unfetched | None:
         """What an event comes to, if the homeserver tells all that is needed for it within a few tries."""
         try:
             if event.state_key is not None:
@@ -137,7 +138,7 @@ class Incoming:
             raise Invalid("event", f"the homeserver doesn't tell what it needs ({error})", "See its log.") from error
         return None
 
-    async def _arrival(self, id: str, event: Event) -> Arrival | None:
+    async def _arrival(self, id: str, event: Event) -> Arrival | Unfetched | None:
         """A message as the gateway knows it; None if it isn't for anybody to answer."""
         content = event.message()
         relation = content.relates_to or Relation()
@@ -159,14 +160,13 @@ class Incoming:
             return None
         edits, answers = event.relation.replaces, relation.quotes
         cited, root = await self._cited(id, answers), await self._cited(id, thread)
-        taken = [await self._taken(part, room) for part in content.parts]
+        words = tuple(self._unaddressed(part, room) if isinstance(part, Text) else part for part in content.parts)
         named = content.mentions_user(self._me, room.names.get(self._me, ""))
-        return Arrival(
+        arrival = Arrival(
             place=room.place(self._account.address(id, thread)),
             message=event.event_id,
             speaker=self._account.speaker(event.sender, room.names.get(event.sender, "")),
-            parts=tuple(part for part in taken if not isinstance(part, str)),
-            remarks=tuple(part for part in taken if isinstance(part, str)),
+            parts=tuple(replace(part, where="") if isinstance(part, File) else part for part in words),
             cites=self._cites(cited, room),
             at=event.origin_server_ts / 1000,
             quotes="" if edits else answers,
@@ -174,6 +174,11 @@ class Incoming:
             mentions_agent=named or any(found is not None and found.sender == self._me for found in (cited, root)),
             chat_aliases=(room.former,) if room.former else (),
         )
+        files = [part for part in words if isinstance(part, File)]
+        return self._account.unfetched(arrival, lambda: self._fetch(files), msgspec.to_builtins(event))
+
+    async def _fetch(self, files: list[File]) -> list[File | str]:
+        return [await self._fetched(file) for file in files]
 
     async def _deletion(self, id: str, event: Event) -> Arrival | None:
         """That somebody took a message back: their own, which the gateway knows better than an empty event can say."""
@@ -223,16 +228,6 @@ class Incoming:
             if len(self._looked_up) > _REMEMBERED:
                 self._looked_up.popitem(last=False)
         return self._looked_up[id]
-
-    async def _taken(self, part: Part, room: Room) -> Part | str:
-        """A part as it is kept: a text without the agent's name, a file in the data folder; or why it isn't."""
-        match part:
-            case Text():
-                return self._unaddressed(part, room)
-            case File():
-                return await self._fetched(part)
-            case _:
-                return part
 
     async def _fetched(self, file: File) -> File | str:
         try:

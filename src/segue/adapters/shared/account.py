@@ -2,14 +2,14 @@
 
 import json
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from msgspec import ValidationError
 
-from segue.core.contracts.adapters import Letter
+from segue.core.contracts.adapters import Letter, Unfetched
 from segue.core.lanes import Address, Identity
-from segue.core.messages import Speaker
+from segue.core.messages import Arrival, File, Speaker
 from segue.core.values import Value
 from segue.errors import Disconnected, SegueError, SendError, StoreError
 
@@ -41,6 +41,16 @@ class OwnAccount(Value, frozen=True):
     def speaker(self, user: str, name: str = "", aliases: tuple[str, ...] = ()) -> Speaker:
         """Somebody on the platform, by their id there."""
         return Speaker(Identity(self.platform, self.name, user), name, aliases)
+
+    def unfetched(
+        self, arrival: Arrival, fetch: Callable[[], Awaitable[Iterable[File | str]]], raw: object
+    ) -> Arrival | Unfetched:
+        """An arrival that names files, with the way to fetch them: each as it is kept, or why it isn't."""
+
+        async def whole() -> Arrival:
+            return arrival.with_files(await fetch())
+
+        return Unfetched(arrival, lambda: self.or_letter(whole(), raw)) if arrival.unfetched else arrival
 
     async def or_letter(self, reading: Awaitable[T], raw: object) -> T | Letter:
         """What something that came in is read as; a dead letter if it can't be read, so that it comes no more."""

@@ -123,11 +123,14 @@ class Telegram:
 
     async def take(self, raw: Any, accept: Accept) -> None:
         """Take one update in."""
-        arrived, pressed = await self._arrived(raw)
-        if arrived is not None:
-            await accept(arrived)
-        if pressed and isinstance(arrived, Arrival):
-            await self._let_go(pressed, arrived)
+        heard = await self._own.or_letter(self._read(raw, await self.who()), raw)
+        if heard is None or isinstance(heard, Letter):
+            if heard is not None:
+                await accept(heard)
+            return
+        await accept(self._own.unfetched(heard.arrival, lambda: self._fetch(heard.attachments), raw))
+        if heard.callback:
+            await self._let_go(heard.callback, heard.arrival)
 
     async def _let_go(self, button: str, arrived: Arrival) -> None:
         """Acknowledge a button once its press is durable; in a private chat those of its message are used up."""
@@ -139,16 +142,17 @@ class Telegram:
         except TelegramError as error:
             log.info("a button stays as it is: %s", type(error).__name__)
 
-    async def _arrived(self, raw: Any) -> tuple[Arrival | Letter | None, str]:
-        """What an update tells, and the button that it was told by."""
-        read_as = await self._own.or_letter(self._read(raw, await self.who()), raw)
-        return (read_as, "") if isinstance(read_as, Letter) else read_as
-
-    async def _read(self, raw: Any, me: Me) -> tuple[Arrival | None, str]:
+    async def _read(self, raw: Any, me: Me) -> Heard | None:
+        """What an update tells, with the other id of a group that became a supergroup."""
         update = decode(raw)
         heard = read(update, raw, self._own, me, self._clock())
         self._remember(update)
-        return (await self._whole(heard, update), heard.callback) if heard is not None else (None, "")
+        if heard is None:
+            return None
+        aliases = self._chats.aliases(heard.arrival.place.address.chat)
+        meant = self._meant(update.message.media_group_id if update.message else "", heard.arrival)
+        arrival = msgspec.structs.replace(heard.arrival, chat_aliases=aliases, mentions_agent=meant)
+        return msgspec.structs.replace(heard, arrival=arrival)
 
     def _remember(self, update: Update) -> None:
         if update.message is not None and update.message.became:
@@ -161,20 +165,8 @@ class Telegram:
                 "telegram.%s %s the %s %r (%d) by %d", self.account, became, chat.type, chat.title, chat.id, by.id
             )
 
-    async def _whole(self, heard: Heard, update: Update) -> Arrival:
-        """An arrival with its files, and with the other id of a group that became a supergroup."""
-        arrival = heard.arrival
-        parts = [await self._part(file) for file in heard.attachments]
-        remarks = tuple(part for part in parts if isinstance(part, str))
-        aliases = self._chats.aliases(arrival.place.address.chat)
-        meant = self._meant(update.message.media_group_id if update.message else "", arrival)
-        return msgspec.structs.replace(
-            arrival,
-            parts=(*arrival.parts, *(part for part in parts if isinstance(part, File))),
-            remarks=remarks,
-            chat_aliases=aliases,
-            mentions_agent=meant,
-        )
+    async def _fetch(self, attachments: Sequence[Attachment]) -> list[File | str]:
+        return [await self._part(file) for file in attachments]
 
     def _meant(self, album: str, arrival: Arrival) -> bool:
         """Whether the agent is meant: an album is a message for each picture, of which only one has the words."""
@@ -184,7 +176,7 @@ class Telegram:
 
     async def _part(self, file: Attachment) -> File | str:
         """The file, kept; or why it isn't."""
-        name = file.file_name or "file"
+        name = file.named.name
         try:
             return await self._fetched(file, name)
         except NotFetched as error:

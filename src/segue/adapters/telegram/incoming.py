@@ -64,7 +64,7 @@ def read(update: Update, raw: Mapping[str, Any], account: OwnAccount, me: Me, at
         # An edit keeps the message's id, and mustn't be taken for the message.
         message=id if update.message else f"{id}.{number}",
         speaker=_speaker(message, account),
-        parts=(Text(text),) if text and not forwarded else (),
+        parts=(*((Text(text),) if text and not forwarded else ()), *(file.named for file in files)),
         at=at,
         seen_as=(f"update/{number}",),
         cites=tuple(_cites(message, text, me)),

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from segue.core.messages import Telling
+from segue.core.messages import File, Telling
 from segue.core.values import Plain, Value
 from segue.errors import Invalid
 
@@ -50,6 +50,11 @@ class Attachment(Value, frozen=True):
     file_name: str = ""
     mime_type: str = ""
     emoji: str = ""
+
+    @property
+    def named(self) -> File:
+        """The file as long as it isn't fetched."""
+        return File(self.file_name or "file", self.mime_type, "", self.file_size)
 
 
 class Topic(Value, frozen=True):

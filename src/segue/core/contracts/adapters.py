@@ -5,7 +5,7 @@ An ability that only some adapters have is a Protocol of its own, so the type sa
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from segue.core.commands import Spec
 from segue.core.lanes import Address
@@ -35,7 +35,17 @@ class Letter(Value, frozen=True):
     """The type of the error that it came to."""
 
 
-Accept = Callable[[Arrival | Letter], Awaitable[Accepted]]
+class Unfetched(NamedTuple):
+    """A message whose files are still on its platform: nobody's bytes are taken in before they may speak."""
+
+    arrival: Arrival
+    """It names its files without saying where they are (`File.where` is empty)."""
+    fetch: Callable[[], Awaitable[Arrival | Letter]]
+    """Called at most once, only when the message is let in: the arrival with its files, kept."""
+
+
+Arrived = Arrival | Letter | Unfetched
+Accept = Callable[[Arrived], Awaitable[Accepted]]
 """Makes an arrival durable; raises `StoreError` if that can't be done now, and then nothing may be acknowledged."""
 
 
@@ -116,8 +126,11 @@ class Intake(Protocol):
         """The place up to which messages were taken in."""
         ...
 
-    async def accept(self, arrived: Arrival | Letter) -> Accepted:
-        """Make it durable; the platform may forget it, or hear 2xx, only after this returned."""
+    async def accept(self, arrived: Arrived) -> Accepted:
+        """Make it durable; the platform may forget it, or hear 2xx, only after this returned.
+
+        Whatever `fetch` of an `Unfetched` raises is raised, and then nothing was changed.
+        """
         ...
 
     def connected(self) -> None:

@@ -49,6 +49,12 @@ class Metrics:
             (*account, "limit"),
             registry=registry,
         )
+        self._unfetched = Counter(
+            "segue_files_left",
+            "Files that weren't fetched, since their message wasn't let in or wasn't for the agent.",
+            account,
+            registry=registry,
+        )
         self._live = Gauge("segue_turns_running", "Turns that run now.", registry=registry)
         self._slots = Gauge("segue_turn_slots", "Turns that may run at once.", registry=registry)
         self._refused = Gauge(
@@ -69,6 +75,10 @@ class Metrics:
     def refused(self, platform: str, account: str, limit: str) -> None:
         """A message was over a limit of its person's."""
         self._over.labels(platform, account, limit).inc()
+
+    def left(self, platform: str, account: str, files: int) -> None:
+        """Files stay where they are: nobody's are taken in before they may speak."""
+        self._unfetched.labels(platform, account).inc(files)
 
     def store_failed(self, error: Exception) -> None:
         """The database couldn't do something."""

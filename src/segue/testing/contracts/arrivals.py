@@ -2,9 +2,9 @@
 
 import asyncio
 
-from segue.core.contracts.adapters import Accepted, Adapter, Letter, TakesWebhooks
+from segue.core.contracts.adapters import Accepted, Adapter, Arrived, TakesWebhooks
 from segue.core.lanes import Address, Identity, Kind, Lane
-from segue.core.messages import Arrival, plain_text
+from segue.core.messages import Arrival, File, plain_text
 from segue.testing.contracts.base import Contract, a_delivery
 from segue.testing.harness import Given, Harness, living
 from segue.testing.inbox import Inbox
@@ -99,7 +99,7 @@ class ArrivalContract(Contract):
         first, second = Inbox(), Inbox()
         at = await harness.chat(harness.kinds[0])
 
-        async def killed(arrived: Arrival | Letter) -> Accepted:
+        async def killed(arrived: Arrived) -> Accepted:
             await first.accept(arrived)
             # The process dies here: accepted, but the adapter never gets to know.
             await asyncio.Event().wait()
@@ -119,6 +119,34 @@ class ArrivalContract(Contract):
             await harness.say(await harness.chat(harness.kinds[0]), "the disk is full")
             await inbox.gets("the disk is full")
         assert inbox.refusals == 0
+
+    async def test_a_file_is_kept_whole(self, harness: Harness) -> None:
+        inbox, content = Inbox(), b"\x00\xff a picture" * 1000
+        async with harness.deliver(harness.adapter(), inbox.accept):
+            at = await harness.chat(harness.kinds[0])
+            if not await harness.attach(at, "cat.png", content):
+                return
+            await harness.say(at, "look at it")
+            await inbox.gets("look at it")
+        files = [part for arrival in inbox.said for part in arrival.parts if isinstance(part, File)]
+        assert len(files) == 1, f"one file was sent, and {len(files)} came"
+        file = files[0]
+        assert (file.name, file.size) == ("cat.png", len(content))
+        assert await harness.shelf.read(file) == content
+
+    async def test_the_file_of_a_stranger_is_not_fetched(self, harness: Harness) -> None:
+        inbox = Inbox()
+        async with harness.deliver(harness.adapter(), inbox.accept):
+            at = await harness.chat(next((kind for kind in harness.kinds if kind is not Kind.DM), harness.kinds[0]))
+            await harness.say(at, "it is me", "Ben")
+            inbox.strangers.add((await inbox.gets("it is me")).speaker.name)
+            if not await harness.attach(at, "virus.png", b"a stranger's", "Ben"):
+                return
+            told = await inbox.refuses()
+            await harness.say(at, "after that")
+            await inbox.gets("after that")
+        assert [file.name for file in told.unfetched] == ["virus.png"], "what was fetched or left isn't told"
+        assert not harness.shelf.kept, "somebody who may not speak has had a file kept"
 
     async def test_what_cannot_be_understood_is_no_arrival_and_stops_nothing(self, harness: Harness) -> None:
         inbox = Inbox()
