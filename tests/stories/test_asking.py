@@ -275,8 +275,9 @@ async def test_a_blank_title_takes_the_title_away(square: Square) -> None:
 @both
 async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: Square) -> None:
     async with square.open() as gateway:
-        lines = (await square.says("/help")).splitlines()
-        assert len(lines) == len(gateway.commands)
+        groups = [group.splitlines() for group in (await square.says("/help")).split("\n\n")]
+        assert [name for name, *_ in groups][:2] == ["Conversations:", "Take back and try again:"]
+        assert len([line for _, *lines in groups for line in lines]) == len(gateway.commands)
         assert await square.says("/help fork") == (
             "/branch [NAME]: Go on in a copy of this session and leave the original as it is. Also: /fork."
         )

@@ -34,69 +34,89 @@ class Spec(Value, frozen=True):
     shown_to: ShownTo = ShownTo.ALL
 
 
-SPECS: tuple[Spec, ...] = (
-    Spec("new", "[TEXT]", "Start a new session here; the old one stays resumable.", PEOPLE, ("reset", "clear")),
-    Spec(
-        "resume",
-        "[NAME or N]",
-        "Go back to an earlier session; alone, list them.",
-        PEOPLE,
-        ("continue", "switch"),
-        ShownTo.ASKER_OF_A_LIST,
+GROUPS: dict[str, tuple[Spec, ...]] = {
+    "Conversations": (
+        Spec("new", "[TEXT]", "Start a new session here; the old one stays resumable.", PEOPLE, ("reset", "clear")),
+        Spec(
+            "resume",
+            "[NAME or N]",
+            "Go back to an earlier session; alone, list them.",
+            PEOPLE,
+            ("continue", "switch"),
+            ShownTo.ASKER_OF_A_LIST,
+        ),
+        Spec(
+            "sessions",
+            "[new [TEXT], N, close N or NAME]",
+            "List, start, switch or close this chat's sessions.",
+            PEOPLE,
+            shown_to=ShownTo.ASKER_OF_A_LIST,
+        ),
+        Spec(
+            "title", "[NAME]", 'Name this session; alone, show its title; "" takes it away.', OWNERS, ("rename", "name")
+        ),
+        Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", OWNERS, ("fork",)),
+        Spec("handoff", "[DESTINATION]", "Move this conversation to another place, live.", OWNERS),
+        Spec("search", "WORDS", "Search your own sessions.", PEOPLE, shown_to=ShownTo.ASKER),
+        Spec("export", "[markdown or jsonl]", "Send this session as a file.", OWNERS, ("save",), ShownTo.ASKER),
     ),
-    Spec(
-        "sessions",
-        "[new [TEXT], N, close N or NAME]",
-        "List, start, switch or close this chat's sessions.",
-        PEOPLE,
-        shown_to=ShownTo.ASKER_OF_A_LIST,
+    "Take back and try again": (
+        Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges.", OWNERS),
+        Spec("redo", "", "Take back the last /undo, if nothing was said since.", OWNERS),
+        Spec("retry", "", "Ask the last message again.", OWNERS, ("regenerate",)),
+        Spec("rewind", "[N]", "As a reply to a message, or by its number in /tree: go back to it.", OWNERS),
+        Spec(
+            "tree",
+            "[LETTER]",
+            "Show the branches of this session and its newest messages, or go to a branch.",
+            OWNERS,
+            shown_to=ShownTo.ASKER_OF_A_LIST,
+        ),
+        Spec(
+            "compress",
+            "[FOCUS]",
+            "Let a summary stand for what was said; nothing is deleted.",
+            OWNERS,
+            ("compact", "summarize"),
+        ),
+        Spec("forget", "[N or session]", "As a reply to a message: take its exchange for good; asks first.", PEOPLE),
     ),
-    Spec("title", "[NAME]", 'Name this session; alone, show its title; "" takes it away.', OWNERS, ("rename", "name")),
-    Spec("branch", "[NAME]", "Go on in a copy of this session and leave the original as it is.", OWNERS, ("fork",)),
-    Spec("handoff", "[DESTINATION]", "Move this conversation to another place, live.", OWNERS),
-    Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges.", OWNERS),
-    Spec("redo", "", "Take back the last /undo, if nothing was said since.", OWNERS),
-    Spec("retry", "", "Ask the last message again.", OWNERS, ("regenerate",)),
-    Spec("rewind", "[N]", "As a reply to a message, or by its number in /tree: go back to it.", OWNERS),
-    Spec(
-        "compress",
-        "[FOCUS]",
-        "Let a summary stand for what was said; nothing is deleted.",
-        OWNERS,
-        ("compact", "summarize"),
+    "While it answers": (
+        Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
+        Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),
+        Spec("no", "", "Refuse what was just asked.", PEOPLE, ("deny",)),
     ),
-    Spec("forget", "[N or session]", "As a reply to a message: take its exchange for good; asks first.", PEOPLE),
-    Spec(
-        "tree",
-        "[LETTER]",
-        "Show the branches of this session and its newest messages, or go to a branch.",
-        OWNERS,
-        shown_to=ShownTo.ASKER_OF_A_LIST,
+    "Later": (
+        Spec("schedule", "WHEN TASK [--to DESTINATION]", "Have something done later, or again and again.", OWNERS),
+        Spec(
+            "schedules", "[cancel N]", "List scheduled work, or cancel some.", OWNERS, shown_to=ShownTo.ASKER_OF_A_LIST
+        ),
     ),
-    Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
-    Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),
-    Spec("no", "", "Refuse what was just asked.", PEOPLE, ("deny",)),
-    Spec("status", "", "Show this session, its place and what runs.", PEOPLE, shown_to=ShownTo.ASKER),
-    Spec("usage", "", "Show tokens and cost.", OWNERS, ("cost",), ShownTo.ASKER),
-    Spec("search", "WORDS", "Search your own sessions.", PEOPLE, shown_to=ShownTo.ASKER),
-    Spec("export", "[markdown or jsonl]", "Send this session as a file.", OWNERS, ("save",), ShownTo.ASKER),
-    Spec("link", "[CODE]", "Join your identities across platforms.", ANYBODY, ("pair",)),
-    Spec("unlink", "[N]", "List whom you are one person with; with a number, part them again.", PEOPLE),
-    Spec("revoke", "[N]", "List who was let in by a code; with a number, take it back.", HOST_ONLY, (), ShownTo.ASKER),
-    Spec("who", "", "Show who you are and who is here.", PEOPLE, ("whoami",)),
-    Spec(
-        "why",
-        "",
-        "As a reply to a message, or of the last one: show which way it went.",
-        PEOPLE,
-        ("trace",),
-        ShownTo.ASKER,
+    "People and places": (
+        Spec("who", "", "Show who you are and who is here.", PEOPLE, ("whoami",)),
+        Spec("link", "[CODE]", "Join your identities across platforms.", ANYBODY, ("pair",)),
+        Spec("unlink", "[N]", "List whom you are one person with; with a number, part them again.", PEOPLE),
+        Spec(
+            "revoke", "[N]", "List who was let in by a code; with a number, take it back.", HOST_ONLY, (), ShownTo.ASKER
+        ),
+        Spec("home", "", "Make this place the home of its platform.", HOST_ONLY, ("sethome",)),
     ),
-    Spec("home", "", "Make this place the home of its platform.", HOST_ONLY, ("sethome",)),
-    Spec("schedule", "WHEN TASK [--to DESTINATION]", "Have something done later, or again and again.", OWNERS),
-    Spec("schedules", "[cancel N]", "List scheduled work, or cancel some.", OWNERS, shown_to=ShownTo.ASKER_OF_A_LIST),
-    Spec("help", "[COMMAND]", "Show what you can type.", PEOPLE, ("commands", "start")),
-)
+    "What happened": (
+        Spec("status", "", "Show this session, its place and what runs.", PEOPLE, shown_to=ShownTo.ASKER),
+        Spec("usage", "", "Show tokens and cost.", OWNERS, ("cost",), ShownTo.ASKER),
+        Spec(
+            "why",
+            "",
+            "As a reply to a message, or of the last one: show which way it went.",
+            PEOPLE,
+            ("trace",),
+            ShownTo.ASKER,
+        ),
+        Spec("help", "[COMMAND]", "Show what you can type.", PEOPLE, ("commands", "start")),
+    ),
+}
+"""The commands, in the groups in which /help lists them."""
+SPECS: tuple[Spec, ...] = tuple(spec for group in GROUPS.values() for spec in group)
 BY_NAME: dict[str, Spec] = {word: spec for spec in SPECS for word in (spec.name, *spec.aliases)}
 
 

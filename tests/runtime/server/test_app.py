@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,6 +10,9 @@ import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.asyncio.client import connect
 
 from segue.core.accounts import Health, Reach
 from segue.errors import Invalid
@@ -268,3 +272,21 @@ async def test_a_slow_answer_is_waited_for() -> None:
     patience = CallerLimits(head=0.1, body=0.1)
     async with http_client() as ask, serving(Mounted(slow), listener, patience=patience):
         assert (await ask.post(listener.url, content=b"hello")).text == "POST hello"
+
+
+async def test_a_window_stays_open_past_the_time_for_a_request() -> None:
+    async def hello(socket: WebSocket) -> None:
+        await socket.accept()
+        with contextlib.suppress(WebSocketDisconnect):
+            while True:
+                await socket.send_text(await socket.receive_text())
+
+    listener = Listener("127.0.0.1", 0)
+    app, address = make_app(House(), windows=[WebSocketRoute("/live", hello)]), f"ws://127.0.0.1:{listener.port}/live"
+    async with serving(app, listener, patience=CallerLimits(body=0.05)), connect(address) as window:
+        silent = asyncio.create_task(window.wait_closed())
+        done, _ = await asyncio.wait([silent], timeout=0.5)
+        assert not done, "it was cut"
+        await window.send("still here?")
+        assert await window.recv() == "still here?"
+        silent.cancel()

@@ -92,7 +92,8 @@ class Commands:
             return Answer(_line(asked) + also)
         if request.rest:
             return Answer("There is no such command. /help lists what there is.")
-        return Answer("\n".join(map(_line, commands.SPECS)))
+        groups = ("\n".join([f"{name}:", *map(_line, specs)]) for name, specs in commands.GROUPS.items())
+        return Answer("\n\n".join(groups))
 
 
 def _greeting(name: str) -> str:

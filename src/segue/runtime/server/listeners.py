@@ -145,7 +145,9 @@ class _Guarded(H11Protocol):
         before = self.conn.their_state
         super().data_received(data)
         now = self.conn.their_state
-        if now is h11.SEND_BODY and before is not now:
+        if self.transport.get_protocol() is not self:
+            self._heard()  # It is a WebSocket's from here on, which stays open for as long as both like.
+        elif now is h11.SEND_BODY and before is not now:
             self._wait(self.patience.body)
         elif now is h11.IDLE and self._deadline is None:
             self._wait(self.patience.head)
