@@ -15,7 +15,7 @@ export SEGUE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/segue
 unexport PYTHONDONTWRITEBYTECODE
 
 # Each a file of pins of its own, which `segue install` reads.
-EXTRAS := matrix model otel postgres telegram
+EXTRAS := model otel postgres
 
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 PINNED := $(PIP) install --require-hashes --only-binary :all:

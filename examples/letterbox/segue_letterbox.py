@@ -6,8 +6,6 @@ X-Letterbox-Secret. With "file": "cat.png" it brings that file of the folder's `
 `out/kitchen`, if there is such a folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re
@@ -20,9 +18,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
+from segue.adapters.shared.attachments import whole
 from segue.adapters.shared.webhooks import door, posted, prove
-from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake, Letter
+from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Delivery, File, Sending, Text, plain_text
@@ -30,10 +29,8 @@ from segue.core.values import Secret
 from segue.errors import SendLater, SendNever
 
 HEADER = "X-Letterbox-Secret"
-_NAME = re.compile(r"[a-z0-9-]{1,60}")  # nothing that leads out of the folder
-
-
-_MEDIA = "application/octet-stream"
+MEDIA = "application/octet-stream"
+NAME = re.compile(r"[a-z0-9-]{1,60}")  # nothing that leads out of the folder
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -52,11 +49,9 @@ class Letterbox:
     sending = Sending.KEYED
     connection = Connection.ONE
 
-    def __init__(self, account: str, folder: Path, files: Files) -> None:
+    def __init__(self, account: str, folder: Path, files: Files, secret: Secret | None = None) -> None:
         self.account = account
-        self._files = files
-        self._own = OwnAccount(self.platform, account)
-        self._folder = folder
+        self._own, self._folder, self._files, self._secret = Account(self.platform, account), folder, files, secret
         for name in ("in", "done", "out", "files"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
@@ -73,45 +68,37 @@ class Letterbox:
         try:
             note = msgspec.json.decode(raw, type=Note)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return Letter(self.platform, self.account, raw.decode(errors="backslashreplace"), str(error))
+            return self._own.letter(raw, error)
         place, speaker = Place(self._own.address(note.chat), note.kind), self._own.speaker(note.who, note.who)
         # A file is only named here. It is fetched if whoever sent it may speak: strangers fill nobody's disk.
-        named = (File(note.file, _MEDIA, ""),) if note.file else ()
-        words = (Text(note.text),) if note.text else ()
-        arrival = Arrival(place, note.id or id, speaker, (*words, *named), time.time())
+        parts = (Text(note.text), File(note.file, MEDIA, "")) if note.file else (Text(note.text),)
+        arrival = Arrival(place, note.id or id, speaker, parts, time.time())
         return self._own.unfetched(arrival, lambda: self._fetch(note.file), raw.decode())
 
     async def _fetch(self, name: str) -> list[File | str]:
         file = self._folder / "files" / Path(name).name
         if not file.is_file():
             return [f"{name} isn't there."]
-        return [await self._files.keep(name, _MEDIA, _once(file.read_bytes()))]
+        return [await self._files.keep(name, MEDIA, whole(file.read_bytes()))]
 
     def fits(self, text: str) -> bool:
         return len(text) <= 100_000
 
     async def send(self, delivery: Delivery) -> str:
         chat = self._folder / "out" / delivery.address.chat
-        if not _NAME.fullmatch(delivery.address.chat) or not chat.is_dir():
+        if not NAME.fullmatch(delivery.address.chat) or not chat.is_dir():
             raise SendNever(f"Nobody reads {chat}. Make that folder.")
-        try:
-            return self._write(chat, delivery)
-        except OSError as error:
-            raise SendLater(str(error)) from error
-
-    def _write(self, chat: Path, delivery: Delivery) -> str:
         # The key is in the file's name: the same key is the same file, also after a crash.
         key = hashlib.sha256(delivery.key.encode()).hexdigest()[:20]
-        for known in chat.glob(f"*-{key}.txt"):
-            return known.stem
         draft, final = chat / f"{key}.draft", chat / f"{time.time_ns()}-{key}.txt"
-        draft.write_text(delivery.text)
-        draft.rename(final)
+        try:
+            for known in chat.glob(f"*-{key}.txt"):
+                return known.stem
+            draft.write_text(delivery.text)
+            draft.rename(final)
+        except OSError as error:
+            raise SendLater(str(error)) from error
         return final.stem
-
-
-async def _once(content: bytes) -> AsyncIterator[bytes]:
-    yield content
 
 
 class CalledLetterbox(Letterbox):
@@ -119,16 +106,12 @@ class CalledLetterbox(Letterbox):
 
     connection = Connection.ANY
 
-    def __init__(self, account: str, folder: Path, files: Files, secret: Secret) -> None:
-        super().__init__(account, folder, files)
-        self._secret = secret
-
     async def run(self, intake: Intake) -> None:
         """Nothing has to be kept up."""
 
     def webhook(self, accept: Accept) -> ASGIApp:
         async def answer(request: Request) -> Response:
-            prove(request, HEADER, self._secret.reveal())
+            prove(request, HEADER, self._secret.reveal() if self._secret else "")
             await accept(self._arrived(await posted(request)))
             return Response()  # Only now, too.
 
@@ -153,10 +136,8 @@ class LetterboxKeys(msgspec.Struct, frozen=True):
     secret: Secret | None = None
 
     def adapter(self, account: str, files: Files) -> Letterbox:
-        folder = Path(self.folder)
-        return (
-            CalledLetterbox(account, folder, files, self.secret) if self.secret else Letterbox(account, folder, files)
-        )
+        kind = CalledLetterbox if self.secret else Letterbox
+        return kind(account, Path(self.folder), files, self.secret)
 
 
 class ShoutingKeys(msgspec.Struct, frozen=True):

@@ -321,7 +321,7 @@ async def test_what_another_homeserver_says_of_its_rooms_stops_nothing(
 )
 async def test_a_file_elsewhere_than_in_the_media_store_is_not_asked_for(line: Line, url: str) -> None:
     inbox = await line.hears(event({"msgtype": "m.file", "body": "x", "url": url}))
-    assert [one.remarks for one in inbox.said] == [("x couldn't be taken in. Its address is none of a media store.",)]
+    assert [one.remarks for one in inbox.said] == [("x wasn't taken in. Its address is none of a media store.",)]
     assert line.server.asked == []
 
 
@@ -338,7 +338,7 @@ async def test_homeservers_that_are_gone_keep_nobody_waiting_for_ever(
     inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
     assert line.server.asked == ["!gone", "!gone", *["!gone", "cat"] * 3]
     assert [one.remarks for one in inbox.said] == [
-        ("cat.png couldn't be taken in. The homeserver doesn't give it.",),
+        ("cat.png wasn't taken in. The platform doesn't give it.",),
         (),
     ]
     assert inbox.texts[-1] == "hello"

@@ -11,8 +11,8 @@ import pytest
 
 from segue.adapters.shared.rates import Rate
 from segue.adapters.telegram import Telegram, TelegramByWebhook
+from segue.adapters.telegram.adapter import HEADER, secret_of
 from segue.adapters.telegram.chats import Pace
-from segue.adapters.telegram.webhook import HEADER, secret_of
 from segue.core.contracts.adapters import Accept, Adapter, TakesWebhooks
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret

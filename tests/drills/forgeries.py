@@ -16,11 +16,8 @@ import httpx2
 
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP
 from segue.adapters.http.webhook import Webhook as HttpWebhook
-from segue.adapters.shared.account import OwnAccount
-from segue.adapters.telegram.incoming import Me, read
-from segue.adapters.telegram.updates import decode
-from segue.adapters.telegram.webhook import HEADER, secret_of
-from segue.adapters.telegram.webhook import webhook as telegram_webhook
+from segue.adapters.telegram.adapter import HEADER, TelegramByWebhook, secret_of
+from segue.adapters.telegram.updates import Peer
 from segue.changes.accept import Duplicate, Fresh, FrontDoor
 from segue.core.contracts.adapters import Accepted, Arrived, Letter, Unfetched
 from segue.core.settings import GatewaySettings
@@ -71,7 +68,9 @@ class _House:
         self._ids = fresh_ids(lambda: _NOW)
         self.now = _NOW
         self.http = HttpWebhook(ACCOUNT, Secret(_KNOWN), self._accept, Shelf(), lambda: self.now)
-        self.telegram = telegram_webhook(secret_of(_TOKEN, "bot"), self._take)
+        bot = TelegramByWebhook("bot", _TOKEN, Shelf(), webhook="https://segue.invalid", clock=lambda: self.now)
+        bot._me = Peer(7, username="bot")
+        self.telegram = bot.webhook(self._accept)
         self.accepted: Counter[Accepted] = Counter()
 
     async def _accept(self, arrival: Arrived) -> Accepted:
@@ -86,11 +85,6 @@ class _House:
             outcome = Accepted.DUPLICATE if isinstance(taken, Duplicate) else Accepted.NEW
         self.accepted[outcome] += 1
         return outcome
-
-    async def _take(self, raw: Any) -> None:
-        heard = read(decode(raw), raw, OwnAccount("telegram", "bot"), Me(7, "bot"), self.now)
-        assert heard
-        await self._accept(heard.arrival)
 
 
 def _http_calls(dice: random.Random) -> list[Call]:

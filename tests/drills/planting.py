@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from segue.adapters.http import signature
-from segue.adapters.telegram import webhook as telegram_webhook
+from segue.adapters.telegram import adapter as telegram_adapter
 from segue.changes.commands import Commands
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import Request
@@ -324,7 +324,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.LANES_UNLOCKED: (query("lock_lane", "{for_update}", ""),),
     Bug.SIGNATURES_UNREAD: (Patch(signature.Signing, "verify", lambda _: lambda *_: None),),
     Bug.ANY_TIME: (Patch(signature, "WINDOW", lambda _: 10**12), query("see", "do nothing", "do update set at = 1")),
-    Bug.SECRET_UNREAD: (Patch(telegram_webhook, "prove", _believing),),
+    Bug.SECRET_UNREAD: (Patch(telegram_adapter, "prove", _believing),),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),
     Bug.GIVES_UP: (Patch(Patient, "write", _once), Patch(Patient, "read", _once)),

@@ -16,7 +16,7 @@ import msgspec
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.cli.gateway import gateway
 from segue.config import load
-from segue.config.accounts import Account
+from segue.config.accounts import AccountTable
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.agents import Agent, Event, Work
 from segue.core.contracts.probes import Point
@@ -96,7 +96,7 @@ class Brisk(Value, frozen=True):
         return Telegram(account, token, files, api, pace=BRISK)
 
 
-def _hurried(account: Account) -> Account:
+def _hurried(account: AccountTable) -> AccountTable:
     keys = account.keys
     return msgspec.structs.replace(account, keys=Brisk(keys)) if isinstance(keys, TelegramAccount) else account
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from segue.adapters.http.adapter import HttpOpens
 from segue.adapters.http.incoming import read
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
 from segue.changes.accept import Queued
 from segue.changes.exchange import handoffs
 from segue.core.contracts.adapters import Accepted, Arrived, OpensThreads
@@ -128,7 +128,7 @@ def test_over_http(rules: Rules, kind: Kind, chat: str, space: str, user: str) -
                         "person": {"id": user, "name": "Ann"},
                         "text": "and dogs?",
                     }
-                    return read(json.dumps(body).encode(), OwnAccount("http", "alpha"), 1.0)[0]
+                    return read(json.dumps(body).encode(), Account("http", "alpha"), 1.0)[0]
 
                 return Place(thread, kind, opened=True), speak
 

@@ -18,7 +18,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
 
 import httpx2
 from starlette.requests import ClientDisconnect, Request
@@ -124,7 +123,7 @@ class Between:
             return Response("no", 404) if content is None else Response(content)
         raw = await request.body()
         kind = request.headers.get("Content-Type", "")
-        body = _parts(kind, raw) if "multipart" in kind else dict(parse_qsl(raw.decode()))
+        body = _parts(kind, raw) if "multipart" in kind else _fields(raw)
         self.calls.append((method, body))
         self.changes.tell()
         if instead := self.refuse(method, body) or await self._itself(method, body):
@@ -132,7 +131,7 @@ class Between:
         headers = {name: value for name, value in request.headers.items() if name == "content-type"}
         if method == "setWebhook" and self.url:
             self._webhook = body["url"]
-            raw = urlencode({**body, "url": self.url + _CALLED}).encode()
+            raw = json.dumps({**json.loads(raw), "url": self.url + _CALLED}).encode()
         call = asyncio.create_task(
             self._client.post(self.telegram.url + request.url.path, content=raw, headers=headers)
         )
@@ -305,6 +304,12 @@ def _parts(kind: str, raw: bytes) -> dict[str, str]:
             content = part.get_payload(decode=True)
             found[name] = part.get_filename() or (content.decode() if isinstance(content, bytes) else "")
     return found
+
+
+def _fields(raw: bytes) -> dict[str, str]:
+    """The fields of a call in JSON; what is no text, as JSON."""
+    told = json.loads(raw)
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
 
 
 def _in_topic(update: dict[str, Any], thread: str) -> dict[str, Any]:

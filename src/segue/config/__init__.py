@@ -1,9 +1,20 @@
 """The settings in segue.toml, as values; every mistake is one line that names the key and the fix."""
 
-from segue.config.accounts import Account
+from segue.config.accounts import AccountTable
 from segue.config.file import data_folder, find
 from segue.config.loading import Config, default, load, mistakes
 from segue.config.references import Fetch
 from segue.config.trust import Untrusted, trust
 
-__all__ = ["Account", "Config", "Fetch", "Untrusted", "data_folder", "default", "find", "load", "mistakes", "trust"]
+__all__ = [
+    "AccountTable",
+    "Config",
+    "Fetch",
+    "Untrusted",
+    "data_folder",
+    "default",
+    "find",
+    "load",
+    "mistakes",
+    "trust",
+]

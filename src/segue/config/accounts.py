@@ -18,7 +18,7 @@ from segue.plugins import MakesAdapter
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Account(Live, frozen=True):
+class AccountTable(Live, frozen=True):
     """One account of a platform: what makes its adapter, and who may talk to it."""
 
     platform: str
@@ -32,7 +32,7 @@ class Account(Live, frozen=True):
         return joined(self.platform, self.name)
 
 
-def read_accounts(said: Mapping[str, Any], sections: Iterable[str], tables: Tables) -> tuple[Account, ...]:
+def read_accounts(said: Mapping[str, Any], sections: Iterable[str], tables: Tables) -> tuple[AccountTable, ...]:
     """Every table that is none of the sections is a platform's."""
     platforms, sections = plugins.platforms(), list(sections)
     found = []
@@ -46,14 +46,14 @@ def read_accounts(said: Mapping[str, Any], sections: Iterable[str], tables: Tabl
     return tuple(found)
 
 
-def read_owners(said: Mapping[str, Any], accounts: Iterable[Account], tables: Tables) -> tuple[Identity, ...]:
+def read_owners(said: Mapping[str, Any], accounts: Iterable[AccountTable], tables: Tables) -> tuple[Identity, ...]:
     """The identities of the one person who runs this Segue."""
     owners = tables.read(_only(said, {"owners"}), Owners, "").owners
     known = {account.path: account for account in accounts}
     return tuple(dict.fromkeys(_identity(owner, known) for owner in owners))
 
 
-def refuse_silence(accounts: Iterable[Account], owners: Collection[Identity]) -> None:
+def refuse_silence(accounts: Iterable[AccountTable], owners: Collection[Identity]) -> None:
     """Refuse an account that nobody may talk to: whoever wrote it believes that somebody may."""
     heard = {(owner.platform, owner.account) for owner in owners}
     for account in accounts:
@@ -70,7 +70,7 @@ class Owners(Value, frozen=True):
     owners: tuple[str, ...] = ()
 
 
-def _account(platform: str, name: str, table: object, tables: Tables) -> Account:
+def _account(platform: str, name: str, table: object, tables: Tables) -> AccountTable:
     path = joined(platform, name)
     if not isinstance(table, Mapping):
         fix = f"Write it under [{platform}.NAME], with a name of your own for the account."
@@ -84,10 +84,10 @@ def _account(platform: str, name: str, table: object, tables: Tables) -> Account
     if "home" in table:
         home = tables.read(table["home"], HomeSection, joined(path, "home"))
         settings = replace(settings, home=home.place(platform, name))
-    return Account(platform, name, tables.read(_only(table, own), kind, path), settings)
+    return AccountTable(platform, name, tables.read(_only(table, own), kind, path), settings)
 
 
-def _identity(owner: str, accounts: Mapping[str, Account]) -> Identity:
+def _identity(owner: str, accounts: Mapping[str, AccountTable]) -> Identity:
     where, slash, user = owner.partition("/")
     if not slash or "." not in where or not user.strip():
         raise Invalid("owners", f'"{owner}" is not an identity', 'Write it as "PLATFORM.ACCOUNT/USER".')

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from segue import plugins
-from segue.config.accounts import Account, read_accounts, read_owners, refuse_silence
+from segue.config.accounts import AccountTable, read_accounts, read_owners, refuse_silence
 from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import Fetch, References
 from segue.config.sections import (
@@ -64,7 +64,7 @@ class Config(Live, frozen=True):
     """A file of SQLite's, or the address of a PostgreSQL server."""
     agents: Mapping[str, MakesAgent]
     """By their names; the first is [agent], the default, and has none."""
-    accounts: tuple[Account, ...]
+    accounts: tuple[AccountTable, ...]
     server: ServerSection
     gateway: GatewaySettings
     secrets: tuple[Secret, ...]
@@ -109,7 +109,7 @@ def from_tables(
 
 
 def _gateway(
-    said: Mapping[str, Any], owners: tuple[Identity, ...], accounts: tuple[Account, ...], tables: Tables
+    said: Mapping[str, Any], owners: tuple[Identity, ...], accounts: tuple[AccountTable, ...], tables: Tables
 ) -> GatewaySettings:
     lanes = tables.section(said, "lanes", LanesSection)
     context = tables.section(said, "context", ContextSection)
@@ -139,7 +139,7 @@ def _gateway(
     )
 
 
-def _agents(said: Mapping[str, Any], accounts: tuple[Account, ...], tables: Tables) -> dict[str, MakesAgent]:
+def _agents(said: Mapping[str, Any], accounts: tuple[AccountTable, ...], tables: Tables) -> dict[str, MakesAgent]:
     """[agent], and each [agents.NAME]; an account may name any of them."""
     named = as_table(said.get("agents", {}), "agents")
     found = {"": _agent(said.get("agent", {}), "agent", tables)}

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
 from segue.core.contracts.adapters import Accept, Connection, Intake, Letter
 from segue.core.lanes import Address, Identity, Place
 from segue.core.messages import Arrival, Delivery, File, Sending, Speaker, Text
@@ -69,7 +69,7 @@ class FakeAdapter:
             return
         if not update.by.agent:
             arrival = await self.arrival(update)
-            own = OwnAccount(self.platform, self.account)
+            own = Account(self.platform, self.account)
             await accept(own.unfetched(arrival, lambda: self.fetch(update.files), body.decode()))
 
     async def fetch(self, files: Sequence[Attached]) -> list[File | str]:

@@ -19,19 +19,19 @@ def test_an_extra_is_installed_by_its_pins(home: Home) -> None:
 def test_an_extra_that_is_none_is_answered_with_those_there_are(home: Home) -> None:
     done = home.segue("install", "carrier-pigeon")
     assert done.exit_code == 2
-    assert 'there is no "carrier-pigeon". There are: matrix, model, otel, postgres, telegram.' in done.stderr
+    assert 'there is no "carrier-pigeon". There are: model, otel, postgres.' in done.stderr
 
 
 def test_outside_a_clone_the_libraries_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "_PINS", tmp_path)
-    assert module._wanted("telegram") == ["python-telegram-bot>=22.8"]
+    assert module._wanted("postgres") == ["asyncpg>=0.32"]
 
 
 def test_a_platform_without_its_library_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "telegram" or "adapters.telegram" in name]:
+    for name in [name for name in sys.modules if "segue.adapters.matrix" in name]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "telegram", None)
+    monkeypatch.setitem(sys.modules, "segue.adapters.matrix.account", None)
     with pytest.raises(NotInstalled) as missing:
-        adapter_keys("telegram")
-    assert str(missing.value).endswith("which isn't installed. Run `segue install telegram`.")
-    assert missing.value.extra == "telegram"
+        adapter_keys("matrix")
+    assert str(missing.value).endswith("which isn't installed. Run `segue install matrix`.")
+    assert missing.value.extra == "matrix"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, File, Pressed, Text
 from segue.core.values import Moment, Value
@@ -91,7 +91,7 @@ class Sent(Value, frozen=True, forbid_unknown_fields=True):
 _decoder = msgspec.json.Decoder(Sent)
 
 
-def read(body: bytes, account: OwnAccount, at: Moment) -> tuple[Arrival, tuple[SentFile, ...]]:
+def read(body: bytes, account: Account, at: Moment) -> tuple[Arrival, tuple[SentFile, ...]]:
     """The arrival in a body, and the files to take in for it.
 
     Raises `Invalid` with the name of the field that is wrong.

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from segue.adapters.http.incoming import SentFile, read
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP, Signing, Unsigned
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.adapters.shared.webhooks import SLOWEST, door, posted, refusal
 from segue.core.contracts.adapters import Accept, Accepted, Files, Unfetched
@@ -42,7 +42,7 @@ class Webhook:
         self._slowest = slowest
         self._limits = Limits(trusted=trusted)
         self._files = files
-        self._account = OwnAccount("http", account)
+        self._account = Account("http", account)
         self._signing = Signing.of(secret, account)
         self._accept = accept
         self._clock = clock

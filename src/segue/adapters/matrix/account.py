@@ -11,7 +11,7 @@ from segue.adapters.matrix.content import message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.invitations import Inviters
 from segue.adapters.shared.outcomes import check_http
-from segue.adapters.shared.rates import Pace
+from segue.adapters.shared.rates import Bucket
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, SetupQuestion
 from segue.core.values import Secret, Value
@@ -103,4 +103,4 @@ class MatrixAccount(Value, frozen=True):
         """The adapter for this account."""
         server = Homeserver(self.homeserver, self.user, self.token)
         inviters = Inviters.EVERYBODY if self.public else frozenset((*self.inviters, *self.allow))
-        return Matrix(account, server, files, inviters, Pace(self.rate, self.burst))
+        return Matrix(account, server, files, inviters, Bucket(self.burst, 1 / self.rate))

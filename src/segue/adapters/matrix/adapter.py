@@ -9,8 +9,8 @@ from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
 from segue.adapters.matrix.rooms import Rooms
-from segue.adapters.shared.account import OwnAccount
-from segue.adapters.shared.rates import Pace
+from segue.adapters.shared.account import Account
+from segue.adapters.shared.rates import Bucket, Limiter
 from segue.core.contracts.adapters import Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
@@ -20,6 +20,11 @@ from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 _WAIT = 30_000
 """Milliseconds that the homeserver may hold a sync."""
 _TYPING = 6_000
+_WRITTEN = "written"
+_KEPT_BACK = 5
+"""Of the messages that may be written at once, one in so many is kept for final texts, not for replies that grow."""
+_QUICK = 3
+"""Steps in which a reply grows quickly; after them, as fast as the homeserver takes messages for long."""
 
 
 class Matrix:
@@ -37,16 +42,18 @@ class Matrix:
         server: Homeserver,
         files: Files,
         inviters: frozenset[str] | Inviters,
-        pace: Pace,
+        pace: Bucket,
         clock: Clock = time.monotonic,
     ) -> None:
         self.account = account
         self._server = server
         self._files = files
-        self._pace = pace
-        self._clock = clock
+        self._limiter = Limiter(clock)
+        self._final = {_WRITTEN: pace}
+        size = max(1, pace.size - pace.size // _KEPT_BACK)
+        self._shown = {_WRITTEN: Bucket(size, pace.seconds), "shown": Bucket(_QUICK, pace.seconds)}
         self._rooms = Rooms(server)
-        own = OwnAccount(self.platform, account, server.space)
+        own = Account(self.platform, account, server.space)
         invitations = Invitations(own, server, self._rooms, inviters)
         self._incoming = Incoming(own, server, self._rooms, files, invitations)
 
@@ -140,16 +147,12 @@ class Matrix:
         return Address(address.platform, address.account, address.space, chat, thread)
 
     async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
-        now = self._clock()
         # Only what streams was never attempted before: it may wait, so that the final text needn't.
-        seconds = self._pace.wait(now) if delivery.attempt else self._pace.wait_to_show(now)
-        if seconds:
-            raise SendLater("the homeserver would ask for patience", seconds)
+        await self._limiter.turn(self._final if delivery.attempt else self._shown)
         try:
             return await self._server.send(there.chat, _transaction(key), content)
         except SendLater as error:
-            if error.seconds is not None:
-                self._pace.refused(self._clock(), error.seconds)
+            self._limiter.quiet(error.seconds, _WRITTEN)
             raise
 
 

@@ -1,82 +1,59 @@
 """Markdown as the HTML that Matrix clients show."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from html import escape
 
-from markdown_it.tree import SyntaxTreeNode
+from markdown_it.tree import SyntaxTreeNode as Node
 
+from segue.adapters.shared.markup import Mark, between, instead, language, target, written
 from segue.core.text.markdown import parse, words
 
 _PLAIN = frozenset({"root", "paragraph", "inline", "text", "softbreak"})
-_TAGS = {
-    "paragraph": "p",
-    "strong": "strong",
-    "em": "em",
-    "s": "del",
-    "blockquote": "blockquote",
-    "bullet_list": "ul",
-    "list_item": "li",
-    "table": "table",
-    "thead": "thead",
-    "tbody": "tbody",
-    "tr": "tr",
-    "th": "th",
-    "td": "td",
-}
+_NAMED = ("em", "strong", "blockquote", "table", "thead", "tbody", "tr", "th", "td")
+_TAGS = {"s": "del", "bullet_list": "ul", "list_item": "li"} | {kind: kind for kind in _NAMED}
 
 
 def html(text: str) -> str:
     """The text with its marks shown; empty if it has none."""
     tree = parse(text)
-    return "" if all(node.type in _PLAIN for node in tree.walk()) else _inside(tree)
+    return "" if all(node.type in _PLAIN for node in tree.walk()) else written(tree, _MARKS, _text)
 
 
-def _shown(node: SyntaxTreeNode) -> str:
-    if node.type in _OWN:
-        return _OWN[node.type](node)
-    if node.type in _TAGS and not node.hidden:
-        return f"<{_TAGS[node.type]}>{_inside(node)}</{_TAGS[node.type]}>"
-    return _inside(node) if node.children else _text(node)
+def _text(text: str) -> str:
+    return escape(text, quote=False)
 
 
-def _inside(node: SyntaxTreeNode) -> str:
-    return "".join(map(_shown, node.children))
+def _paragraph(node: Node, inside: Sequence[str]) -> str:
+    return "".join(inside) if node.hidden else f"<p>{''.join(inside)}</p>"
 
 
-def _text(node: SyntaxTreeNode) -> str:
-    return escape(node.content, quote=False)
+def _code(node: Node, _: Sequence[str]) -> str:
+    named = f' class="language-{escape(language(node))}"' if language(node) else ""
+    return f"<pre><code{named}>{_text(node.content)}</code></pre>"
 
 
-def _code(node: SyntaxTreeNode) -> str:
-    language = node.info.split(maxsplit=1)[0] if node.info.strip() else ""
-    named = f' class="language-{escape(language)}"' if language else ""
-    return f"<pre><code{named}>{_text(node)}</code></pre>"
-
-
-def _link(node: SyntaxTreeNode) -> str:
-    return f'<a href="{escape(str(node.attrs.get("href", "")))}">{_inside(node)}</a>'
-
-
-def _image(node: SyntaxTreeNode) -> str:
+def _image(node: Node, _: Sequence[str]) -> str:
     """A link: clients show only pictures that a homeserver holds."""
-    address = str(node.attrs.get("src", ""))
-    return f'<a href="{escape(address)}">{escape(words(node) or address, quote=False)}</a>'
+    return f'<a href="{escape(target(node))}">{_text(words(node) or target(node))}</a>'
 
 
-def _numbered(node: SyntaxTreeNode) -> str:
+def _numbered(node: Node, inside: Sequence[str]) -> str:
     start = f' start="{node.attrs["start"]}"' if "start" in node.attrs else ""
-    return f"<ol{start}>{_inside(node)}</ol>"
+    return f"<ol{start}>{''.join(inside)}</ol>"
 
 
-_OWN: dict[str, Callable[[SyntaxTreeNode], str]] = {
+_MARKS: dict[str, Mark] = {
+    **{kind: between(f"<{tag}>", f"</{tag}>") for kind, tag in _TAGS.items()},
+    "root": between("", ""),
+    "paragraph": _paragraph,
     "code_block": _code,
-    "code_inline": lambda node: f"<code>{_text(node)}</code>",
+    "code_inline": lambda node, _: f"<code>{_text(node.content)}</code>",
     "fence": _code,
-    "hardbreak": lambda _: "<br>",
-    "heading": lambda node: f"<{node.tag}>{_inside(node)}</{node.tag}>",
-    "hr": lambda _: "<hr>",
+    "hardbreak": instead("<br>"),
+    "softbreak": instead("<br>"),
+    "heading": lambda node, inside: f"<{node.tag}>{''.join(inside)}</{node.tag}>",
+    "hr": instead("<hr>"),
     "image": _image,
-    "link": _link,
+    "link": lambda node, inside: f'<a href="{escape(target(node))}">{"".join(inside)}</a>',
     "ordered_list": _numbered,
-    "softbreak": lambda _: "<br>",
 }

@@ -17,9 +17,8 @@ from segue.adapters.matrix.events import Content, Event, Relation, decode, under
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING, Tries
-from segue.adapters.shared.downloads import NotFetched
 from segue.core.contracts.adapters import Accept, Files, Unfetched
 from segue.core.messages import Arrival, Citation, File, Text
 from segue.errors import Disconnected, Invalid, SendError, SendNever
@@ -35,7 +34,7 @@ class Incoming:
     """Takes in what one account's homeserver tells."""
 
     def __init__(
-        self, account: OwnAccount, server: Homeserver, rooms: Rooms, files: Files, invitations: Invitations
+        self, account: Account, server: Homeserver, rooms: Rooms, files: Files, invitations: Invitations
     ) -> None:
         self._account = account
         self._files = files
@@ -230,16 +229,9 @@ class Incoming:
         return self._looked_up[id]
 
     async def _fetched(self, file: File) -> File | str:
-        try:
-            return await self._server.download(file.where, partial(self._files.keep, file.name, file.media))
-        except NotFetched as error:
-            why = str(error)
-        except Disconnected:
-            # It may be on another homeserver, which may be gone for good.
-            if not self._tries.over(file.where):
-                raise
-            why = "The homeserver doesn't give it."
-        return f"{file.name} couldn't be taken in. {why}"
+        # It may be on another homeserver, which may be gone for good.
+        kept = self._server.download(file.where, partial(self._files.keep, file.name, file.media))
+        return await self._tries.file(file.name, file.where, kept)
 
     def _unaddressed(self, text: Text, room: Room) -> Text:
         """A text without the agent's name before it, so that a command stands at its beginning."""

@@ -10,7 +10,7 @@ import msgspec
 from segue.adapters.matrix.events import Event, understood
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms, before
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries
 from segue.core.contracts.adapters import Accept
 from segue.core.lanes import Kind
@@ -54,9 +54,7 @@ class Invitation(Value, frozen=True):
 class Invitations:
     """Decides where one bot goes."""
 
-    def __init__(
-        self, account: OwnAccount, server: Homeserver, rooms: Rooms, inviters: frozenset[str] | Inviters
-    ) -> None:
+    def __init__(self, account: Account, server: Homeserver, rooms: Rooms, inviters: frozenset[str] | Inviters) -> None:
         self._account = account
         self._name = str(account)
         self._server = server

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from msgspec import ValidationError
+from msgspec import DecodeError
 
 from segue.core.contracts.adapters import Letter, Unfetched
 from segue.core.lanes import Address, Identity
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 _PASSING = (Disconnected, SendError, StoreError, OSError)
 """Trouble of the platform or of the disk: the same can be read later."""
 
-_WORDED = (SegueError, ValidationError)
+_WORDED = (SegueError, DecodeError, UnicodeError)
 """Errors that say what is wrong with what came; what others say may be anything."""
 
 
-class OwnAccount(Value, frozen=True):
+class Account(Value, frozen=True):
     """The account that an adapter speaks for."""
 
     platform: str
@@ -58,15 +58,22 @@ class OwnAccount(Value, frozen=True):
             return await reading
         except _PASSING:
             raise
-        except Exception as error:
-            kind = type(error).__name__
-            if isinstance(error, _WORDED):
-                return Letter(self.platform, self.name, _text(raw), str(error), kind)
-            log.exception("something from %s can't be read", self)
-            return Letter(self.platform, self.name, _text(raw), kind, kind)
+        except Exception as error:  # noqa: BLE001 -- whatever breaks its reader is kept, and told in `letter`
+            return self.letter(raw, error)
+
+    def letter(self, raw: object, error: Exception) -> Letter:
+        """A dead letter of what came in, with the error that it came to."""
+        kind = why = type(error).__name__
+        if isinstance(error, _WORDED):
+            why = str(error)
+        else:
+            log.error("something from %s can't be read", self, exc_info=error)
+        return Letter(self.platform, self.name, _text(raw), why, kind)
 
 
 def _text(raw: object) -> str:
+    if isinstance(raw, bytes):
+        return raw.decode(errors="backslashreplace")
     try:
         return json.dumps(raw)
     except (RecursionError, TypeError, ValueError):

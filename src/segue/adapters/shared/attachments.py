@@ -1,13 +1,20 @@
-"""Counts how often something failed that may yet come, so that nobody waits for it for ever."""
+"""Files that come and go with messages, and how long what failed to come is waited for."""
 
-from segue.errors import SendError, SendLater
+from collections.abc import AsyncIterator, Awaitable
+
+from segue.adapters.shared.downloads import NotFetched
+from segue.core.contracts.adapters import Files
+from segue.core.messages import File
+from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
 
 _TRIES = 3
 _REMEMBERED = 1000
+BEGINNING = 1000
+"""Characters of a message that are shown with an answer to it."""
 
 
 class Tries:
-    """Failures, by what failed."""
+    """Failures, by what failed: what may yet come is waited for, but not for ever."""
 
     def __init__(self) -> None:
         self._failed: dict[str, int] = {}
@@ -24,6 +31,27 @@ class Tries:
             del self._failed[next(iter(self._failed))]
         return self._failed[what] >= _TRIES
 
+    async def file(self, name: str, where: str, fetched: Awaitable[File]) -> File | str:
+        """A file that comes with a message; a remark that says why it isn't there, if it can't be had."""
+        try:
+            return await fetched
+        except NotFetched as error:
+            why = str(error)
+        except (Disconnected, SendError) as error:
+            if not self.over(where):
+                raise Disconnected(str(error)) from error
+            why = "The platform doesn't give it."
+        return f"{name} wasn't taken in. {why}"
 
-BEGINNING = 1000
-"""Characters of a message that are shown with an answer to it."""
+
+async def content_of(files: Files, file: File) -> bytes:
+    """The bytes of a file that goes out; raises `SendNever` if it is gone."""
+    try:
+        return await files.read(file)
+    except Invalid as error:
+        raise SendNever(str(error)) from error
+
+
+async def whole(content: bytes) -> AsyncIterator[bytes]:
+    """A file that is there already, for `Files.keep`."""
+    yield content

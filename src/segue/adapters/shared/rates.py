@@ -1,85 +1,91 @@
-"""Keeps calls below what a platform allows, before it has to refuse one.
+"""Keeps calls below what a platform allows, before it has to refuse one."""
 
-A limiter is told the time; it never reads a clock and never waits.
-"""
-
-from collections import deque
+import asyncio
+import time
 from collections.abc import Mapping
 
+from segue.core.contracts.database import Clock
 from segue.core.values import Moment, Value
+from segue.errors import SendLater
 
 _MANY = 10_000
 """Keys after which those that count for nothing any more are dropped."""
 
 
 class Rate(Value, frozen=True):
-    """So many calls in so many seconds."""
+    """So many calls in any stretch of so many seconds."""
 
     count: int
     seconds: float
 
+    def wait(self, made: list[Moment], now: Moment) -> float:
+        """Seconds until one more may be made after those that were."""
+        return made[-self.count] + self.seconds - now if len(made) >= self.count else 0.0
+
+    def add(self, made: list[Moment], now: Moment) -> None:
+        """Count one more."""
+        made.append(now)
+        del made[: -self.count]
+
+
+class Bucket(Value, frozen=True):
+    """So many calls at once, and one more after each so many seconds.
+
+    Two of different sizes may count under one key: the smaller one leaves something for whoever has the larger.
+    """
+
+    size: int
+    seconds: float
+
+    def wait(self, made: list[Moment], now: Moment) -> float:
+        """Seconds until one more may be made; what is kept is when the bucket will be full again."""
+        return made[-1] - (self.size - 1) * self.seconds - now if made else 0.0
+
+    def add(self, made: list[Moment], now: Moment) -> None:
+        """Count one more."""
+        made[:] = [max(now, made[-1] if made else now) + self.seconds]
+
 
 class Limiter:
-    """Counts calls by key, in windows that slide."""
+    """Counts calls by key. A call waits a little by itself; for longer, the gateway does."""
 
-    def __init__(self) -> None:
-        self._calls: dict[str, deque[Moment]] = {}
-        self._windows: dict[str, float] = {}
+    def __init__(self, clock: Clock = time.monotonic, patience: float = 0.0) -> None:
+        self._clock = clock
+        self._patience = patience
+        self._made: dict[str, list[Moment]] = {}
+        self._until: dict[str, Moment] = {}
+        """When a key counts for nothing any more."""
+        self._quiet: dict[str, Moment] = {}
 
-    def take(self, wanted: Mapping[str, Rate], now: Moment) -> float:
-        """Seconds until a call that counts under these keys may be made; 0 if it may now, and then it is counted."""
+    async def turn(self, wanted: Mapping[str, Rate | Bucket]) -> None:
+        """Wait until a call that counts under these keys may be made, and count it."""
+        while wait := self.take(wanted):
+            if wait > self._patience:
+                raise SendLater("The platform allows no more calls for now.", wait)
+            await asyncio.sleep(wait)
+
+    def take(self, wanted: Mapping[str, Rate | Bucket]) -> float:
+        """Seconds until such a call may be made; 0 if it may now, and then it is counted."""
+        now = self._clock()
         wait = max((self._wait(key, rate, now) for key, rate in wanted.items()), default=0.0)
-        if wait <= 0:
-            for key, rate in wanted.items():
-                self._calls.setdefault(key, deque(maxlen=rate.count)).append(now)
-                self._windows[key] = rate.seconds
-            if len(self._calls) > _MANY:
-                self._drop(now)
-        return max(wait, 0.0)
-
-    def _wait(self, key: str, rate: Rate, now: Moment) -> float:
-        calls = self._calls.get(key)
-        return calls[0] + rate.seconds - now if calls and len(calls) >= rate.count else 0.0
-
-    def _drop(self, now: Moment) -> None:
-        for key in [key for key, calls in self._calls.items() if calls[-1] + self._windows[key] <= now]:
-            del self._calls[key], self._windows[key]
-
-
-_KEPT_BACK = 0.5
-"""Of what may be written at once, kept for final texts: what only shows a reply growing may not use it up."""
-
-
-class Pace:
-    """Counts what was written, by a clock that it is given."""
-
-    def __init__(self, rate: float, burst: int) -> None:
-        self._rate = rate
-        self._burst = burst
-        self._left = float(burst)
-        self._at: float | None = None
-
-    def wait(self, now: float) -> float:
-        """Count one message; returns 0, or the seconds after which it may be written, and then it isn't counted."""
-        return self._count(now, 1.0)
-
-    def wait_to_show(self, now: float) -> float:
-        """The same, for a message that isn't final."""
-        return self._count(now, 1.0 + self._burst * _KEPT_BACK)
-
-    def refused(self, now: float, seconds: float) -> None:
-        """The homeserver knows better: nothing may be written for so long."""
-        self._fill(now)
-        self._left = min(self._left, 1.0 - seconds * self._rate)
-
-    def _count(self, now: float, needed: float) -> float:
-        self._fill(now)
-        if self._left < needed:
-            return (needed - self._left) / self._rate
-        self._left -= 1.0
+        if wait > 0:
+            return wait
+        for key, rate in wanted.items():
+            rate.add(self._made.setdefault(key, []), now)
+            self._until[key] = max(now, self._made[key][-1]) + rate.seconds
+        if len(self._made) > _MANY:
+            self._drop(now)
         return 0.0
 
-    def _fill(self, now: float) -> None:
-        if self._at is not None:
-            self._left = min(float(self._burst), self._left + max(0.0, now - self._at) * self._rate)
-        self._at = now
+    def quiet(self, seconds: float | None, *keys: str) -> None:
+        """Let no call under these keys be made for so long, if the platform said so."""
+        if seconds is not None:
+            self._quiet.update(dict.fromkeys(keys, self._clock() + seconds))
+
+    def _wait(self, key: str, rate: Rate | Bucket, now: Moment) -> float:
+        return max(rate.wait(self._made.get(key, []), now), self._quiet.get(key, now) - now)
+
+    def _drop(self, now: Moment) -> None:
+        for key in [key for key, until in self._until.items() if until <= now]:
+            del self._made[key], self._until[key]
+        self._quiet = {key: until for key, until in self._quiet.items() if until > now}

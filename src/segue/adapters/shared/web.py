@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import httpx2
 import msgspec
 
 from segue.adapters.shared.connections import NotConnected, Returned, connections
@@ -89,3 +90,14 @@ class Web:
         except (ValueError, RecursionError) as error:
             self.taken(returned)
             raise SendUnsure(f"{self._who} didn't answer in JSON") from error
+
+
+Upload = tuple[str, bytes]
+"""The name and the content of a file in a form."""
+
+
+def form(fields: Mapping[str, Any], files: Mapping[str, Upload]) -> tuple[bytes, dict[str, str]]:
+    """The body and the headers of a call with files in it; of the fields, what is no text goes as JSON."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
+    request = httpx2.Request("POST", "http://form.invalid", data=texts, files=files)
+    return request.read(), {"Content-Type": request.headers["Content-Type"]}

@@ -2,7 +2,9 @@
 
 import asyncio
 import hmac
+import json
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -44,9 +46,9 @@ def refusal(status: int, headers: Mapping[str, str] | None = None, **why: str) -
 
 
 def prove(request: Request, header: str, secret: str) -> None:
-    """Raise 401 unless a header, there once, holds the secret."""
+    """Raise 401 unless a header, there once, holds the secret, or the signature that it makes; an empty one is none."""
     shown = request.headers.getlist(header)
-    if len(shown) != 1 or not hmac.compare_digest(shown[0].encode(), secret.encode()):
+    if not secret or len(shown) != 1 or not hmac.compare_digest(shown[0].encode(), secret.encode()):
         raise HTTPException(401, f"Send the secret in one {header}.")
 
 
@@ -64,3 +66,12 @@ async def posted(request: Request, largest: int = LARGEST, slowest: float = SLOW
     except TimeoutError as error:
         raise HTTPException(408, f"The body took longer than {slowest:g} seconds.") from error
     return bytes(body)
+
+
+async def posted_json(request: Request) -> Any:
+    """What a POST holds: if that isn't JSON, as it came, so that it becomes a letter and isn't sent again."""
+    body = await posted(request)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode(errors="backslashreplace")

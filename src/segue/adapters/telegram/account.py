@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
-from segue.adapters.shared.outcomes import check_http
+from segue.adapters.shared.outcomes import check_http, connecting
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
-from segue.adapters.telegram.api import PUBLIC, Api, reached, sent
+from segue.adapters.telegram.api import PUBLIC, Api
 from segue.adapters.telegram.updates import decode
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
@@ -48,20 +48,20 @@ class TelegramAccount(Value, frozen=True):
         """Ask Telegram whose token it is."""
         keys = cls._of(answers)
         async with _calling(keys) as api:
-            me = await reached(api.get_me())
-        topics = "has topics" if me.has_topics_enabled else "has no topics in private chats; @BotFather turns them on"
-        said = f"The bot is @{me.username}, and {topics}."
-        link = f"https://t.me/{me.username}"
-        return Added(me.username or "bot", said, _given(answers), {"token": keys.token}, link=link)
+            me = await api.call("getMe")
+        name, has = me.get("username") or "bot", me.get("has_topics_enabled")
+        topics = "has topics" if has else "has no topics in private chats; @BotFather turns them on"
+        said, link = f"The bot is @{name}, and {topics}.", f"https://t.me/{name}"
+        return Added(name, said, _given(answers), {"token": keys.token}, link=link)
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Poll until a person writes in private; what came before them is forgotten."""
         offset = int(after) + 1 if after else None
         async with _calling(cls._of(answers)) as api:
-            await reached(api.delete_webhook())
+            await api.call("deleteWebhook")
             while True:
-                for raw in await reached(api.updates(offset)):
+                for raw in await api.updates(offset):
                     if (met := _met(raw)) is not None:
                         return met
                     if isinstance(raw, dict) and isinstance(number := raw.get("update_id"), int):
@@ -71,7 +71,7 @@ class TelegramAccount(Value, frozen=True):
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
         """Ask for what comes after."""
         async with _calling(cls._of(answers)) as api:
-            await reached(api.updates(int(cursor) + 1, wait=0))
+            await api.updates(int(cursor) + 1, wait=0)
 
     @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
@@ -80,11 +80,11 @@ class TelegramAccount(Value, frozen=True):
     async def greet(self, account: str, user: str) -> str:
         """Say hello; a bot may only write to who wrote to it."""
         del account
-        try:
-            async with _calling(self) as api:
-                await sent(api.send_message(_id(user), "Hello. Write to me, or type /help."))
-        except SendNever:
-            return "Open the chat with your bot and press Start: a bot may not write first."
+        async with _calling(self) as api:
+            try:
+                await api.call("sendMessage", chat_id=_id(user), text="Hello. Write to me, or type /help.")
+            except SendNever:
+                return "Open the chat with your bot and press Start: a bot may not write first."
         return "Said hello to you on Telegram."
 
     def adapter(self, account: str, files: Files) -> Telegram:
@@ -99,9 +99,10 @@ class TelegramAccount(Value, frozen=True):
 async def _calling(keys: TelegramAccount) -> AsyncIterator[Api]:
     api = Api(keys.token, keys.api.rstrip("/"))
     try:
-        yield api
+        with connecting():
+            yield api
     finally:
-        await api.hang_up()
+        await api.close()
 
 
 def _given(answers: Mapping[str, str]) -> dict[str, str]:

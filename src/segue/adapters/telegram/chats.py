@@ -1,19 +1,13 @@
 """The chats of one bot: each is called by the id that it has now, and no faster than Telegram allows."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
-from telegram.error import ChatMigrated
+from typing import Any
 
 from segue.adapters.shared.rates import Limiter, Rate
-from segue.adapters.telegram.api import sent
+from segue.adapters.telegram.api import Api, Migrated
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.values import Moment, Value
+from segue.core.values import Value
 from segue.errors import SendLater, SendNever
-
-T = TypeVar("T")
 
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
@@ -33,22 +27,24 @@ class Pace(Value, frozen=True):
 class Chats:
     """Makes the calls that are for a chat."""
 
-    def __init__(self, pace: Pace, clock: Clock) -> None:
+    def __init__(self, api: Api, pace: Pace, clock: Clock) -> None:
+        self._api = api
         self._pace = pace
-        self._clock = clock
-        self._limiter = Limiter()
+        self._limiter = Limiter(clock, _PATIENCE)
         self._moved: dict[str, str] = {}
         """Groups that became supergroups, and so have another id."""
-        self._quiet: dict[str, Moment] = {}
-        """Until when Telegram wants to hear nothing for a chat."""
 
-    async def call(self, address: Address, call: Callable[[int], Awaitable[T]]) -> T:
-        """Call for a chat, by the id that it has now."""
+    async def call(self, address: Address, method: str, **fields: Any) -> Any:
+        """Call for a chat, by the id that it has now; if Telegram asks for patience, the chat is left alone."""
+        chat = address.chat
         try:
-            return await self._heeding(address.chat, call(number(self._moved.get(address.chat, address.chat))))
-        except ChatMigrated as moved:
-            self.became(address.chat, str(moved.new_chat_id))
-            return await self._heeding(address.chat, call(moved.new_chat_id))
+            return await self._api.call(method, chat_id=number(self._moved.get(chat, chat)), **fields)
+        except Migrated as moved:
+            self.became(chat, moved.chat)
+            return await self.call(address, method, **fields)
+        except SendLater as error:
+            self._limiter.quiet(error.seconds, f"sends/{chat}", f"files/{chat}", f"edits/{chat}")
+            raise
 
     def became(self, old: str, new: str) -> None:
         """A group is a supergroup now."""
@@ -70,25 +66,7 @@ class Chats:
         wanted = {"overall": self._pace.overall, f"{kind}/{address.chat}": chat}
         if address.chat.startswith("-"):
             wanted[f"{kind}/group/{address.chat}"] = group
-        while wait := self._quiet_for(address.chat) or self._limiter.take(wanted, self._clock()):
-            if wait > _PATIENCE:
-                raise SendLater("Telegram allows no more messages there for now.", wait)
-            await asyncio.sleep(wait)
-
-    def _quiet_for(self, chat: str) -> float:
-        left = self._quiet.get(chat, 0.0) - self._clock()
-        if left <= 0:
-            self._quiet.pop(chat, None)
-        return max(left, 0.0)
-
-    async def _heeding(self, chat: str, call: Awaitable[T]) -> T:
-        """A call; if Telegram asks for patience, the chat is left alone for as long."""
-        try:
-            return await sent(call)
-        except SendLater as error:
-            if error.seconds is not None:
-                self._quiet[chat] = self._clock() + error.seconds
-            raise
+        await self._limiter.turn(wanted)
 
 
 def number(id: str) -> int:

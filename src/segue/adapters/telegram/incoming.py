@@ -9,25 +9,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from segue.adapters.shared.account import OwnAccount
+from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
-from segue.adapters.telegram.updates import Attachment, Callback, Membership, Message, Update
+from segue.adapters.telegram.updates import Attachment, Callback, Membership, Message, Peer, Update
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
-from segue.core.values import Moment, Plain, Value
+from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice")
 """What people send that has neither words nor a file."""
-_GROUPS = ("group", "supergroup")
 _COMMAND = re.compile(r"^(/[A-Za-z0-9_]+)@([A-Za-z0-9_]+)(?=\s|$)")
-
-
-class Me(Value, frozen=True):
-    """The bot itself."""
-
-    id: int
-    username: str
 
 
 class Heard(Value, frozen=True):
@@ -39,12 +31,13 @@ class Heard(Value, frozen=True):
     """The button that is to be let go of."""
 
 
-def read(update: Update, raw: Mapping[str, Any], account: OwnAccount, me: Me, at: Moment) -> Heard | None:
+def read(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at: Moment) -> Heard | None:
     """What an update says to the agent, if anything; raises `Invalid` for what can't be understood."""
+    seen = (f"update/{update.update_id}",)
     if update.callback_query is not None:
-        return _pressed(update, update.callback_query, account, at)
+        return _pressed(update.callback_query, account, at, seen)
     if update.my_chat_member is not None:
-        return _brought(update, update.my_chat_member, account, at)
+        return _brought(update, update.my_chat_member, account, at, seen)
     message = update.message or update.edited_message
     if message is None or not _from_somebody(message, me):
         return None
@@ -57,16 +50,15 @@ def read(update: Update, raw: Mapping[str, Any], account: OwnAccount, me: Me, at
         if foreign := next((kind for kind in _FOREIGN if kind in sent), ""):
             raise Invalid(foreign, "messages of this kind aren't understood", "Write it in words.")
         return None
-    id, number = str(message.message_id), update.update_id
-    forwarded = message.forward_origin is not None
+    id, forwarded = str(message.message_id), message.forward_origin is not None
     arrival = Arrival(
         place=_place(message, account),
         # An edit keeps the message's id, and mustn't be taken for the message.
-        message=id if update.message else f"{id}.{number}",
+        message=id if update.message else f"{id}.{update.update_id}",
         speaker=_speaker(message, account),
         parts=(*((Text(text),) if text and not forwarded else ()), *(file.named for file in files)),
         at=at,
-        seen_as=(f"update/{number}",),
+        seen_as=seen,
         cites=tuple(_cites(message, text, me)),
         quotes=str(message.answered.message_id) if message.answered else "",
         edits="" if update.message else id,
@@ -76,39 +68,27 @@ def read(update: Update, raw: Mapping[str, Any], account: OwnAccount, me: Me, at
     return Heard(arrival, files)
 
 
-def _pressed(update: Update, pressed: Callback, account: OwnAccount, at: Moment) -> Heard | None:
-    if pressed.message is None or not pressed.data or pressed.sender.is_bot:
+def _pressed(pressed: Callback, account: Account, at: Moment, seen: tuple[str, ...]) -> Heard | None:
+    message = pressed.message
+    if message is None or not pressed.data or pressed.sender.is_bot:
         return None
-    arrival = Arrival(
-        place=_place(pressed.message, account),
-        message=f"button.{pressed.id}",
-        speaker=account.speaker(str(pressed.sender.id), pressed.sender.name),
-        parts=(),
-        at=at,
-        seen_as=(f"update/{update.update_id}",),
-        pressed=Pressed(str(pressed.message.message_id), pressed.data),
-        topic=pressed.message.telling,
-    )
-    return Heard(arrival, callback=pressed.id)
+    place, speaker = _place(message, account), account.speaker(str(pressed.sender.id), pressed.sender.name)
+    press = Pressed(str(message.message_id), pressed.data)
+    id, topic = f"button.{pressed.id}", message.telling
+    return Heard(Arrival(place, id, speaker, (), at, seen_as=seen, pressed=press, topic=topic), callback=pressed.id)
 
 
-def _brought(update: Update, change: Membership, account: OwnAccount, at: Moment) -> Heard | None:
+def _brought(update: Update, change: Membership, account: Account, at: Moment, seen: tuple[str, ...]) -> Heard | None:
     """That a person brought the bot into a group; in a channel nobody is answered, a private chat its person begins."""
-    if change.chat.type not in _GROUPS or change.sender.is_bot or not change.begins:
+    begins = change.became and change.new_chat_member.is_in
+    if change.chat.type not in {"group", "supergroup"} or change.sender.is_bot or not begins:
         return None
-    arrival = Arrival(
-        place=Place(account.address(str(change.chat.id)), Kind.GROUP, change.chat.title),
-        message=f"brought.{update.update_id}",
-        speaker=account.speaker(str(change.sender.id), change.sender.name),
-        parts=(),
-        at=at,
-        seen_as=(f"update/{update.update_id}",),
-        brings_agent=True,
-    )
-    return Heard(arrival)
+    place = Place(account.address(str(change.chat.id)), Kind.GROUP, change.chat.title)
+    speaker, id = account.speaker(str(change.sender.id), change.sender.name), f"brought.{update.update_id}"
+    return Heard(Arrival(place, id, speaker, (), at, seen_as=seen, brings_agent=True))
 
 
-def _from_somebody(message: Message, me: Me) -> bool:
+def _from_somebody(message: Message, me: Peer) -> bool:
     """Whether a person wrote it: neither a bot, this one included, nor a channel whose posts are copied here."""
     if message.chat.type == "channel" or message.is_automatic_forward:
         return False
@@ -117,49 +97,44 @@ def _from_somebody(message: Message, me: Me) -> bool:
     return message.sender is not None and not message.sender.is_bot and message.sender.id != me.id
 
 
-def _for_us(message: Message, me: Me) -> str | None:
+def _for_us(message: Message, me: Peer) -> str | None:
     """The text without the name after a command; None if the command is for another bot.
 
     What was forwarded somebody else said, perhaps to another bot: it is cited, and no command.
     """
-    if message.forward_origin is not None:
-        return message.words
-    found = _COMMAND.match(message.words)
+    found = _COMMAND.match(message.words) if message.forward_origin is None else None
     if found is None:
         return message.words
-    if found[2].casefold() != me.username.casefold():
-        return None
-    return found[1] + message.words[found.end() :]
+    return found[1] + message.words[found.end() :] if found[2].casefold() == me.username.casefold() else None
 
 
-def _place(message: Message, account: OwnAccount) -> Place:
+def _place(message: Message, account: Account) -> Place:
     chat = message.chat
     # Elsewhere than in a topic the thread's id is that of a message which was answered.
     thread = str(message.message_thread_id) if message.is_topic_message and message.message_thread_id else ""
     began = message.reply_to_message.forum_topic_created if message.reply_to_message else None
     private = chat.type == "private"
     name = message.sender.name if private and message.sender and not message.sender.is_bot else chat.title
-    address = account.address(str(chat.id), thread)
     topic = message.called or (began.name if began else "")
+    address = account.address(str(chat.id), thread)
     return Place(address, Kind.DM if private else Kind.GROUP, name, topic if thread else "")
 
 
-def _speaker(message: Message, account: OwnAccount) -> Speaker:
-    if message.sender_chat is not None:
-        return account.speaker(str(message.sender_chat.id), message.sender_chat.title)
-    if message.sender is None:
+def _speaker(message: Message, account: Account) -> Speaker:
+    who = message.sender_chat or message.sender
+    if who is None:
         raise Invalid("from", "nobody wrote it", "A message has a sender.")
-    return account.speaker(str(message.sender.id), message.sender.name)
+    return account.speaker(str(who.id), who.name)
 
 
-def _cites(message: Message, text: str, me: Me) -> Iterator[Citation]:
+def _cites(message: Message, text: str, me: Peer) -> Iterator[Citation]:
     """What somebody else said: all of a forward, and what is answered if the agent may not know it.
 
     That is a part which was picked out, or what somebody else wrote.
     """
     if message.forward_origin is not None:
         if text:
-            yield Citation(text, *_origin(message.forward_origin), Citing.FORWARD)
+            yield Citation(text, *message.forward_origin.author, Citing.FORWARD)
         return
     reply, picked = message.answered, message.quote.text if message.quote else ""
     sender = reply.sender if reply else None
@@ -170,16 +145,7 @@ def _cites(message: Message, text: str, me: Me) -> Iterator[Citation]:
         yield Citation(picked[:BEGINNING], author, name)
 
 
-def _origin(origin: Mapping[str, Plain]) -> tuple[str, str]:
-    """Who said what was forwarded: an id, where they show it, and a name."""
-    for key in ("sender_user", "sender_chat", "chat"):
-        if isinstance(known := origin.get(key), dict):
-            names = (known.get(part) for part in ("title", "first_name", "last_name"))
-            return str(known.get("id", "")), " ".join(str(name) for name in names if name)
-    return "", str(origin.get("sender_user_name") or "")
-
-
-def _mentions(message: Message, me: Me) -> bool:
+def _mentions(message: Message, me: Peer) -> bool:
     if message.answered and message.answered.sender and message.answered.sender.id == me.id:
         return True
     text = (message.text or message.caption).encode("utf-16-le", "surrogatepass")

@@ -2,31 +2,18 @@
 
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any
 
 import msgspec
-from telegram import (
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    InputFile,
-    InputMediaDocument,
-    InputMediaPhoto,
-    LinkPreviewOptions,
-    Message,
-    ReplyParameters,
-)
-from telegram.constants import ParseMode
 
-from segue.adapters.telegram.api import Api, NoFileThere, Unchanged, Unreadable
+from segue.adapters.shared.attachments import content_of
+from segue.adapters.telegram.api import NoFileThere, Unchanged, Unreadable
 from segue.adapters.telegram.chats import Chats, number, thread
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
 from segue.core.text.markdown import READABLE
-from segue.errors import Invalid, SendNever
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 LONGEST = 4096
@@ -36,15 +23,14 @@ _LONGEST_BUTTON = 64
 """Bytes of what a button says when it is pressed."""
 _LARGEST_PHOTO = 10 * 1024 * 1024
 _PHOTOS = {"image/jpeg", "image/png", "image/webp"}
-_QUIET = LinkPreviewOptions(is_disabled=True)
+_QUIET = {"is_disabled": True}
 """Telegram would fetch what a link names, and so tell its server whatever the agent wrote into it."""
 
 
 class Outgoing:
     """Sends what one bot says."""
 
-    def __init__(self, api: Api, files: Files, chats: Chats) -> None:
-        self._api = api
+    def __init__(self, files: Files, chats: Chats) -> None:
         self._files = files
         self._chats = chats
 
@@ -52,50 +38,31 @@ class Outgoing:
         """Send one message."""
         if delivery.file is not None:
             return await self._upload(delivery, delivery.file)
-        topic, buttons = thread(delivery.address), _buttons(delivery.choices)
-
-        async def say(chat: int, text: str, mode: str | None) -> Message:
-            return await self._api.send_message(
-                chat,
-                text,
-                parse_mode=mode,
-                message_thread_id=topic,
-                reply_parameters=_reply(delivery),
-                reply_markup=buttons,
-                link_preview_options=_QUIET,
-            )
-
         await self._chats.turn_to_send(delivery.address)
-        return str((await self._write(delivery, say)).message_id)
+        where = {"message_thread_id": thread(delivery.address), "reply_parameters": _reply(delivery)}
+        return str((await self._write(delivery, "sendMessage", **where))["message_id"])
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`, or make it a file: tried again, that changes the same message."""
         await self._chats.turn_to_edit(delivery.address)
-        if delivery.file is not None:
+        message = number(delivery.message)
+        with contextlib.suppress(Unchanged):
+            if delivery.file is None:
+                await self._write(delivery, "editMessageText", message_id=message)
+                return
             try:
-                await self._put_in(delivery, delivery.file)
+                await self._put_in(delivery, delivery.file, message)
             except NoFileThere:
                 await self._put_after(delivery, delivery.file)
-            return
-        message, buttons = number(delivery.message), _buttons(delivery.choices)
 
-        async def say(chat: int, text: str, mode: str | None) -> Message | bool:
-            return await self._api.edit_message_text(
-                text, chat, message, parse_mode=mode, reply_markup=buttons, link_preview_options=_QUIET
-            )
-
-        with contextlib.suppress(Unchanged):
-            await self._write(delivery, say)
-
-    async def _put_in(self, delivery: Delivery, file: File) -> None:
-        message, buttons = number(delivery.message), _buttons(delivery.choices)
-        content, (caption, mode) = await self._read(file), _caption(delivery.text)
-        kind = InputMediaPhoto if _is_photo(file, content) else InputMediaDocument
-        media = kind(content, caption=caption, parse_mode=mode, filename=file.name)
-        with contextlib.suppress(Unchanged):
-            await self._chats.call(
-                delivery.address, lambda chat: self._api.edit_message_media(media, chat, message, reply_markup=buttons)
-            )
+    async def _put_in(self, delivery: Delivery, file: File, message: int) -> None:
+        content = await content_of(self._files, file)
+        media = {"type": _kind(file, content), "media": "attach://file", **_caption(delivery.text)}
+        attached = {"file": (file.name, content)}
+        markup = _buttons(delivery.choices)
+        await self._chats.call(
+            delivery.address, "editMessageMedia", files=attached, media=media, message_id=message, reply_markup=markup
+        )
 
     async def _put_after(self, delivery: Delivery, file: File) -> None:
         """Let a message name the file that follows it, on a server that can't put one into a text."""
@@ -103,37 +70,31 @@ class Outgoing:
         await self._upload(delivery.with_text(""), file)
 
     async def _upload(self, delivery: Delivery, file: File) -> str:
-        content, (caption, mode) = await self._read(file), _caption(delivery.text)
+        content = await content_of(self._files, file)
         await self._chats.turn_to_send(delivery.address, "files")
-        upload = InputFile(content, filename=file.name)
-        send = self._api.send_photo if _is_photo(file, content) else self._api.send_document
-        topic, buttons = thread(delivery.address), _buttons(delivery.choices)
+        kind = _kind(file, content)
         sent = await self._chats.call(
             delivery.address,
-            lambda chat: send(
-                chat, upload, caption=caption, parse_mode=mode, message_thread_id=topic, reply_markup=buttons
-            ),
+            f"send{kind.capitalize()}",
+            files={kind: (file.name, content)},
+            message_thread_id=thread(delivery.address),
+            reply_markup=_buttons(delivery.choices),
+            **_caption(delivery.text),
         )
-        return str(sent.message_id)
+        return str(sent["message_id"])
 
-    async def _write(self, delivery: Delivery, say: Callable[[int, str, str | None], Awaitable[T]]) -> T:
+    async def _write(self, delivery: Delivery, method: str, **fields: Any) -> Any:
         """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
-        address = delivery.address
+        fields |= {"reply_markup": _buttons(delivery.choices), "link_preview_options": _QUIET}
         html = render(delivery.text)
         seen = visible(html)
         try:
             if seen.strip() and utf16(seen) <= LONGEST:
-                return await self._chats.call(address, lambda chat: say(chat, html, ParseMode.HTML))
+                return await self._chats.call(delivery.address, method, text=html, parse_mode="HTML", **fields)
         except Unreadable:
             log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
         text = delivery.text if utf16(delivery.text) <= LONGEST else seen
-        return await self._chats.call(address, lambda chat: say(chat, text, None))
-
-    async def _read(self, file: File) -> bytes:
-        try:
-            return await self._files.read(file)
-        except Invalid as error:
-            raise SendNever(str(error)) from error
+        return await self._chats.call(delivery.address, method, text=text, **fields)
 
 
 def fits(text: str) -> bool:
@@ -146,27 +107,27 @@ def fits(text: str) -> bool:
     return utf16(seen if seen.strip() else text) <= LONGEST
 
 
-def _caption(text: str) -> tuple[str, str | None]:
-    """What stands beneath a file, and how it is marked up: as plain text if that is longer than it may be."""
+def _caption(text: str) -> dict[str, str]:
+    """The words beneath a file: as plain text if that is longer than it may be."""
     html = render(text)
     if utf16(visible(html)) <= _LONGEST_CAPTION:
-        return html, ParseMode.HTML
-    return text[: _LONGEST_CAPTION // 2], None
+        return {"caption": html, "parse_mode": "HTML"}
+    return {"caption": text[: _LONGEST_CAPTION // 2]}
 
 
-def _is_photo(file: File, content: bytes) -> bool:
-    return file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO
+def _kind(file: File, content: bytes) -> str:
+    return "photo" if file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO else "document"
 
 
-def _reply(delivery: Delivery) -> ReplyParameters | None:
+def _reply(delivery: Delivery) -> dict[str, Any] | None:
     """In a group, what is answered is named: several people may have asked."""
     answered = delivery.answers[-1].partition(".")[0] if delivery.answers else ""
     if not delivery.address.chat.startswith("-") or not answered.isdecimal():
         return None
-    return ReplyParameters(int(answered), allow_sending_without_reply=True)
+    return {"message_id": int(answered), "allow_sending_without_reply": True}
 
 
-def _buttons(choices: tuple[str, ...]) -> InlineKeyboardMarkup | None:
+def _buttons(choices: tuple[str, ...]) -> dict[str, Any] | None:
     fit = [choice for choice in choices if 0 < len(choice.encode()) <= _LONGEST_BUTTON]
-    rows = [[InlineKeyboardButton(choice.removeprefix("/").capitalize(), callback_data=choice)] for choice in fit]
-    return InlineKeyboardMarkup(rows) if rows else None
+    rows = [[{"text": choice.removeprefix("/").capitalize(), "callback_data": choice}] for choice in fit]
+    return {"inline_keyboard": rows} if rows else None
