@@ -25,7 +25,7 @@ async def test_a_conversation_that_moves_branches_and_comes_back(where: str) -> 
         branch = store.new_session_id()
         await store.move(Fork(chat, plan, branch, title="trip"), ann)
         await store.say(branch, ann, "By train?")
-        assert [session.title for session in await store.sessions_here(chat)] == ["trip", "trip #2"]
+        assert [session.title for session in await store.sessions_here(chat)] == ["trip #1", "trip #2"]
         await store.undo(branch, ann)
         assert len(await store.path(branch)) == len(await store.path(plan)) == 2
 

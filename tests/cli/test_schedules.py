@@ -24,7 +24,7 @@ def test_scheduled_work_is_listed_and_cancelled(home: Home) -> None:
     [listed] = home.json("schedules", "list")
     assert (listed["id"], listed["line"], listed["task"]) == (made.id, "0 9 * * *", "tell me the news")
     line = home.segue("schedules", "list").stdout
-    assert line == f"{made.id}  0 9 * * * (UTC), next 2030-03-17 17:46  origin  tell me the news\n"
+    assert line == f"{made.id}  every day at 09:00 (UTC), next 2030-03-17 17:46  origin  tell me the news\n"
     assert home.segue("schedules", "cancel", made.id).stdout == "Cancelled: tell me the news\n"
     assert home.json("schedules", "list") == []
     assert home.segue("schedules", "list").stdout.startswith("Nothing is scheduled.")

@@ -5,6 +5,7 @@ import pytest
 from segue.adapters.http import HttpAccount
 from segue.agents.builtin.agent import Builtin
 from segue.config import Config, find, load, trust
+from segue.config.zone import machine_zone
 from segue.core.lanes import Address, Identity, Kind, Place, Rules, Sharing
 from segue.core.moves import Limits
 from segue.core.resets import Policy, When
@@ -154,6 +155,29 @@ def test_a_reset_policy_says_only_what_differs_from_the_default(tmp_path: Path) 
         "thread": Policy(When.NONE, zone="Europe/Lisbon"),
     }
     assert resets.platforms == {"http": Policy(When.DAILY, hour=6, zone="Europe/Lisbon")}
+
+
+def test_times_are_meant_in_the_machines_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Australia/Lord_Howe")
+    gateway = read(tmp_path, '[resets]\nwhen = "daily"\n[resets.dm]\nhour = 5').gateway
+    here = Policy(When.DAILY, zone="Australia/Lord_Howe")
+    assert (gateway.zone, gateway.routing.resets.default) == ("Australia/Lord_Howe", here)
+    assert gateway.routing.resets.kinds == {"dm": Policy(When.DAILY, hour=5, zone="Australia/Lord_Howe")}
+
+
+def test_the_machines_zone_is_found_where_machines_keep_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", ":Asia/Tokyo")
+    assert machine_zone(tmp_path) == "Asia/Tokyo"
+    monkeypatch.setenv("TZ", "<-03>3")
+    assert machine_zone(tmp_path) == "UTC"
+    (tmp_path / "timezone").write_text("Europe/Berlin\n")
+    assert machine_zone(tmp_path) == "Europe/Berlin"
+    monkeypatch.delenv("TZ")
+    (tmp_path / "localtime").symlink_to("/var/db/timezone/zoneinfo/America/Argentina/Salta")
+    assert machine_zone(tmp_path) == "America/Argentina/Salta"
+    (tmp_path / "localtime").unlink()
+    (tmp_path / "localtime").symlink_to("/usr/share/zoneinfo/Etc/UTC")
+    assert machine_zone(tmp_path) == "UTC"
 
 
 def test_a_time_zone_may_be_said_once_for_all_policies(tmp_path: Path) -> None:

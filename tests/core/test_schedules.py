@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segue.core import schedules
-from segue.core.schedules import MOST_MISSED, ONCE, divide, following, late, missed, plan, shown
+from segue.core.schedules import MOST_MISSED, ONCE, divide, following, late, missed, plan, shown, worded
 from segue.errors import Invalid
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -44,6 +44,11 @@ def local(text: str, zone: str = "Europe/Berlin") -> float:
         ("every hour", "0 * * * *", "2026-03-28T21:00"),
         ("every 15 minutes", "*/15 * * * *", "2026-03-28T20:15"),
         ("30 2 * * *", "30 2 * * *", "2026-03-29T03:00"),
+        ("every friday, monday and mon at 9:00 and 17:00", "0 9,17 * * 1,5", "2026-03-30T09:00"),
+        ("every saturday and sunday at 9", "0 9 * * 6,0", "2026-03-29T09:00"),
+        ("every month on the 15th and 1st at 9", "0 9 1,15 * *", "2026-04-01T09:00"),
+        ("every year on 24 december at 18", "0 18 24 12 *", "2026-12-24T18:00"),
+        ("every 2 hours at minute 30", "30 */2 * * *", "2026-03-28T20:30"),
         ("0 9 * * mon-fri", "0 9 * * mon-fri", "2026-03-30T09:00"),
     ],
 )
@@ -83,6 +88,10 @@ def test_a_zone_at_the_end_is_the_zone_that_is_meant() -> None:
         ("every " + "a and " * 26 + "!", "is not a time"),
         ("every day at 9" + " " * 200, "it has 214 characters"),
         ("every 7 minutes", "doesn't come out even"),
+        ("every day at 9:00 and 17:30", "differ in their minutes"),
+        ("every month on the 32nd at 9", "32nd is not a day of a month"),
+        ("every year on 1 brumaire at 9", '"brumaire" is not a month'),
+        ("every 5 minutes at minute 3", "has no such minute"),
         ("61 * * * *", '"61 * * * *" is not a cron line (bad minute)'),
         ("0 0 30 2 *", "is not a cron line"),
         ("at 9 Mars/Base", "'Mars/Base' is not a time zone"),
@@ -101,6 +110,10 @@ def test_a_mistake_is_named(when: str, told: str) -> None:
         ("every day at 9: tell me the news", "tell me the news"),
         ("0 9 * * 1-5 stand up", "stand up"),
         ("at 9 30 eggs", "30 eggs"),
+        ("every day at 9, 10 push-ups", "10 push-ups"),
+        ("every day at 9 and walk", "and walk"),
+        ("every weekday at 09:00 (Europe/Berlin) stand up", "stand up"),
+        ("at 9 (call mum)", "(call mum)"),
         ("every monday at 9 Europe/Lisbon write a report", "write a report"),
         ("tomorrow at 9, wake me at 10", "wake me at 10"),
     ],
@@ -169,3 +182,71 @@ def test_every_day_means_once_on_every_date_whatever_the_clocks_do(
         dates.append(shown.date())
         moment = found
     assert dates == [dates[0] + timedelta(days=n) for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("0 9 * * *", "every day at 09:00"),
+        ("0 9 * * 1-5", "every weekday at 09:00"),
+        ("0 9 * * mon-fri", "every weekday at 09:00"),
+        ("30 8 * * 6,7", "every weekend at 08:30"),
+        ("0 9 * * 0-6", "every day at 09:00"),
+        ("5 7 * * 5,1,sun", "every monday, friday and sunday at 07:05"),
+        ("0 9,17 * * 1", "every monday at 09:00 and 17:00"),
+        ("* * * * *", "every minute"),
+        ("*/15 * * * *", "every 15 minutes"),
+        ("0 * * * *", "every hour"),
+        ("30 */2 * * *", "every 2 hours at minute 30"),
+        ("0 9 1 * *", "every month on the 1st at 09:00"),
+        ("0 9 2,22,31 * *", "every month on the 2nd, 22nd and 31st at 09:00"),
+        ("0 18 24 12 *", "every year on 24 december at 18:00"),
+        ("*/7 * * * *", "*/7 * * * *"),
+        ("0 9 13 * 5", "0 9 13 * 5"),
+        ("0 9 L * *", "0 9 L * *"),
+        ("0 8-20 * * *", "0 8-20 * * *"),
+    ],
+)
+def test_a_line_is_worded(line: str, words: str) -> None:
+    assert worded(line) == words
+
+
+def test_a_plan_is_shown_in_words_with_its_zone() -> None:
+    found = plan("0 9 * * 1-5", "Europe/Berlin", NOW)
+    assert shown(found.line, found.zone, found.due) == "every weekday at 09:00 (Europe/Berlin), next 2026-03-30 09:00"
+
+
+def fields(most: int, least: int = 0) -> st.SearchStrategy[str]:
+    """A field of a cron line as people write it."""
+    number = st.integers(least, most)
+    lists = st.lists(number, min_size=1, max_size=4).map(lambda found: ",".join(map(str, found)))
+    ranges = st.tuples(number, number).map(lambda ends: f"{min(ends)}-{max(ends)}")
+    steps = st.integers(1, most).map(lambda step: f"*/{step}")
+    return st.just("*") | number.map(str) | lists | ranges | steps
+
+
+LINES = st.tuples(fields(59), fields(23), fields(28, 1), fields(12, 1), fields(7)).map(" ".join)
+DAILY = st.tuples(st.integers(0, 59).map(str), fields(23), st.just("* *"), fields(7)).map(" ".join)
+
+
+@given(line=LINES | DAILY, zone=st.sampled_from(ZONES), moment=st.integers(1_420_000_000, 1_900_000_000))
+def test_words_are_read_back_as_the_same_times(line: str, zone: str, moment: int) -> None:
+    first = plan(line, zone, moment)
+    words, _, _ = shown(first.line, first.zone, first.due).partition(", next")
+    again = plan(words, "Pacific/Kiritimati", moment)
+    assert (again.due, again.zone) == (first.due, first.zone)
+    at: float | None = first.due
+    for _ in range(20):
+        assert at is not None
+        at, other = following(first.line, zone, at), following(again.line, zone, at)
+        assert at == other
+    # Words that people wrote give a line that is worded and read as itself.
+    assert plan(words, zone, moment).line == plan(worded(again.line), zone, moment).line
+
+
+@given(zone=st.sampled_from(ZONES), moment=st.integers(1_420_000_000, 1_900_000_000), ahead=st.integers(1, 9000))
+def test_a_moment_is_shown_so_that_it_is_read_back(zone: str, moment: int, ahead: int) -> None:
+    first = plan(f"in {ahead}m", zone, moment)
+    again = plan(shown(first.line, first.zone, first.due), "Pacific/Kiritimati", moment - 86400)
+    repeated = datetime.fromtimestamp(first.due, ZoneInfo(zone)).fold
+    assert repeated or again == schedules.Plan(first.due - first.due % 60, ONCE, zone)

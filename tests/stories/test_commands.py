@@ -34,7 +34,7 @@ async def test_a_session_is_named_left_found_again_and_branched(stage: Stage) ->
         assert await ann.says("/resume Cats") == "You are already in that session."
         assert "Did you mean “Cats”?" in await ann.says("/resume Cast")
         assert "“Cats #2”" in await ann.says("/branch")
-        assert await ann.says("/resume Cats #1") == "Back in “Cats”."
+        assert await ann.says("/resume Cats #1") == "Back in “Cats #1”."
         assert await ann.says("/undo") == "Took back the last move: resume. You are in “Cats #2”."
         assert await ann.says("/title") == "Cats #2"
 

@@ -85,7 +85,7 @@ async def test_a_person_has_something_done_every_day_and_is_answered_once_a_day(
     async with house.gateway(agent, replicas=2):
         await hello(house, house.ann)
         house.ann.says("/schedule every day at 9 tell me the news", house.dm)
-        line = "0 9 * * * (UTC), next 2026-06-01 09:00: tell me the news"
+        line = "every day at 09:00 (UTC), next 2026-06-01 09:00: tell me the news"
         await house.dm.reads(f"Scheduled: {line}. /schedules lists it.")
         for day in range(3):
             house.clock.now = NINE + day * DAY
@@ -99,7 +99,7 @@ async def test_a_person_has_something_done_every_day_and_is_answered_once_a_day(
         await hello_again(house)
     done = [text for text in house.dm.replies if "tell me the news" in text and text.startswith("re: ")]
     words = 'Scheduled work is due. Do it now and answer with its result: "tell me the news"'
-    assert done == [f"re: {words} It is due again and again (0 9 * * *, UTC)."] * 3
+    assert done == [f"re: {words} It is due again and again (every day at 09:00, UTC)."] * 3
     assert len({work.session for work in agent.works}) == 1, "it is done in the conversation that it is part of"
 
 

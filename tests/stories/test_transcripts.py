@@ -59,7 +59,7 @@ async def test_redo_takes_back_the_last_undo_if_nothing_was_said_since(square: S
         assert await square.says("/redo") == "You are in an untitled session again."
         assert (await square.session()).id == dogs.id
         await square.says("/undo")
-        assert (await square.session()).title == "Cats"
+        assert (await square.session()).title == "Cats #1"
 
 
 @both
@@ -98,10 +98,10 @@ async def test_the_tree_is_walked_and_its_messages_are_gone_back_to_by_number(sq
             assert (await square.says(f"/rewind {nonsense}")).startswith("No message here has the number")
         await square.says("/branch")
         tree = await square.says("/tree")
-        assert "a) “Cats”" in tree
+        assert "a) “Cats #1”" in tree
         assert "b) “Cats #2” (here)" in tree
-        assert await square.says("/tree A") == "You are in “Cats”."
-        assert (await square.session()).title == "Cats"
+        assert await square.says("/tree A") == "You are in “Cats #1”."
+        assert (await square.session()).title == "Cats #1"
         assert (await square.says("/tree z")).startswith("/tree shows no such branch.")
 
 
@@ -349,7 +349,7 @@ async def test_a_branch_goes_on_by_itself_and_the_tree_shows_it(square: Square) 
         assert await square.says("/branch Tigers") == "You go on in “Tigers”; the original stays as it is."
         tree = (await square.says("/tree")).splitlines()
         assert [line.lstrip("└─ ") for line in tree] == [
-            "a) “Cats” · 3 entries",
+            "a) “Cats #1” · 3 entries",
             "after 3: b) “Cats #2” · 2 entries",
             "after 2: c) “Tigers” (here) · 0 entries",
             "/tree LETTER goes to a branch.",

@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta
+from msgspec import Meta, field
 from msgspec.structs import asdict
 
 from segue.config.tables import Tables, as_table, joined, nearest
+from segue.config.zone import machine_zone
 from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
 from segue.core.people import STRANGERS, Allowance, Allowances
@@ -36,10 +37,12 @@ def read_resets(table: object, platforms: Collection[str], tables: Tables) -> Po
         if key not in _KINDS and key not in platforms:
             fix = nearest(key, [*_KINDS, *platforms])
             tables.refuse(Invalid(f"resets.{key}", "there is no such kind or platform", fix))
-    policy = tables.read(default, Policy, "resets")
+    # The machine's zone, unless the table names one.
+    here = {"zone": machine_zone()}
+    policy = tables.read({**here, **default}, Policy, "resets")
     if not special:
         _refuse_idle_talk(default, policy, "resets", tables)
-    policies = {key: _special(key, default, own, tables) for key, own in special.items()}
+    policies = {key: _special(key, {**here, **default}, own, tables) for key, own in special.items()}
     return Policies(
         default=policy,
         kinds={key: found for key, found in policies.items() if key in _KINDS},
@@ -109,7 +112,7 @@ def read_limits(table: object, tables: Tables) -> Allowances:
 class SchedulesSection(Value, frozen=True):
     """[schedules]: how times are meant."""
 
-    zone: str = _DEFAULT.zone
+    zone: str = field(default_factory=machine_zone)
 
     def __post_init__(self) -> None:
         time_zone(self.zone)

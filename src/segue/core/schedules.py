@@ -1,11 +1,12 @@
 """When scheduled work is due: what people write about a time, read into one moment or a cron line in a time zone.
 
 Law: a plan is one moment, or a cron line of five fields in a named zone. Where clocks skip a time it is the first
-moment after the gap; where they repeat it, the first of the two.
+moment after the gap; where they repeat it, the first of the two. A plan is shown in words that are read back as the
+same plan.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
@@ -24,12 +25,14 @@ MOST_MISSED = 1000
 """Times that are counted when nobody ran: more aren't worth telling apart."""
 _EXAMPLES = (
     "Write it like: in 2h, at 17:30, tomorrow at 9, 2026-12-24 18:00, every day at 9, every monday at 9:30, "
-    "or a cron line."
+    "every month on the 1st at 9, or a cron line."
 )
-_MOST_WORDS = 8
+_MOST_WORDS = 20
 _LONGEST = 200
-_LOOKED_AHEAD = 60
 """Characters of a time: nothing longer is read."""
+_MOST_LISTED = 6
+"""Dates or times of day that are listed in words."""
+_LOOKED_AHEAD = 60
 _FARTHEST = 3660 * 86400
 """Seconds ahead that work may be due."""
 _LATE = 60.0
@@ -47,14 +50,34 @@ _UNITS = {
     "week": 604800,
 }
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_SETS = {"day": "*", "weekday": "1-5", "weekend": "6,0"}
+_WEEK = (1, 2, 3, 4, 5, 6, 0)
+"""The days of a week as cron numbers them, from Monday on."""
+_SETS = {"day": ("*", set(_WEEK)), "weekday": ("1-5", {1, 2, 3, 4, 5}), "weekend": ("6,0", {6, 0})}
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_DAY_NUMBERS = {name[:3]: number for name, number in zip(_DAYS, _WEEK, strict=True)}
+_MONTH_NUMBERS = {name[:3]: number for number, name in enumerate(_MONTHS, 1)}
+_ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
+_TH = "th"
 
 _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))? ?(?P<half>am|pm)?"
 _AT = re.compile(rf"(?:(?P<day>today|tomorrow) )?at {_CLOCK}")
 _DATE = re.compile(rf"(?:(?:at|on) )?(?P<date>\d{{4}}-\d{{2}}-\d{{2}})(?:t| | at ){_CLOCK}")
 _IN = re.compile(r"in (?P<count>\d{1,6}|an?) ?(?P<unit>[a-z]+?)s?")
-_EVERY = re.compile(rf"every (?P<days>[a-z, ]+) at {_CLOCK}")
-_PERIOD = re.compile(r"every (?:(?P<count>\d{1,2}) ?)?(?P<unit>m|min|minute|h|hour)s?")
+_CLOCKS = r"at (?P<clocks>\d[\d:apmnd, ]*)"
+_EVERY = re.compile(rf"every (?P<days>[a-z, ]+) {_CLOCKS}")
+_MONTHLY = re.compile(rf"every month on the (?P<dates>\d[\dstnrdha, ]*) {_CLOCKS}")
+_YEARLY = re.compile(rf"every year on (?P<date>\d{{1,2}}) (?P<month>[a-z]+) {_CLOCKS}")
+_PERIOD = re.compile(
+    r"every (?:(?P<count>\d{1,2}) ?)?(?P<unit>m|min|minute|h|hour)s?(?: at minute (?P<minute>\d{1,2}))?"
+)
+_ONE_CLOCK = re.compile(_CLOCK)
+_DATE_NUMBER = re.compile(r"(?P<number>\d{1,2})(?:st|nd|rd|th)?")
+_AND = re.compile(r",? and |, ?")
+_NUMBERS = re.compile(r"(?P<first>\d{1,2}|[a-z]{3})(?:-(?P<last>\d{1,2}|[a-z]{3}))?")
+_ZONE = re.compile(r"[a-zA-Z][^/()]*/\S*|\(\S+\)[.:,]?|UTC[.:,]?")
 _CRON = re.compile(r"[\d*]\S*(?: [\d*a-z]\S*){4}")
 
 
@@ -136,7 +159,65 @@ def missed(line: str, zone: str, due: Moment, now: Moment) -> tuple[Moment, int]
 def shown(line: str, zone: str, due: Moment) -> str:
     """A plan as people read it."""
     at = _clock(zone, due)
-    return f"{at} ({zone})" if line == ONCE else f"{line} ({zone}), next {at}"
+    return f"{at} ({zone})" if line == ONCE else f"{worded(line)} ({zone}), next {at}"
+
+
+def worded(line: str) -> str:
+    """A cron line in words that are read back as the same times; the line itself if it has none."""
+    minute, hour, date, month, day = (line.split() + [""] * 5)[:5]
+    if date == month == day == "*" and (period := _period_words(minute, hour)):
+        return period
+    hours, dates = _numbers(hour, {}), _numbers(date, {})
+    days, months = _numbers(day, _DAY_NUMBERS), _numbers(month, _MONTH_NUMBERS)
+    if not minute.isdecimal() or not hours or max(len(hours), len(dates)) > _MOST_LISTED:
+        return line
+    at = f"at {_listed([f'{each:02}:{int(minute):02}' for each in hours])}"
+    if date == month == "*" and (days or day == "*"):
+        return f"every {_day_words({each % 7 for each in days or _WEEK})} {at}"
+    if day == month == "*" and dates:
+        return f"every month on the {_listed([f'{each}{_ENDINGS.get(each, _TH)}' for each in dates])} {at}"
+    if day == "*" and len(dates) == len(months) == 1:
+        return f"every year on {dates[0]} {_MONTHS[months[0] - 1]} {at}"
+    return line
+
+
+def _period_words(minute: str, hour: str) -> str:
+    """Words for a line that is due every so many minutes or hours; empty if it isn't one."""
+    by_hours = minute.isdecimal()
+    step, whole, unit = (hour, 24, "hour") if by_hours else (minute, 60, "minute")
+    count = "1" if step == "*" else step.removeprefix("*/")
+    if step[:1] != "*" or not count.isdecimal() or not 0 < int(count) < whole or whole % int(count):
+        return ""
+    if not by_hours and hour != "*":
+        return ""
+    words = f"every {unit}" if int(count) == 1 else f"every {int(count)} {unit}s"
+    return f"{words} at minute {int(minute)}" if by_hours and int(minute) else words
+
+
+def _numbers(field: str, names: Mapping[str, int]) -> list[int]:
+    """The numbers that a field of a cron line lists, in order; none if it says something else."""
+    numbers: set[int] = set()
+    for piece in field.split(","):
+        found = _NUMBERS.fullmatch(piece)
+        ends = [word for word in (found["first"], found["last"]) if word] if found else []
+        if not ends or not all(word.isdecimal() or word in names for word in ends):
+            return []
+        known = [int(word) if word.isdecimal() else names[word] for word in ends]
+        numbers.update(range(known[0], known[-1] + 1))
+    return sorted(numbers)
+
+
+def _day_words(days: set[int]) -> str:
+    """Days of the week in words."""
+    for word, (_, members) in _SETS.items():
+        if days == members:
+            return word
+    return _listed([name for name, number in zip(_DAYS, _WEEK, strict=True) if number in days])
+
+
+def _listed(words: Sequence[str]) -> str:
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _clock(zone: str, at: Moment) -> str:
@@ -158,7 +239,7 @@ def _last(line: str, zone: str, now: Moment) -> Moment | None:
 def asked(task: str, line: str, zone: str, due: Moment, now: Moment, count: int) -> str:
     """The prompt for an agent when scheduled work is due; the task is data, whoever wrote it."""
     words = f"Scheduled work is due. Do it now and answer with its result: {quoted(task)}"
-    again = "" if line == ONCE else f" It is due again and again ({line}, {zone})."
+    again = "" if line == ONCE else f" It is due again and again ({worded(line)}, {zone})."
     return f"{words}{again}{late(zone, due, now, count)}"
 
 
@@ -178,8 +259,8 @@ def _read(words: Sequence[str], zone: str, now: Moment) -> Plan | None:
     if sum(map(len, words)) > _LONGEST:
         return None
     *before, last = words or [""]
-    if "/" in last and last[0].isalpha():
-        zone, words = last.rstrip(".:,"), before
+    if _ZONE.fullmatch(last):
+        zone, words = last.strip("().:,"), before
     flat = " ".join(words).casefold().rstrip(".:,")
     for pattern, read in _FORMS:
         if found := pattern.fullmatch(flat):
@@ -226,20 +307,50 @@ def _on(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]
 
 
 def _every(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
-    clock = _time(found)
     named = [word for word in re.split(r"[, ]+", found["days"]) if word not in ("", "and")]
-    days = ",".join(_weekday(word) for word in named or [found["days"]])
-    return _cron(f"{clock.minute} {clock.hour} * * {days}", zone, now)
+    days = set[int]().union(*(_weekdays(word) for word in named or [found["days"]]))
+    known = [line for line, members in _SETS.values() if members == days]
+    line = known[0] if known else ",".join(str(day) for day in _WEEK if day in days)
+    return _cron(f"{_clocks(found)} * * {line}", zone, now)
+
+
+def _monthly(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    dates = [_DATE_NUMBER.fullmatch(word) for word in _AND.split(found["dates"])]
+    numbers = sorted({int(date["number"]) for date in dates if date})
+    if not all(dates) or not 1 <= numbers[0] <= numbers[-1] <= 31:
+        raise Invalid("when", f"{found['dates']} is not a day of a month", "Write it like: on the 1st and 15th.")
+    return _cron(f"{_clocks(found)} {','.join(map(str, numbers))} * *", zone, now)
+
+
+def _yearly(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
+    months = [n for n, name in enumerate(_MONTHS, 1) if found["month"] in (name, name[:3])]
+    if not months:
+        raise Invalid("when", f'"{found["month"]}" is not a month', f"Write one of {', '.join(_MONTHS)}.")
+    return _cron(f"{_clocks(found)} {int(found['date'])} {months[0]} *", zone, now)
+
+
+def _clocks(found: re.Match[str]) -> str:
+    """The minute and the hours of a line, from one or several times of day; all but the first are written in full."""
+    words = _AND.split(found["clocks"])
+    clocks = [_ONE_CLOCK.fullmatch(word) for word in words]
+    times = sorted({_time(clock) for clock in clocks if clock})
+    if not all(clocks) or not all(":" in word for word in words[1:]):
+        raise Invalid("when", f"{found['clocks']} is not a time of day", "Write it like: at 9:00 and 17:00.")
+    if len({clock.minute for clock in times}) > 1:
+        raise Invalid("when", f"{found['clocks']} differ in their minutes", "Schedule them apart.")
+    return f"{times[0].minute} {','.join(str(clock.hour) for clock in times)}"
 
 
 def _period(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
-    count, hours = int(found["count"] or 1), found["unit"].startswith("h")
+    count, hours, minute = int(found["count"] or 1), found["unit"].startswith("h"), int(found["minute"] or 0)
     whole = 24 if hours else 60
     if not 0 < count < whole or whole % count:
         fix = "Take a number that divides a day's 24 hours or an hour's 60 minutes, or write a cron line."
         raise Invalid("when", f"{found[0]} doesn't come out even", fix)
+    if minute > 59 or (found["minute"] and not hours):
+        raise Invalid("when", f"{found[0]} has no such minute", "Write it like: every 2 hours at minute 30.")
     step = "*" if count == 1 else f"*/{count}"
-    return _cron(f"0 {step} * * *" if hours else f"{step} * * * *", zone, now)
+    return _cron(f"{minute} {step} * * *" if hours else f"{step} * * * *", zone, now)
 
 
 def _line(found: re.Match[str], zone: ZoneInfo, now: Moment) -> tuple[Moment, str]:
@@ -251,6 +362,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Read], ...] = (
     (_AT, _at),
     (_DATE, _on),
     (_PERIOD, _period),
+    (_MONTHLY, _monthly),
+    (_YEARLY, _yearly),
     (_EVERY, _every),
     (_CRON, _line),
 )
@@ -276,13 +389,13 @@ def _time(found: re.Match[str]) -> time:
     return time(hour, minute)
 
 
-def _weekday(word: str) -> str:
+def _weekdays(word: str) -> set[int]:
     if word in _SETS:
-        return _SETS[word]
-    names = [n for n, name in enumerate(_DAYS, 1) if word in (name, name + "s", name[:3])]
-    if not names:
-        raise Invalid("when", f'"{word}" is not a day', f"Write day, weekday, weekend or one of {', '.join(_DAYS)}.")
-    return str(names[0] % 7)
+        return _SETS[word][1]
+    for name, number in zip(_DAYS, _WEEK, strict=True):
+        if word in (name, name + "s", name[:3]):
+            return {number}
+    raise Invalid("when", f'"{word}" is not a day', f"Write day, weekday, weekend or one of {', '.join(_DAYS)}.")
 
 
 def _ahead(moment: Moment, now: Moment, said: str) -> Moment:

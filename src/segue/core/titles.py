@@ -1,6 +1,7 @@
 """Titles: what a person calls a session, and the numbers that tell a lineage apart.
 
-Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow. A title is exact: no wildcards, no folding.
+Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow; then the first is shown as `NAME #1`. A title
+is exact: no wildcards, no folding.
 """
 
 import re
@@ -26,9 +27,11 @@ class Title(Value, frozen=True, order=True):
 
     name: str
     number: int = 1
+    several: bool = False
+    """Whether others of the lineage follow."""
 
     def __str__(self) -> str:
-        return self.name if self.number == 1 else f"{self.name} #{self.number}"
+        return f"{self.name} #{self.number}" if self.several or self.number > 1 else self.name
 
 
 def label(text: str) -> str:

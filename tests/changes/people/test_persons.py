@@ -118,7 +118,7 @@ async def test_equal_titles_take_the_next_number(world: World) -> None:
     assert str(await world.store.set_title(again, "plan", bob)) == "plan #2"
     await world.store.link(ann, bob)
     titles = {session.title for session in await world.store.sessions(ann)}
-    assert titles == {"plan", "plan #2", "plan #3"}
+    assert titles == {"plan #1", "plan #2", "plan #3"}
     assert await world.store.find("plan #3", ann) == again
 
 
@@ -206,7 +206,7 @@ async def test_of_two_merges_in_a_row_the_first_can_be_undone_alone(world: World
     assert third is not None
     inner = await world.store.link(two, three)
     await world.store.link(one, two)
-    assert {s.title for s in await world.store.sessions(one)} == {"plan", "plan #2", "plan #3"}
+    assert {s.title for s in await world.store.sessions(one)} == {"plan #1", "plan #2", "plan #3"}
     await world.store.unlink(inner)
     assert (await world.person("three")).id == three.id
     assert (await world.person("two")).id == one.id
@@ -219,7 +219,7 @@ async def test_a_merge_can_be_undone_and_made_again(world: World) -> None:
     await shares(world, ann, bob)
     for _ in range(2):
         merge = await world.store.link(bob, ann)
-        assert {s.title for s in await world.store.sessions(ann)} == {"plan", "plan #2"}
+        assert {s.title for s in await world.store.sessions(ann)} == {"plan #1", "plan #2"}
         await world.store.unlink(merge)
         assert [s.title for s in await world.store.sessions(bob)] == ["plan"]
 

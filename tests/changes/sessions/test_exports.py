@@ -280,7 +280,7 @@ async def test_a_title_is_kept_or_takes_the_next_number_of_its_lineage(world: Wo
     assert await title(plain, ann) == "Trip #3"
     assert await title(numbered, ann) == "Trip #4"
     assert await title(numbered, bob) == "Trip #2"
-    assert await title(plain, bob) == "Trip"
+    assert await title(plain, bob) == "Trip #1"
     assert await title(await store.export(session, ann, Form.MARKDOWN), bob) == "Trip #3"
 
 

@@ -27,7 +27,7 @@ async def title_of(world: World, session: SessionId, person: Person) -> str:
 async def test_a_name_that_was_used_takes_the_next_number(world: World) -> None:
     ann = await world.person("ann")
     first, second, third = await entitled(world, ann, "plan", "plan", "plan")
-    assert [await title_of(world, s, ann) for s in (first, second, third)] == ["plan", "plan #2", "plan #3"]
+    assert [await title_of(world, s, ann) for s in (first, second, third)] == ["plan #1", "plan #2", "plan #3"]
     assert await world.store.find("plan", ann) == third
     assert await world.store.find("plan #2", ann) == second
     assert await world.store.find("plan #1", ann) == first
@@ -58,6 +58,7 @@ async def test_the_nearest_of_ones_own_titles_is_offered(world: World) -> None:
     await entitled(world, ann, "Quarterly report", "Holiday", "Quarterly report")
     assert await world.store.nearest_title("quartely reprot", ann) == "Quarterly report"
     assert await world.store.nearest_title("quarterly report #3", ann) == "Quarterly report #2"
+    assert await world.store.nearest_title("quarterly reprt #1", ann) == "Quarterly report #1"
     assert await world.store.nearest_title("zzz", ann) is None
     assert await world.store.nearest_title("Holiday" + "!" * 1_000_000, ann) is None
 
@@ -65,7 +66,7 @@ async def test_the_nearest_of_ones_own_titles_is_offered(world: World) -> None:
 async def test_the_same_title_again_changes_nothing(world: World) -> None:
     ann = await world.person("ann")
     first, second = await entitled(world, ann, "plan", "plan")
-    assert str(await world.store.set_title(first, " plan ", ann)) == "plan"
+    assert str(await world.store.set_title(first, " plan ", ann)) == "plan #1"
     assert str(await world.store.set_title(second, "plan", ann)) == "plan #2"
     assert await world.count("titles") == 2
 
@@ -75,6 +76,7 @@ async def test_a_title_that_was_given_up_is_free_and_kept_in_the_past(world: Wor
     first, second = await entitled(world, ann, "plan", "plan")
     await world.store.set_title(second, "other", ann)
     assert await world.store.find("plan", ann) == first
+    assert await title_of(world, first, ann) == "plan"
     [third] = await entitled(world, ann, "plan")
     assert await title_of(world, third, ann) == "plan #2"
     past = await world.raw("select session, name, number from titles where until is not null")
@@ -113,7 +115,7 @@ async def test_many_sessions_named_alike_at_once_get_different_numbers(world: Wo
     stores = (world.store, other.store)
     given = await asyncio.gather(*(stores[i % 2].set_title(s, "plan", ann) for i, s in enumerate(sessions)))
     assert sorted(title.number for title in given) == list(range(1, 9))
-    assert {str(title) for title in given} == {s.title for s in await world.store.sessions(ann)}
+    assert {s.title for s in await world.store.sessions(ann)} == {f"plan #{n}" for n in range(1, 9)}
 
 
 async def test_one_session_named_differently_at_once_has_one_title(world: World) -> None:

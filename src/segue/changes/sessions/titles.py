@@ -79,6 +79,6 @@ def having(owner: PersonId, words: str) -> Transaction[list[str]]:
 def nearest(owner: PersonId, text: str) -> Transaction[str | None]:
     """The owner's own title that looks most like this one."""
     known = yield from each(Title, q.titles_of(owner=(yield from actors.now(owner)), count=_NEAR))
-    titles = {str(title).casefold(): str(title) for title in known}
+    titles = {said.casefold(): said for title in known for said in (str(title), title.name)}
     close = get_close_matches(clean(text[: 2 * LONGEST])[:LONGEST].casefold(), titles, n=1, cutoff=0.5)
     return titles[close[0]] if close else None

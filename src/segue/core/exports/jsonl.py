@@ -16,7 +16,7 @@ from segue.core.bindings import TipChange
 from segue.core.contracts.agents import Usage
 from segue.core.lanes import clean_name
 from segue.core.messages import File, Part, Parts, Summary, encode_parts
-from segue.core.titles import new_title, parse
+from segue.core.titles import Title, new_title, parse
 from segue.core.transcripts import NOWHERE, Author, Entry, Session, Source, Tip, TipMove
 from segue.core.values import LAST_MOMENT, Moment, SessionId, Value
 from segue.errors import Invalid
@@ -166,12 +166,13 @@ def transcript_of(
         for move in moves
     ]
     tip = numbers[session.tip] if session.tip else None
+    name, number = parse(session.title)
     return Transcript(
         session.began,
         session.used,
         tuple(lines),
         tip,
-        session.title,
+        str(Title(name, number or 1)),
         tuple(leaps),
         tuple(costs),
         session.id,

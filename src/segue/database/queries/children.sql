@@ -1,7 +1,7 @@
 -- columns: child
 -- A session `s` that another one started, with its title `t`.
 s.id, s.label, s.ending, s.closed is not null as closed, s.head < s.tail as busy, s.used,
-  coalesce(case when t.number = 1 then t.name else t.name || ' #' || t.number end, '') as title, s.origin as lane
+  {shown_title} as title, s.origin as lane
 
 -- name: standing
 -- How a session stands towards those that its owner's agents could ask it.

@@ -1,7 +1,7 @@
 -- columns: session
 -- A session `s` with its title `t`.
 s.id, s.owner, s.began, s.used, s.tip_session, s.tip as tip_n,
-  coalesce(case when t.number = 1 then t.name else t.name || ' #' || t.number end, '') as title, s.parent, s.label, s.closed, s.origin
+  {shown_title} as title, s.parent, s.label, s.closed, s.origin
 
 -- name: add_session
 -- A new session.

@@ -1,10 +1,18 @@
+-- columns: shown_title
+-- A title `t` as people read it; the first of a lineage has its number where there are others.
+coalesce(case when t.number = 1 and not {several} then t.name else t.name || ' #' || t.number end, '')
+
+-- columns: several
+-- Whether others are called as a title `t`.
+exists (select 1 from titles o where o.owner = t.owner and o.name = t.name and o.number > t.number and o.until is null)
+
 -- name: title
 -- What a session is called.
-select name, number from titles where session = :session and until is null;
+select t.name, t.number, {several} as several from titles t where t.session = :session and t.until is null;
 
 -- name: title_at
 -- What a session is called in a place: a title that it got when the place had left it isn't known there.
-select t.name, t.number from titles t where t.session = :session and t.until is null and exists (
+select t.name, t.number, {several} as several from titles t where t.session = :session and t.until is null and exists (
   select 1 from bindings b join lanes l on l.key = b.lane
   where b.session = t.session and l.address = :address and (b.until is null or b.until >= t.since));
 
@@ -29,11 +37,11 @@ order by number desc limit 1;
 
 -- name: titles_of
 -- The titles of an owner, newest first.
-select name, number from titles where owner = :owner and until is null order by id desc limit :count;
+select t.name, t.number, {several} as several from titles t where t.owner = :owner and t.until is null order by t.id desc limit :count;
 
 -- name: titles_astray
 -- The titles of an owner whose sessions belong to somebody else now, the oldest first.
-select t.session, t.name, t.number, s.owner from titles t join sessions s on s.id = t.session
+select t.session, t.name, t.number, {several} as several, s.owner from titles t join sessions s on s.id = t.session
 where t.owner = :owner and t.until is null and s.owner <> t.owner order by t.id;
 
 -- name: number_before
