@@ -1,6 +1,7 @@
 """`segue serve` before its database server: it waits, says so, and begins once the server answers."""
 
 import asyncio
+import signal
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -10,7 +11,9 @@ import pytest
 from segue.cli.gateway import Stop, _up
 from segue.config import default
 from segue.core.values import Secret
+from tests.forge import piped
 from tests.ports import free_port
+from tests.postgres import Postgres
 
 
 async def test_a_server_that_is_not_up_yet_is_waited_for(
@@ -37,3 +40,16 @@ async def test_who_asks_to_stop_meanwhile_is_heard(tmp_path: Path) -> None:
     stop._asked.set()
     async with asyncio.timeout(10):
         assert not await waiting
+
+
+async def test_segue_serve_begins_once_a_server_is_started(tmp_path: Path, durable_postgres: Postgres) -> None:
+    dsn = durable_postgres.dsn(durable_postgres.create_database())
+    (tmp_path / "segue.toml").write_text('[store]\nurl = "env:LATER"')
+    await asyncio.to_thread(durable_postgres.stop)
+    async with asyncio.timeout(60), piped("serve", "--port", "0", home=tmp_path, LATER=dsn) as process:
+        while "waiting for the database" not in (await process.stderr.readline()).decode():
+            pass
+        await asyncio.to_thread(durable_postgres.start)
+        assert (await process.stdout.readline()).startswith(b"Segue listens on http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        assert (await process.end())[0] == 0

@@ -238,8 +238,8 @@ def test_words_are_read_back_as_the_same_times(line: str, zone: str, moment: int
     at: float | None = first.due
     for _ in range(20):
         assert at is not None
-        at, other = following(first.line, zone, at), following(again.line, zone, at)
-        assert at == other
+        assert following(first.line, zone, at) == following(again.line, zone, at)
+        at = following(first.line, zone, at)
     # Words that people wrote give a line that is worded and read as itself.
     assert plan(words, zone, moment).line == plan(worded(again.line), zone, moment).line
 

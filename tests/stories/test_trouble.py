@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from segue.core.messages import Sending
+from segue.core.turns import SUSPECT
 from tests.drills.gateways import start
 from tests.drills.town import Fault, Town
 from tests.forge import kill
@@ -56,21 +57,33 @@ async def test_an_agent_that_fails_is_tried_again_then_its_person_is_told(stage:
         await town.hears("ann", "I am ann-message-2")
 
 
-async def test_a_message_that_kills_the_process_is_given_up_and_its_person_is_told(stage: Stage) -> None:
-    town = stage.town
-    deaths = 0
+async def test_a_message_that_kills_the_process_is_given_up_and_harms_nobody_beside_it(
+    stage: Stage, tmp_path: Path
+) -> None:
+    town, spy, deaths = stage.town, tmp_path / "spy", 0
+    innocent = ("bob", "cat", "dan")
+    plan = stage.plan(lease=1.0, deaths=5, pace=0.3, spy=str(spy))
     heard = asyncio.create_task(town.hears("ann", "I stopped trying"))
+    told = [asyncio.create_task(town.hears(chat, f"I am {chat}-message-1")) for chat in innocent]
+    gateway = await asyncio.to_thread(start, plan)
+    # They run when the first process dies: the agent takes its time, and the killer comes last.
+    await asyncio.gather(*(town.say(chat, f"{chat}-message-1") for chat in innocent))
     sent = asyncio.create_task(town.say("ann", "ann-message-1", text="please die"))
-    while not heard.done():
-        gateway = await asyncio.to_thread(start, stage.plan(lease=0.2, deaths=5))
-        dead = asyncio.create_task(asyncio.to_thread(gateway.join))
-        await asyncio.wait([heard, dead], return_when=asyncio.FIRST_COMPLETED)
-        deaths += dead.done()
-        await asyncio.to_thread(kill, gateway)
-        await dead
-        assert deaths <= 20
+    over = asyncio.gather(heard, *told)
+    while not over.done():
+        dead = asyncio.ensure_future(asyncio.to_thread(gateway.join))
+        ends: list[asyncio.Future[object]] = [dead, over]  # type: ignore[list-item]  # whatever they come to
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if dead.done():
+            deaths += 1
+            gateway = await asyncio.to_thread(start, plan)
+    await asyncio.to_thread(kill, gateway)
     await sent
-    assert deaths >= 5
+    assert SUSPECT < deaths <= plan.deaths
+    # Each ran at a death, was tried again, and was answered once; nobody but the killer's person hears of trouble.
+    attempts = spy.read_text()
+    assert all(attempts.count(f"I am {chat}-message-1") > 1 for chat in innocent)
+    assert [len(town.texts(chat)) for chat in ("ann", *innocent)] == [1, 1, 1, 1]
     async with stage.gateway():
         await town.call("ann", "ann-message-2")
         await town.hears("ann", "I am ann-message-2")

@@ -37,7 +37,7 @@ async def test_every_command_works_in_a_window(tmp_path: Path, window: Window) -
         assert "received from" in await guest.told("/why")
         assert await guest.told("/undo") == "Took back the last exchange."
         await shows(guest, *cats)
-        assert await guest.told("/undo") == "Took back the last move: fork. You are in “Cats”."
+        assert await guest.told("/undo") == "Took back the last move: fork. You are in “Cats #1”."
         agent.will("they talked of cats")
         assert (await guest.told("/compress")).startswith("A summary stands for 2 messages now.")
         await shows(guest, *cats, "they talked of cats")
