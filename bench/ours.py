@@ -84,7 +84,7 @@ class Segue:
 
     async def _turn(self, number: int) -> None:
         run = await self.accept(number)
-        path, done, at = await self._transcripts.path(run.held.session, run.tip), answer(run, ANSWER), time.time()
+        path, done, at = await self._transcripts.path(run), answer(run, ANSWER), time.time()
         self._transcripts.go_on(path, run, done, await self._driver.write(turns.finish, run.held, done, at), at)
 
     async def accept(self, number: int) -> Run:

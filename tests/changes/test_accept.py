@@ -116,7 +116,7 @@ async def test_letters_of_strangers_are_bounded_and_those_of_others_stay(world: 
 
 async def test_an_arrival_that_is_refused_half_way_leaves_nothing(world: World) -> None:
     nowhere = Place(Address("telegram", "bot"), Kind.DM)
-    arrival = world.arrival("ann", "\0", private("a"), "5")
+    arrival = world.arrival("ann", "a\0b", private("a"), "5")
     with pytest.raises(Invalid, match="NUL"):
         await world.accept(arrival)
     for table in ("seen", "persons", "lanes", "sessions", "turns", "moves"):

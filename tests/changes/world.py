@@ -14,17 +14,14 @@ import apsw
 import asyncpg
 
 from segue.changes.accept import Duplicate, Fresh, FrontDoor, Handled, Judge, OverLimit, Queued, RunCommand
-from segue.changes.people.access import Pass, Verdict
-from segue.changes.people.persons import Met
-from segue.core.contracts.database import Transaction
+from segue.changes.people.access import anybody
 from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place
 from segue.core.messages import Arrival, Parts, Speaker, Text
 from segue.core.moves import Fork, Limits, Renew, Resume
-from segue.core.people import Standing
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Draft, Entry
 from segue.core.turns import Finish, Reply, Run
-from segue.core.values import Moment, PersonId, SessionId, make_id
+from segue.core.values import PersonId, SessionId, make_id
 from segue.store import Store, open_driver
 
 BEGINNING = 1_700_000_000.0
@@ -210,9 +207,9 @@ class World:
         assert not isinstance(taken, OverLimit)
         return taken
 
-    def door(self, judge: Judge | None = None, run: RunCommand | None = None) -> FrontDoor:
+    def door(self, judge: Judge = anybody, run: RunCommand | None = None) -> FrontDoor:
         """A front door that lets everybody in as a participant, unless a judge says otherwise."""
-        return FrontDoor(GatewaySettings(), judge or let_in, run)
+        return FrontDoor(GatewaySettings(), judge, run)
 
     async def hear(
         self,
@@ -232,12 +229,6 @@ class World:
     def fresh(self, arrival: Arrival) -> Fresh:
         merges = tuple(self.ids() for _ in range(1 + len(arrival.speaker.aliases)))
         return Fresh(PersonId(self.ids()), SessionId(self.ids()), self.ids(), merges, "trace", self.clock())
-
-
-def let_in(_arrival: Arrival, _command: object, _met: Met, _lane: Lane, _at: Moment) -> Transaction[Verdict]:
-    """Judge everybody to be a participant."""
-    yield from ()
-    return Pass(Standing.PARTICIPANT)
 
 
 def private(chat: str, thread: str = "", platform: str = "telegram") -> Place:

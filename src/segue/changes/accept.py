@@ -19,7 +19,7 @@ from segue.changes.exchange.letters import DeadLetter
 from segue.changes.exchange.welcome import welcome
 from segue.changes.forgetting import erasure
 from segue.changes.people import persons
-from segue.changes.people.access import Pass, Refuse, Verdict
+from segue.changes.people.access import Pass, Refuse, Verdict, anybody
 from segue.changes.people.allowances import Allowing, files_of
 from segue.changes.people.persons import Known, Met
 from segue.changes.places import addresses
@@ -139,21 +139,24 @@ class Errand(Value, frozen=True):
 
 
 class Spot(NamedTuple):
-    """Where an arrival came in, under the ids first known for it, and what its lane speaks to if it is known."""
+    """The lane and place of an arrival, under the ids first known for it, and what the lane speaks to, if known."""
 
     lane: Lane
     place: Place
     speaking: Bound | None
+    kept: bool = True
+    """Whether the place is kept as it is described now."""
 
 
 class Entering(NamedTuple):
-    """An arrival on its way in: who sent it, where, and the replica that may run it."""
+    """An arrival on its way in: who sent it, where, what they may, and the replica that may run it."""
 
     arrival: Arrival
     fresh: Fresh
     me: str | None
     met: Met
     spot: Spot
+    verdict: Verdict
 
 
 Taken = Queued | Handled | OverLimit | Duplicate
@@ -162,12 +165,12 @@ RunCommand = Callable[[Request], Transaction[Answer]]
 
 
 class FrontDoor:
-    """Takes arrivals in as the settings say; without a judge everybody may speak, and all that they say is words."""
+    """Takes arrivals in as the settings say; where nothing runs commands, all that people say is words."""
 
     def __init__(
         self,
         settings: GatewaySettings,
-        judge: Judge | None = None,
+        judge: Judge = anybody,
         run: RunCommand | None = None,
         agents_own: Collection[str] = (),
     ) -> None:
@@ -189,24 +192,33 @@ class FrontDoor:
         if arrival.chat_aliases:
             yield from addresses.expect(arrival.place, arrival.chat_aliases)
         met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at)
+        # A lane is keyed by nobody if the platform doesn't say who it was.
+        who = met.person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
         # Where?
-        spot = yield from self._locate(arrival, met.person, fresh)
+        spot = yield from self._locate(arrival, met.person, who, fresh)
         if arrival.deletes:
             # Whoever said it may take it back, whatever else they may.
             forgets = self._account(spot.lane).deletions is Deletions.FORGET
             delete = erasure.deleted if forgets else edits.delete
             return _DELETED[(yield from delete(arrival.deletes, spot.lane.address, met.person, fresh.at))]
-        came = Entering(arrival, fresh, me if room is None or room.takes(met.person.id) else None, met, spot)
-        # May they? A command, or words?
-        errand = yield from self._errand(came)
+        # May they?
+        text = plain_text(arrival.parts)
+        command = parse(text) if self._run and text.lstrip().startswith("/") else None
+        verdict = yield from self._judge(arrival, command, met, spot.lane, fresh.at)
+        runs = me if room is None or room.takes(met.person.id) else None
+        came = Entering(arrival, fresh, runs, met, spot, verdict)
+        # A command, or words?
+        errand = yield from self._errand(came, command)
         if not isinstance(errand, Errand):
             return errand
+        if arrival.unfetched:
+            raise FilesFirst
         # Which session, and its queue.
         if errand.session is not None:
             return (yield from self._queue(came, errand, errand.session, None))
         if errand.parts is not arrival.parts:
             # A command brought these words, and may have moved its lane.
-            came = came._replace(spot=(yield from self._look(spot.place, _who(arrival, met.person))))
+            came = came._replace(spot=(yield from self._look(spot.place, who)))
         if arrival.edits and (edited := (yield from self._edit(came))):
             return edited
         session, reset = yield from self._session(came)
@@ -220,22 +232,17 @@ class FrontDoor:
             return Duplicate()
         return (yield from self.accept(arrival, fresh, me, room))
 
-    def _errand(self, came: Entering) -> Transaction[Errand | Handled | OverLimit]:
-        """What an arrival asks for, unless its person may not, or it was a command that asks for nothing."""
-        arrival, _, _, met, spot = came
-        if self._judge is None:
-            yield from _remember(came)
-            _need_files(arrival)
-            return Errand(arrival.parts)
-        command = parse(plain_text(arrival.parts))
-        verdict = yield from self._judge(arrival, command, met, spot.lane, came.fresh.at)
-        meant = yield from self._meant(came)
+    def _errand(self, came: Entering, command: Command | Unknown | None) -> Transaction[Errand | Handled | OverLimit]:
+        """The work that an arrival asks for, unless its person may not, or it was a command that asks for none."""
+        arrival, fresh, _, met, spot, verdict = came
+        meant = arrival.place.kind is Kind.DM or (yield from self._meant(came))
         if isinstance(verdict, Refuse):
             if verdict.notice and meant:
                 yield from self._say(came, Answer(verdict.notice))
             return Handled.REFUSED
-        if verdict.standing is not Standing.STRANGER:
-            yield from _remember(came)
+        if not spot.kept and verdict.standing is not Standing.STRANGER:
+            # Strangers leave no place behind.
+            yield from moves.see(spot.place, spot.lane.person, fresh.at)
         if all(isinstance(part, Text) and blank(part.text) for part in arrival.parts):
             # Whoever has a conversation there knows how to talk to it.
             if arrival.brings_agent and (spot.speaking is None or spot.speaking.session is None):
@@ -245,36 +252,29 @@ class FrontDoor:
             command = None
         if not meant:
             return Handled.NOT_MEANT
-        return (yield from self._within_limits(came, command, verdict))
-
-    def _within_limits(
-        self, came: Entering, command: Command | Unknown | None, verdict: Pass
-    ) -> Transaction[Errand | Handled | OverLimit]:
-        """The work that a message asks for, unless its person has as much as they may."""
-        arrival = came.arrival
-        by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
-        if over := (yield from self._over(came, command)):
-            return over
-        _need_files(arrival)
+        limit = yield from self._allowing.limit(arrival, verdict.allowance, met, fresh.at)
+        if limit is Limit.MESSAGES or (limit is not None and command is None):
+            # A command is only ever one of too many in a minute.
+            return (yield from self._over(came, limit))
         if command is not None:
             return (yield from self._command(came, command, verdict))
+        by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
         return (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
 
-    def _over(self, came: Entering, command: Command | Unknown | None) -> Transaction[OverLimit | None]:
-        """Refuse a message whose person has as much as they may; a command is only ever one of too many in a minute."""
-        arrival, fresh, _, met, spot = came
-        limit = yield from self._allowing.limit(arrival, spot.lane, met, fresh.at)
-        if limit is None or (command is not None and limit is not Limit.MESSAGES):
-            return None
-        yield from _unsee(arrival)
-        account, identity = _account(arrival), arrival.speaker.identity.key
+    def _over(self, came: Entering, limit: Limit) -> Transaction[OverLimit]:
+        """Refuse a message whose person has as much as they may; it may come again."""
+        arrival, fresh, met = came.arrival, came.fresh, came.met
+        identity, address = arrival.speaker.identity.key, arrival.place.address
+        account = account_key(address.platform, address.account)
+        for key in sorted(arrival.keys):
+            yield q.unsee(account=account, key=key)
         yield from audit.note(Fact(Event.LIMITED, met.person.id, "", account, identity, limit.name.lower()), fresh.at)
         if (yield q.tell_limit(person=met.person.id, at=fresh.at)):
             yield from self._say(came, Answer(limit.value))
         return OverLimit(limit, met.tally.since + MINUTE if limit is Limit.MESSAGES else 0.0)
 
     def _command(self, came: Entering, command: Command | Unknown, verdict: Pass) -> Transaction[Errand | Handled]:
-        arrival, fresh, _, met, spot = came
+        arrival, fresh, met, spot = came.arrival, came.fresh, came.met, came.spot
         if isinstance(command, Unknown):
             return (yield from self._unknown(came, command))
         if arrival.edits:
@@ -310,7 +310,7 @@ class FrontDoor:
     def _meant(self, came: Entering) -> Transaction[bool]:
         """Whether a message in a group is for the agent: it names or answers it, or is in a thread that it opened."""
         arrival, address = came.arrival, came.spot.lane.address
-        if arrival.place.kind is Kind.DM or self._account(came.spot.lane).mentions is Mentions.OPTIONAL:
+        if self._account(came.spot.lane).mentions is Mentions.OPTIONAL:
             return True
         if arrival.edits and (yield from edits.of_words(arrival, address, came.met.person)):
             # What was meant for it stays so, though the new words don't say it again.
@@ -348,21 +348,20 @@ class FrontDoor:
     def _account(self, lane: Lane) -> AccountSettings:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), NO_ACCOUNT)
 
-    def _locate(self, arrival: Arrival, person: Person, fresh: Fresh) -> Transaction[Spot]:
+    def _locate(self, arrival: Arrival, person: Person, who: str, fresh: Fresh) -> Transaction[Spot]:
         """The lane and the place of an arrival, as they are described now."""
-        who = _who(arrival, person)
-        lane, place, speaking = yield from self._look(arrival.place, who)
+        lane, place, speaking, _ = yield from self._look(arrival.place, who)
         if speaking is None or speaking.session is None or arrival.chat_aliases:
             # Only a lane that isn't known can be another id of one that is. A person is held before a chat.
             yield from _still(person)
             place = yield from addresses.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], fresh.at)
-            lane, place, speaking = yield from self._look(place, who)
+            lane, place, speaking, _ = yield from self._look(place, who)
         if arrival.topic is Telling.ONCE:
             place = yield from addresses.as_known(place)
         described = (speaking.kind, speaking.name, speaking.topic) if speaking else None
         if described != (place.kind, place.name, place.topic):
             place = clean_place(place)
-        return Spot(lane, place, speaking)
+        return Spot(lane, place, speaking, described == (place.kind, place.name, place.topic))
 
     def _look(self, place: Place, who: str) -> Transaction[Spot]:
         rules, known = self._routing.rules, place
@@ -383,7 +382,7 @@ class FrontDoor:
 
     def _session(self, came: Entering) -> Transaction[tuple[SessionId, Due | None]]:
         """The session that a lane speaks to; a new one if it had none or a reset is due."""
-        fresh, person, (lane, place, speaking) = came.fresh, came.met.person, came.spot
+        fresh, person, (lane, place, speaking, _) = came.fresh, came.met.person, came.spot
         actor, limits = person.id, self._routing.limits
         if speaking is None or speaking.session is None:
             yield from _unmoved(came)
@@ -410,7 +409,7 @@ class FrontDoor:
 
     def _first(self, came: Entering) -> Transaction[Renew | Fork]:
         """How a lane begins: as a fork of the private chat's session if this is a thread there, else anew."""
-        arrival, fresh, person, (lane, place, _) = came.arrival, came.fresh, came.met.person, came.spot
+        arrival, fresh, person, (lane, place, *_) = came.arrival, came.fresh, came.met.person, came.spot
         anew = Renew(lane, fresh.session, Why.FIRST)
         if place.kind is not Kind.DM or not place.address.thread or self._routing.dm_threads is DmThreads.FRESH:
             return anew
@@ -427,7 +426,7 @@ class FrontDoor:
 
     def _queue(self, came: Entering, errand: Errand, session: SessionId, reset: Due | None) -> Transaction[Queued]:
         """A turn more for a session; this replica holds it from here on if it was idle and a slot is free."""
-        arrival, fresh, me, met, spot = came
+        arrival, fresh, me, met, spot, verdict = came
         lane, person = errand.lane or spot.lane, met.person
         slot = yield from turns.enqueue(session, me, fresh.at)
         if slot is None:
@@ -448,13 +447,13 @@ class FrontDoor:
             arrival.speaker.identity.key,
         )
         # The session is locked now: if the lane still speaks to it, this message belongs here.
-        row = _columns(turn)
+        row = {**msgspec.structs.asdict(turn), "parts": encode_parts(turn.parts)}
         if not (yield q.add_turn_from(**row) if errand.via is Via.BINDING else q.add_turn_quoting(**row)):
             raise Moved
         # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
         # A command is nothing that an agent hears.
-        if self._judge is not None:
-            yield from self._allowing.recount(arrival, spot.lane, met, fresh.at)
+        if isinstance(verdict, Pass):
+            yield from self._allowing.recount(arrival, verdict.allowance, met, fresh.at)
         if size := files_of(arrival):
             yield q.count_bytes(person=person.id, bytes=size)
         heard = met.heard or errand.kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=fresh.at))
@@ -471,33 +470,13 @@ class FrontDoor:
         return Queued(session, slot.seq, lane, met, reset)
 
 
-def _need_files(arrival: Arrival) -> None:
-    """Go no further with a message whose files aren't here."""
-    if arrival.unfetched:
-        raise FilesFirst
-
-
-def _who(arrival: Arrival, person: Person) -> str:
-    """Whom a lane may be keyed by: nobody, if the platform doesn't say who it was."""
-    return person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
-
-
 def see(arrival: Arrival, at: Moment) -> Transaction[bool]:
     """Remember an arrival by its keys; returns whether it is new."""
-    account, new = _account(arrival), True
+    address, new = arrival.place.address, True
+    account = account_key(address.platform, address.account)
     for key in sorted(arrival.keys):
         new = bool((yield q.see(account=account, key=key, at=at))) and new
     return new
-
-
-def _unsee(arrival: Arrival) -> Transaction[None]:
-    """Let an arrival that was refused come again."""
-    for key in sorted(arrival.keys):
-        yield q.unsee(account=_account(arrival), key=key)
-
-
-def _account(arrival: Arrival) -> str:
-    return account_key(arrival.place.address.platform, arrival.place.address.account)
 
 
 def give_up(
@@ -518,7 +497,7 @@ def give_up(
 
 def _unmoved(came: Entering) -> Transaction[None]:
     """Lock a lane that is to get a new session, unless a neighbour was first, or its person was merged meanwhile."""
-    lane, _, speaking = came.spot
+    lane, speaking = came.spot.lane, came.spot.speaking
     yield from _still(came.met.person)
     yield q.lock_lane(lane=lane.key)
     now = yield from one(Bound, q.bound(lane=lane.key))
@@ -536,13 +515,6 @@ def _still(person: Person) -> Transaction[None]:
         raise Moved
 
 
-def _remember(came: Entering) -> Transaction[None]:
-    """Keep the lane and the place of an arrival as they are described now; strangers leave none behind."""
-    lane, place, speaking = came.spot
-    if speaking is None or (speaking.kind, speaking.name, speaking.topic) != (place.kind, place.name, place.topic):
-        yield from moves.see(place, lane.person, came.fresh.at)
-
-
 def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
     """The entry that a thread's root message shows, by its receipt."""
     for message in filter(None, (arrival.quotes, place.address.thread)):
@@ -550,25 +522,6 @@ def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:
         if receipt is not None and receipt.entry:
             return Tip(SessionId(receipt.session), receipt.entry)
     return None
-
-
-def _columns(turn: Turn) -> dict[str, object]:
-    """A turn as the arrival's queries take it."""
-    return {
-        "session": turn.session,
-        "seq": turn.seq,
-        "kind": turn.kind,
-        "lane": turn.lane,
-        "route": turn.route,
-        "person": turn.person,
-        "identity": turn.identity,
-        "name": turn.name,
-        "message": turn.message,
-        "quotes": turn.quotes,
-        "parts": encode_parts(turn.parts),
-        "at": turn.accepted,
-        "trace": turn.trace,
-    }
 
 
 def _tell(session: SessionId, met: Met, identity: str, reset: Due | None, at: Moment) -> Transaction[Tip | None]:

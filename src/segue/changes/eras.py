@@ -4,19 +4,11 @@ Law: an era stands before every key that a platform is given. What was answered 
 whoever restores it, but not by the platform: under an old key it would take a new answer for one that it has.
 """
 
-from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
 from segue.database.statements import q
-
-_NAME = "era"
-
-
-def current() -> Transaction[str]:
-    """What stands before every key now; nothing in a database that was never restored."""
-    return (yield from first(str, q.setting(name=_NAME))) or ""
 
 
 def begin(id: str) -> Transaction[None]:
     """Begin a new era; nobody who ran before holds anything any more."""
-    yield q.set_setting(name=_NAME, value=f"{id}.")
+    yield q.set_setting(name="era", value=f"{id}.")
     yield q.end_replicas()

@@ -319,7 +319,7 @@ class Arrival(Value, frozen=True):
     @property
     def settled(self) -> "Arrival":
         """The same for good: files that were never fetched are told in words."""
-        return self.with_files(f"{file.name} wasn't fetched." for file in self.unfetched) if self.unfetched else self
+        return self.with_files(f"{file.name} wasn't fetched." for file in self.unfetched)
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -151,10 +151,6 @@ class PersonTally(Value, frozen=True):
     told: Moment = 0.0
     """When they were last told that something of theirs was refused."""
 
-    def recent(self, at: Moment) -> int:
-        """Messages of the minute that runs now; a clock that went back begins another."""
-        return self.messages if self.since <= at < self.since + MINUTE else 0
-
 
 class Limit(Enum):
     """A limit that a message can be over; the value is the sentence its person reads."""
@@ -166,7 +162,8 @@ class Limit(Enum):
 
 def over(tally: PersonTally, allowance: Allowance, size: int, at: Moment) -> Limit | None:
     """The limit that one more message, of so many bytes, would be over."""
-    if tally.recent(at) >= allowance.messages_a_minute:
+    # A clock that went back begins another minute.
+    if tally.since <= at < tally.since + MINUTE and tally.messages >= allowance.messages_a_minute:
         return Limit.MESSAGES
     if tally.waiting >= allowance.waiting:
         return Limit.WAITING

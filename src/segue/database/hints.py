@@ -29,12 +29,9 @@ class Hints:
             loop.call_soon(heard, topic)
 
     def wake(self, wake: Wake) -> None:
-        """Send a wake-up to whom it is for."""
-        match wake.hearers:
-            case Hearers.ALL:
-                self.send(wake.text)
-            case Hearers.HERE:
-                self.tell(wake.text)
+        """Send a wake-up to whom it is for, as `TOPIC` or `TOPIC ABOUT`."""
+        send = self.tell if wake.hearers is Hearers.HERE else self.send
+        send(f"{wake.topic} {wake.about}".rstrip())
 
     def send(self, topic: str) -> None:
         """Tell whoever shares the database; here that is this process alone."""

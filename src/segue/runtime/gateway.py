@@ -24,14 +24,14 @@ from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Fi
 from segue.core.contracts.agents import HasCommands, NoFiles
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Probe
-from segue.core.contracts.wakes import Topic, read_wake
+from segue.core.contracts.wakes import Topic
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, SessionId
 from segue.core.windows import ShowsWindows
 from segue.database.none import Absent
 from segue.database.transactions import unheeded
-from segue.errors import Fenced, StoreUnreachable
+from segue.errors import Fenced
 from segue.runtime.files import Exporting
 from segue.runtime.forgetting import Cleaner, Retaining
 from segue.runtime.handoffs import Handoffs
@@ -122,13 +122,12 @@ class Gateway:
         self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
         self._lives = [
-            Life(self._patient, adapter, self._replica, self.accept, self.settings.poll, self.commands)
+            Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands)
             for adapter in adapters
             if not isinstance(adapter, ShowsWindows)
         ]
         self._cleaner = Cleaner(self.store.driver, self._adapters, self.settings, clock, self._let_go)
         self._ears = self._listeners()
-        self._taking_in = False
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
@@ -138,7 +137,7 @@ class Gateway:
         own = tuple(dict.fromkeys(name for commands in every for name in commands))
         return FrontDoor(self.settings, access.judge, self._commands.run, own)
 
-    def _listeners(self) -> dict[Topic, Callable[[str], None]]:
+    def _listeners(self) -> Mapping[str, Callable[[str], None]]:
         """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""
         self.metrics.watch(
             running=lambda: self._turns.running,
@@ -170,7 +169,7 @@ class Gateway:
         await self._unite()
         await self._replica.join()
         self._unlisten = self.store.driver.listen(self._heard)
-        self._taking_in = True
+        self._inbox.open = True
         self._main = asyncio.create_task(self._live(), name="gateway")
         return self
 
@@ -184,7 +183,7 @@ class Gateway:
         main, self._main = self._main, None
         if main is None:
             return
-        self._taking_in = False
+        self._inbox.open = False
         await self._turns.drain(self.settings.grace)
         # What was just answered gets a moment to be sent.
         await asyncio.gather(*(outbox.flush(min(self.settings.grace, 2.0)) for outbox in self._outboxes.values()))
@@ -204,8 +203,6 @@ class Gateway:
 
     async def accept(self, arrival: Arrived) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
-        if not self._taking_in:
-            raise StoreUnreachable("This gateway is stopping. Send it again in a moment.")
         return await self._inbox.accept(arrival)
 
     async def invite(self, lane: Lane, person: Person) -> Invitation | None:
@@ -233,7 +230,7 @@ class Gateway:
     @property
     def ready(self) -> bool:
         """Whether it takes messages in."""
-        return self._taking_in and not self._patient.trouble
+        return self._inbox.open and not self._patient.trouble
 
     @property
     def accounts(self) -> dict[str, Health]:
@@ -250,9 +247,9 @@ class Gateway:
         found = [self._patient.trouble, *(life.trouble for life in self._lives)]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
-        if self._taking_in and self._inbox.overloaded:
+        if self._inbox.open and self._inbox.overloaded:
             found.append("More comes in than can be done: messages are refused until answers catch up.")
-        if self._taking_in and self._replica.left < 0 and not self._patient.trouble:
+        if self._inbox.open and self._replica.left < 0 and not self._patient.trouble:
             found.append("The database hasn't taken a heartbeat in time. See whether its disk or server answers.")
         return [problem for problem in found if problem]
 
@@ -320,17 +317,17 @@ class Gateway:
         self.watches.tell_all(Forgotten())
 
     def _heard(self, text: str) -> None:
-        """Wake whoever a wake-up is for; if some were lost, everybody who has a loop."""
-        wake = read_wake(text)
-        if wake is None:
+        """Wake whoever a wake-up is for; if some were lost, or nobody knows its topic, everybody who has a loop."""
+        topic, _, about = text.partition(" ")
+        if topic in self._ears:
+            self._ears[topic](about)
+        else:
             self._turns.forget()
             self._turns.wake.set()
             self._handoffs.wake.set()
             self._cleaner.wake.set()
             self._send("")
             self._connect("")
-        else:
-            self._ears[wake.topic](wake.about)
 
     def _send(self, account: str) -> None:
         for (platform, name), outbox in self._outboxes.items():

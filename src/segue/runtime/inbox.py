@@ -19,7 +19,7 @@ from segue.core.messages import Arrival
 from segue.core.people import MINUTE, Limit
 from segue.core.turns import Room
 from segue.core.values import Moment, PersonId, SessionId
-from segue.errors import Fenced, Invalid, Overloaded, SegueError, StoreConflict, StoreError
+from segue.errors import Fenced, Invalid, Overloaded, SegueError, StoreConflict, StoreError, StoreUnreachable
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
 from segue.runtime.telemetry.logs import traced
@@ -57,6 +57,8 @@ class Inbox:
         self._hosts = frozenset(ground.settings.hosts)
         self._refusing: dict[Identity, Moment] = {}
         self._store = ground.store
+        self.open = False
+        """Whether messages are taken in."""
         self.wake = Pause(_LOOK)
         self.dead = 0
         """Messages that couldn't be taken in or sent, when they were last counted."""
@@ -74,37 +76,41 @@ class Inbox:
 
     async def accept(self, arrived: Arrived) -> Accepted:
         """Make an arrival durable; when this returns it may be acknowledged."""
+        if not self.open:
+            raise StoreUnreachable("This gateway is stopping. Send it again in a moment.")
+        trace = self._ids()
+        where: Address | Letter
         try:
-            outcome = await self._take(arrived)
+            with traced(trace):
+                if isinstance(arrived, Unfetched):
+                    where, outcome = arrived.arrival.place.address, await self._fetch(arrived, trace)
+                elif isinstance(arrived, Letter):
+                    where, outcome = arrived, await self._bury(arrived)
+                else:
+                    whole = arrived.settled if arrived.unfetched else arrived
+                    where, outcome = arrived.place.address, await self._take(whole, trace)
         except StoreError as error:
             self._metrics.store_failed(error)
             raise
         self._probe(Point.ACCEPT_COMMITTED)
-        where = _where(arrived)
         self._metrics.arrivals.labels(where.platform, where.account, outcome).inc()
         return outcome
 
-    async def _take(self, arrived: Arrived) -> Accepted:
-        """Take one thing in; files are fetched once the same gate has let their message pass."""
-        trace = self._ids()
-        with traced(trace):
-            if isinstance(arrived, Unfetched):
-                try:
-                    return self._left(arrived, await self._enter(arrived.arrival.heard, trace))
-                except FilesFirst:
-                    arrived = await arrived.fetch()
-            if isinstance(arrived, Letter):
-                return await self._bury(arrived)
-            return await self._enter(arrived.settled.heard, trace)
-
-    def _left(self, unfetched: Unfetched, outcome: Accepted) -> Accepted:
-        """Count the files that stay on their platform: their message isn't let in, or isn't for the agent."""
+    async def _fetch(self, unfetched: Unfetched, trace: str) -> Accepted:
+        """Take in a message with files, which are fetched once the same gate has let it pass."""
+        try:
+            outcome = await self._take(unfetched.arrival, trace)
+        except FilesFirst:
+            whole = await unfetched.fetch()
+            return await (self._bury(whole) if isinstance(whole, Letter) else self._take(whole.settled, trace))
         if outcome is not Accepted.DUPLICATE:
+            # They stay on their platform: their message isn't let in, or isn't for the agent.
             address = unfetched.arrival.place.address
             self._metrics.left(address.platform, address.account, len(unfetched.arrival.unfetched))
         return outcome
 
-    async def _enter(self, arrival: Arrival, trace: str) -> Accepted:
+    async def _take(self, arrived: Arrival, trace: str) -> Accepted:
+        arrival = arrived.heard
         try:
             return await self._write(arrival, trace)
         except StoreConflict as error:
@@ -238,13 +244,6 @@ class Inbox:
         await self._driver.write(letters.bury, account, _kept(letter.raw), why, self._clock())
         self._metrics.buried(letter.platform, letter.account, letter.kind)
         return Accepted.DEAD
-
-
-def _where(arrived: Arrived) -> Letter | Address:
-    """The platform and account that something came from."""
-    if isinstance(arrived, Letter):
-        return arrived
-    return (arrived.arrival if isinstance(arrived, Unfetched) else arrived).place.address
 
 
 def _kept(text: str) -> str:

@@ -10,14 +10,12 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import ParamSpec, assert_never
 
 from segue.changes.exchange import deliveries, handoffs
 from segue.changes.exchange.deliveries import Attempt, Outgoing
 from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, Whispers
-from segue.core.contracts.database import Transaction
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Sending
 from segue.core.settings import Blind
@@ -95,8 +93,13 @@ class Outbox:
     async def _attempt(self, held: Outgoing) -> None:
         started = time.monotonic()
         platform, account = self._adapter.platform, self._adapter.account
-        with self._tracing.delivery(platform, account, held.delivery.session) if self._tracing else nullcontext():
-            outcome = await self._outcome(held)
+        try:
+            with self._tracing.delivery(platform, account, held.delivery.session) if self._tracing else nullcontext():
+                outcome = await self._outcome(held)
+        except Fenced as error:
+            # It is somebody else's by now.
+            log.warning("%s", error)
+            outcome = "lost"
         if outcome != SENT:
             self.wake.set()
         self._metrics.deliveries.labels(platform, account, outcome).inc()
@@ -107,10 +110,10 @@ class Outbox:
         self._probe(Point.SEND_TAKEN)
         if self._replica.spare <= 0:
             # Too close to the end of the lease: whoever holds it next sends it.
-            await self._keep(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
+            await self._store.write(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
             return "put off"
         if held.handoff and await self._came_to_nothing(held):
-            await self._keep(handoffs.withdraw, held, self._clock())
+            await self._store.write(handoffs.withdraw, held, self._clock())
             return "withdrawn"
         started = time.monotonic()
         try:
@@ -120,27 +123,18 @@ class Outbox:
             # Cut off by the lease, it is no sign of trouble on the platform.
             cut_off = time.monotonic() - started < _CALL
             return await self._later(held, Attempt.UNSURE, _SHORTEST_WAIT if cut_off else None, error)
-        except Fenced as error:
-            log.warning("%s", error)
-            return "lost"
+        except Fenced:
+            raise
         except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: a bug of its own must not keep the delivery
             return await self._failed(held, error)
         self._probe(Point.SEND_CALLED)
-        outcome = await self._record(held, message)
+        if held.handoff:
+            # The last message of a handoff's opening ends the handoff, in the same transaction.
+            await self._store.write(handoffs.sent, held, message, self._clock())
+        elif await self._store.write(deliveries.sent, held, message, self._clock()):
+            # More waits for the same address: it is next.
+            self.wake.set()
         self._probe(Point.SEND_RECORDED)
-        return outcome
-
-    async def _record(self, held: Outgoing, message: str) -> str:
-        """Keep the receipt of what was sent; if more waits for the same address, it is next."""
-        try:
-            if held.handoff:
-                # The last message of a handoff's opening ends the handoff, in the same transaction.
-                await self._store.write(handoffs.sent, held, message, self._clock())
-            elif await self._store.write(deliveries.sent, held, message, self._clock()):
-                self.wake.set()
-        except Fenced as error:
-            log.warning("%s", error)
-            return "lost"
         return SENT
 
     async def _failed(self, held: Outgoing, error: Exception) -> str:
@@ -156,15 +150,6 @@ class Outbox:
                 log.error("delivery %s failed in a way that its adapter doesn't name", held.id, exc_info=error)
         return await self._later(held, Attempt.UNSURE, None, error)
 
-    async def _keep(self, record: Callable[P, Transaction[None]], *args: P.args, **kwargs: P.kwargs) -> bool:
-        """Record what became of an attempt; False if the delivery is somebody else's by now."""
-        try:
-            await self._store.write(record, *args, **kwargs)
-        except Fenced as error:
-            log.warning("%s", error)
-            return False
-        return True
-
     async def _later(self, held: Outgoing, known: Attempt, seconds: float | None, error: Exception) -> str:
         waited = self._clock() - held.since
         if waited > self._settings.give_up_after:
@@ -177,14 +162,14 @@ class Outbox:
         delay *= random.uniform(1.0, 1.2)  # noqa: S311 -- spreads retries, keeps no secret
         # Others wait behind it: whatever patience a platform asks for, it is tried when it is to be given up.
         delay = min(delay, self._settings.give_up_after - waited + _SHORTEST_WAIT)
-        await self._keep(deliveries.unsent, held, known, delay, str(error) or type(error).__name__)
+        await self._store.write(deliveries.unsent, held, known, delay, str(error) or type(error).__name__)
         asyncio.get_running_loop().call_later(delay, self.wake.set)
         return "later" if known is Attempt.REFUSED else "unsure"
 
     async def _give_up(self, held: Outgoing, error: Exception) -> str:
         log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)
         record = handoffs.give_up if held.handoff else deliveries.give_up
-        await self._keep(record, held, str(error) or type(error).__name__, self._clock())
+        await self._store.write(record, held, str(error) or type(error).__name__, self._clock())
         self._metrics.buried(self._adapter.platform, self._adapter.account, type(error).__name__)
         return DEAD
 

@@ -6,6 +6,7 @@ acknowledge only what was accepted, and turn the platform's errors into Segue's.
 
 import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -68,9 +69,9 @@ class FakeAdapter:
             await accept(Letter(self.platform, self.account, body.decode(errors="backslashreplace"), str(error)))
             return
         if not update.by.agent:
-            arrival = await self.arrival(update)
-            own = Account(self.platform, self.account)
-            await accept(own.unfetched(arrival, lambda: self.fetch(update.files), body.decode()))
+            arrival, own = await self.arrival(update), Account(self.platform, self.account)
+            fetch = partial(self.fetch, update.files)
+            await accept(own.unfetched(arrival, fetch, body.decode()) if update.files else arrival)
 
     async def fetch(self, files: Sequence[Attached]) -> list[File | str]:
         """Fetch files, and keep them."""

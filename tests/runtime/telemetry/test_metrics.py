@@ -101,7 +101,7 @@ async def test_a_message_that_could_not_be_made_durable_is_counted_as_the_stores
             raise StoreFull("full")
 
     gateway = Gateway(Store(Full()))
-    gateway._taking_in = True
+    gateway._inbox.open = True
     address, speaker = Address("http", "alpha", chat="c1"), Speaker(Identity("http", "alpha", "u1"))
     with pytest.raises(StoreFull):
         await gateway.accept(Arrival(Place(address, Kind.DM), "m1", speaker, (Text("hello"),), 0.0))

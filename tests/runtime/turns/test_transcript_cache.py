@@ -17,6 +17,7 @@ from segue.core.messages import Summary, Text
 from segue.core.moves import Renew
 from segue.core.settings import Redaction, Streams
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entries, Entry, Path, Role, Tip
+from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import TranscriptCache
@@ -179,9 +180,9 @@ async def test_a_session_that_was_taken_back_is_read_from_where_it_is_known(tmp_
         counting = Counting(store)
         session = await session_of(store, a_lot(500))
         cache = TranscriptCache(Patient(counting))
-        whole = await cache.path(session, Tip(session, 500))
+        whole = await cache.path(run_of(session, 500))
         counting.rows = 0
-        shorter = await cache.path(session, Tip(session, 480))
+        shorter = await cache.path(run_of(session, 480))
         assert (len(whole), len(shorter), list(shorter) == list(whole[:480])) == (500, 480, True)
         assert counting.rows <= 64
 
@@ -196,18 +197,24 @@ async def session_of(store: Store, drafts: list[Draft]) -> SessionId:
     return session
 
 
+def run_of(session: SessionId, tip: int) -> Run:
+    """A turn that found its session with so many entries."""
+    turn = Turn(session, 1, TurnKind.ARRIVAL, None, "", "p", "Ann", "", "", (), 0.0, "")
+    return Run(Claim(session, "me", 1), (turn,), Tip(session, tip))
+
+
 async def test_the_session_in_use_stays_however_long_and_others_make_room(tmp_path: FilePath) -> None:
     async with await open_store(tmp_path / "s.db") as store:
         counting = Counting(store)
         cache = TranscriptCache(Patient(counting), most=100_000)
         one, two = await session_of(store, a_lot(500)), await session_of(store, a_lot(500))
-        await cache.path(one, Tip(one, 500))
+        await cache.path(run_of(one, 500))
         counting.rows = 0
-        await cache.path(one, Tip(one, 500))
+        await cache.path(run_of(one, 500))
         assert counting.rows == 0
-        await cache.path(two, Tip(two, 500))
+        await cache.path(run_of(two, 500))
         counting.rows = 0
-        await cache.path(two, Tip(two, 500))
+        await cache.path(run_of(two, 500))
         assert counting.rows == 0
-        await cache.path(one, Tip(one, 500))
+        await cache.path(run_of(one, 500))
         assert counting.rows == 500

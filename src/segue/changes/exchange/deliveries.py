@@ -4,8 +4,7 @@ from enum import Enum
 
 import msgspec
 
-from segue.changes import eras
-from segue.changes.exchange.turns import delivery_key, encode_files
+from segue.changes.exchange.turns import delivery_key, encode_file
 from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
@@ -45,9 +44,10 @@ class DueDelivery(Value, frozen=True):
 
 
 class OpenStream(Value, frozen=True):
-    """The delivery that a turn streams into, and the platform's id of it, if it has one."""
+    """The delivery that a turn streams into, its key for the platform, and the platform's id of it, if it has one."""
 
     id: str
+    key: str
     message: str
 
 
@@ -90,7 +90,7 @@ def notify(
         text=text,
         answers=msgspec.json.encode(answers).decode(),
         choices=msgspec.json.encode(choices).decode(),
-        files=encode_files(file),
+        files=encode_file(file) if file else "[]",
         only=only,
         at=at,
     )
@@ -143,8 +143,7 @@ def open_stream(
     )
     if stream is None:
         return None
-    era = yield from eras.current()
-    return Delivery(stream.id, address, held.session, 0, "", era + key, stream.message, answers=answers)
+    return Delivery(stream.id, address, held.session, 0, "", stream.key, stream.message, answers=answers)
 
 
 def placed(delivery: Delivery, me: str, message: str) -> Transaction[None]:

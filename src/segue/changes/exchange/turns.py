@@ -225,16 +225,9 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
         yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
     hidden = yield from _end(session, done, at)
     turns, abandoned = yield from _move_on(held, done, stands, tip, at)
-    if abandoned and tip is not None:
-        yield q.read_on(
-            session=session,
-            turn=name,
-            from_session=before.session if before else None,
-            n=before.n if before else None,
-            to_session=tip.session,
-            to_n=tip.n,
-        )
-    replies = yield from _replies(session, done, abandoned=abandoned)
+    replies = (yield from _left(session, done, before, tip)) if abandoned else done.replies
+    if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
+        replies = ()
     yield from reply(session, name, stands.length, replies, at)
     if done.streamed is Streamed.YES or not replies:
         yield q.end_streams(at=at, **keys_between(session, name))
@@ -306,15 +299,6 @@ def _move_on(
     return turns, abandoned
 
 
-def _replies(session: SessionId, done: Finish, *, abandoned: bool) -> Transaction[tuple[Reply, ...]]:
-    """The replies that are to be sent: none if somebody waits for the answer; marked if the place left the session."""
-    if done.kind is TurnKind.SENT and (yield from _kept_back(session, done.turns[0])):
-        return ()
-    if abandoned and done.back is None:
-        return (yield from _marked(session, done.replies))
-    return done.replies
-
-
 def _spend(session: SessionId, turn: int, usage: Sequence[Usage], at: Moment) -> Transaction[None]:
     """Add what was spent to what a turn has cost."""
     for used in usage:
@@ -373,9 +357,22 @@ def _told(session: SessionId, owed: Owed) -> Transaction[str]:
     return owed.text
 
 
-def _marked(session: SessionId, replies: tuple[Reply, ...]) -> Transaction[tuple[Reply, ...]]:
-    """The replies of a session that the place has left meanwhile: the last one says which session answered."""
-    if not replies:
+def _left(session: SessionId, done: Finish, before: Tip | None, tip: Tip | None) -> Transaction[tuple[Reply, ...]]:
+    """The replies to a place that has left the session meanwhile: the last one says which session answered.
+
+    Whoever is there reads on as far as these go.
+    """
+    if tip is not None:
+        yield q.read_on(
+            session=session,
+            turn=done.turns[0],
+            from_session=before.session if before else None,
+            n=before.n if before else None,
+            to_session=tip.session,
+            to_n=tip.n,
+        )
+    replies = done.replies
+    if not replies or done.back is not None:
         return replies
     place = yield from first(Place, q.address(address=replies[-1].address.key))
     private = place is None or place.audience is Audience.ONE
@@ -406,15 +403,15 @@ def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...]
             text=reply.text,
             answers=msgspec.json.encode(reply.answers).decode(),
             choices="[]",
-            files=encode_files(reply.file),
+            files=encode_file(reply.file) if reply.file else "[]",
             only="",
             at=at,
         )
 
 
-def encode_files(file: File | None) -> str:
-    """The file of a delivery as its column has it: a list, of one or none."""
-    return msgspec.json.encode([file] if file else []).decode()
+def encode_file(file: File) -> str:
+    """The file of a delivery as its column has it: a list of one."""
+    return msgspec.json.encode([file]).decode()
 
 
 def delivery_key(session: SessionId, turn: int, part: int) -> str:

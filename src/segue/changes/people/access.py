@@ -16,7 +16,7 @@ from segue.core.commands import Command, Unknown, may_ask
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Identity, Kind, Lane, Place, account_key
 from segue.core.messages import Arrival
-from segue.core.people import RANDOMNESS, Facts, Standing, authorize, make_code, standing_of
+from segue.core.people import RANDOMNESS, UNBOUNDED, Allowance, Facts, Standing, authorize, make_code, standing_of
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
@@ -30,6 +30,8 @@ class Pass(Value, frozen=True):
 
     standing: Standing
     """Who only speaks isn't looked at any closer than that they may: they are participants."""
+    allowance: Allowance = Allowance()
+    """What they may have, by what their message shows: never more than they may."""
 
 
 class Refuse(Value, frozen=True):
@@ -39,6 +41,12 @@ class Refuse(Value, frozen=True):
 
 
 Verdict = Pass | Refuse
+
+
+def anybody(_arrival: Arrival, _command: object, _met: Met, _lane: Lane, _at: Moment) -> Transaction[Verdict]:
+    """Let everybody speak."""
+    yield from ()
+    return Pass(Standing.PARTICIPANT, UNBOUNDED.person)
 
 
 class Access:
@@ -61,15 +69,22 @@ class Access:
         if any(Identity(by.platform, by.account, user) in self._hosts for user in users):
             if met.new:
                 yield from grants.attach(self._settings.hosts, met.person.id, at)
-            return Pass(Standing.HOST)
+            return Pass(Standing.HOST, self._settings.limits.host)
         if met.blocked:
             yield from _note(arrival, met, "blocked", at)
             return Refuse()
-        known = self._known(arrival, lane)
+        place, address, limits = arrival.place, arrival.place.address, self._settings.limits
+        its = self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT)
+        if place.kind is Kind.DM:
+            listed = not its.allow.isdisjoint(users)
+        else:
+            chats = address.chat, lane.address.chat, place.around.chat, *arrival.chat_aliases
+            listed = not its.allow_groups.isdisjoint(chats)
+        known = its.public or listed
+        allowance = limits.stranger if its.public and not listed and not met.granted else limits.person
         if known and not isinstance(command, Command):
-            return Pass(Standing.PARTICIPANT)
-        account = account_key(arrival.place.address.platform, arrival.place.address.account)
-        scope = grants.scope_of(arrival.place.kind)
+            return Pass(Standing.PARTICIPANT, allowance)
+        account, scope = account_key(address.platform, address.account), grants.scope_of(place.kind)
         found = yield from grants.footing(met.person.id, self._host, account, scope, lane)
         standing = standing_of(Facts(met.person.id, found.host, known or found.granted, found.owner))
         if standing is Standing.STRANGER:
@@ -80,7 +95,7 @@ class Access:
             asked = f"/{command.name}" if isinstance(command, Command) else ""
             yield from _note(arrival, met, asked, at)
             return Refuse(str(refused))
-        return Pass(standing)
+        return Pass(standing, allowance)
 
     def still(self, person: PersonId, place: Place | None) -> Transaction[bool]:
         """Whether somebody may talk in a place as things stand now, though they say nothing: work of theirs is due."""
@@ -102,17 +117,6 @@ class Access:
             return True
         key, scope = account_key(address.platform, address.account), grants.scope_of(place.kind)
         return any((grant.account, grant.scope) == (key, scope) for grant in (yield from grants.of(person)))
-
-    def _known(self, arrival: Arrival, lane: Lane) -> bool:
-        """Whether the settings let this person, or everybody in this chat, talk to the agent."""
-        address = arrival.place.address
-        account = self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT)
-        if account.public:
-            return True
-        if arrival.place.kind is Kind.DM:
-            return not account.allow.isdisjoint((arrival.speaker.identity.user, *arrival.speaker.aliases))
-        chats = address.chat, lane.address.chat, arrival.place.around.chat, *arrival.chat_aliases
-        return not account.allow_groups.isdisjoint(chats)
 
     def _strange(self, arrival: Arrival, met: Met, lane: Lane, command: object, at: Moment) -> Transaction[Verdict]:
         """The way in for a stranger: in private they may type a code, or are given one for the host to type."""

@@ -10,7 +10,7 @@ from segue.changes.people import actors, persons
 from segue.changes.people.persons import Met
 from segue.changes.rows import first
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Identity, Kind, Lane
+from segue.core.lanes import Identity
 from segue.core.messages import Arrival, File, encode_parts
 from segue.core.people import Allowance, Limit, PersonTally, over
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
@@ -36,45 +36,25 @@ class Allowing:
             return self._limits.person
         return self._limits.stranger
 
-    def limit(self, arrival: Arrival, lane: Lane, met: Met, at: Moment) -> Transaction[Limit | None]:
-        """The limit that a message is over."""
-        size = size_of(arrival)
-        shown = over(met.tally, self._shown(arrival, lane, met), size, at)
-        return shown and over(met.tally, (yield from self.of(met.person.id)), size, at)
+    def limit(self, arrival: Arrival, shown: Allowance, met: Met, at: Moment) -> Transaction[Limit | None]:
+        """The limit that a message is over; `shown` is what it alone shows that its person may have."""
+        size = len(encode_parts(arrival.parts).encode()) + files_of(arrival)
+        near = over(met.tally, shown, size, at)
+        return near and over(met.tally, (yield from self.of(met.person.id)), size, at)
 
-    def recount(self, arrival: Arrival, lane: Lane, met: Met, at: Moment) -> Transaction[None]:
+    def recount(self, arrival: Arrival, shown: Allowance, met: Met, at: Moment) -> Transaction[None]:
         """Look again once a message is counted, where others of its person may have come at the same time."""
-        allowance = self._shown(arrival, lane, met)
-        near = 2 * max(met.tally.recent(at) / allowance.messages_a_minute, met.tally.waiting / allowance.waiting) >= 1
-        if not near and allowance is not self._limits.stranger:
+        doubled = replace(met.tally, messages=2 * met.tally.messages, waiting=2 * met.tally.waiting, bytes=0)
+        if shown is not self._limits.stranger and not over(doubled, shown, 0, at):
             return
         now = (yield from first(PersonTally, q.tally(person=met.person.id))) or PersonTally()
         before = replace(now, messages=now.messages - 1, waiting=now.waiting - 1, bytes=0)
-        if (yield from self.limit(arrival, lane, replace(met, tally=before), at)):
+        if (yield from self.limit(arrival, shown, replace(met, tally=before), at)):
             raise Moved
-
-    def _shown(self, arrival: Arrival, lane: Lane, met: Met) -> Allowance:
-        """What a message alone shows that its person may have: never more than they may."""
-        users = (arrival.speaker.identity.user, *arrival.speaker.aliases)
-        platform, name = lane.address.platform, lane.address.account
-        if any(Identity(platform, name, user) in self._hosts for user in users):
-            return self._limits.host
-        account = self._accounts.get((platform, name), NO_ACCOUNT)
-        named = (
-            account.allow.isdisjoint(users)
-            if arrival.place.kind is Kind.DM
-            else account.allow_groups.isdisjoint((arrival.place.address.chat, lane.address.chat))
-        )
-        return self._limits.stranger if account.public and named and not met.granted else self._limits.person
 
     def _strange(self, identity: Identity) -> bool:
         account = self._accounts.get((identity.platform, identity.account), NO_ACCOUNT)
         return account.public and identity.user not in account.allow
-
-
-def size_of(arrival: Arrival) -> int:
-    """Bytes that would be kept of a message."""
-    return len(encode_parts(arrival.parts).encode(errors="surrogatepass")) + files_of(arrival)
 
 
 def files_of(arrival: Arrival) -> int:

@@ -46,14 +46,3 @@ class Wake(Value, frozen=True):
     about: str = ""
     """The key of an account, the id of a session or a person, or the event of a fact."""
     hearers: Hearers = Hearers.ALL
-
-    @property
-    def text(self) -> str:
-        """The wake-up as it is sent."""
-        return f"{self.topic} {self.about}" if self.about else self.topic.value
-
-
-def read_wake(text: str) -> Wake | None:
-    """A wake-up as it was sent; None if some were lost, or if it is one that this version doesn't know."""
-    topic, _, about = text.partition(" ")
-    return Wake(Topic(topic), about) if topic in set(Topic) else None

@@ -16,4 +16,4 @@ def shows(c: str) -> bool:
 
 def blank(text: str) -> bool:
     """Whether a text has nothing to see."""
-    return not any(shows(c) and not c.isspace() for c in text)
+    return not any(c.isprintable() and c != " " and c not in _BLANK for c in text)

@@ -1,3 +1,7 @@
+-- columns: key_of_era
+-- The key of a delivery as a platform is given it.
+(select coalesce(max(value), '') from settings where name = 'era') || key as key
+
 -- name: add_delivery
 -- A message to be sent; if a turn was streaming into it, this is its final text.
 insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due)
@@ -14,7 +18,8 @@ select 1 from deliveries where address = :address and sent is null and dead is n
 insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due, holder, streaming)
 values (:key, :account, :address, :session, :turn, 0, '', :answers, :at, {now}, :me, :epoch)
 on conflict (key) do update set holder = excluded.holder, streaming = excluded.streaming
-where deliveries.sent is null and deliveries.streaming is not null returning cast(id as text) as id, coalesce(message, '') as message;
+where deliveries.sent is null and deliveries.streaming is not null
+returning cast(id as text) as id, {key_of_era}, coalesce(message, '') as message;
 
 -- name: placed
 -- The platform's id of a message that isn't final yet.
@@ -42,7 +47,7 @@ with next as (
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
 returning cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
-  (select coalesce(max(value), '') from settings where name = 'era') || key as key, coalesce(message, '') as message, attempts as attempt,
+  {key_of_era}, coalesce(message, '') as message, attempts as attempt,
   doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff;
 
 -- name: sent

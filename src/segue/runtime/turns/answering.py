@@ -18,7 +18,6 @@ from segue.core.messages import Notice, Part, Summary, Text, ToolResult, encode_
 from segue.core.settings import Busy
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
 from segue.core.turns import (
-    MOVES_TIP,
     Beginning,
     Finish,
     Onto,
@@ -28,7 +27,6 @@ from segue.core.turns import (
     TurnKind,
     begin,
     draft_of,
-    far_enough,
 )
 from segue.errors import Fenced, Refused, TooLong
 from segue.runtime.parts import Ground
@@ -86,7 +84,7 @@ class Answering:
         run = live.run
         if run.deaths >= self._settings.deaths:
             raise Hung(f"the process died {run.deaths} times over it")
-        begun = live.begun = begin(run, path := await self._path(run))
+        begun = live.begun = begin(run, path := await self._prompt.transcripts.path(run))
         live.agent_name, state = await self._agents.of(run, live.account)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
         if begun.notice or run.turns[0].kind is TurnKind.EDIT:
@@ -118,12 +116,6 @@ class Answering:
         make = partial(answered, live, stream.streamed, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > _LONG else make())
-
-    async def _path(self, run: Run) -> Path:
-        """What was said before a turn, as far back as it looks."""
-        if run.turns[0].kind in MOVES_TIP and (enough := far_enough(run.turns[0])):
-            return Path(await self._store.read(transcripts.path, run.tip, enough))
-        return await self._prompt.transcripts.path(run.held.session, run.tip)
 
     async def _do(self, live: Running, path: Path) -> Run | None:
         """What the gateway does by itself: write an edit down, or move the tip and say so."""
@@ -166,7 +158,7 @@ class Answering:
         by, at = run.turns[0].person, self._clock()
         tip = await self._store.write(turns.sum_up, run.held, run.name, made, by, at)
         run = live.run = replace(run, tip=tip)
-        live.begun = begin(run, await self._path(run))
+        live.begun = begin(run, await self._prompt.transcripts.path(run))
 
     async def _listen(self, live: Running, agent: Agent, work: Work, stream: Stream) -> None:
         """Take in what the agent says; a hung one is given up."""

@@ -13,7 +13,7 @@ from sys import getsizeof
 from segue.changes.sessions import transcripts
 from segue.core.messages import Aside, Notice, Summary, Text, encode_parts
 from segue.core.transcripts import Entries, Entry, Path, Tip, back_past, covers_summary
-from segue.core.turns import Finish, Finished, Run
+from segue.core.turns import MOVES_TIP, Finish, Finished, Run, far_enough
 from segue.core.values import Moment, SessionId
 from segue.runtime.retrying import Patient
 
@@ -45,10 +45,13 @@ class TranscriptCache:
         self._kept.clear()
         self._size = 0
 
-    async def path(self, session: SessionId, tip: Tip | None) -> Path:
-        """The path to a session's tip, as far back as its newest summary needs."""
+    async def path(self, run: Run) -> Path:
+        """The path on which a turn begins: back to what its newest summary needs, or as far as it moves the tip."""
+        session, tip, first = run.held.session, run.tip, run.turns[0]
         if tip is None:
             return Path()
+        if first.kind in MOVES_TIP and (enough := far_enough(first)):
+            return Path(await self._store.read(transcripts.path, tip, enough))
         kept = self._kept.get(session)
         if kept is not None and kept.path[-1].tip == tip:
             self._kept.move_to_end(session)
