@@ -128,7 +128,7 @@ create table bindings (
   ended_why text,
   by_person text not null,
   move text not null references moves (id),
-  ended_move text references moves (id),
+  ended_move text references moves (id), parted real,
   check ((until is null) = (ended_move is null)),
   check (until is null or until >= since)
 ) strict;
@@ -606,4 +606,34 @@ create table agent_states (
 create table signed_out (
   browser text primary key,
   at real not null
+) strict, without rowid;
+
+create table chat_merges (
+  id text primary key,
+  kept text not null,
+  gone text not null,
+  since real not null,
+  until real,
+  why text not null check (why in ('alias', 'host')),
+  by_person text not null,
+  parted_by text,
+  check (kept <> gone),
+  check ((until is null) = (parted_by is null))
+) strict;
+create unique index chat_merges_once on chat_merges (gone) where until is null;
+create index chat_merges_kept on chat_merges (kept) where until is null;
+
+create table merged_origins (
+  merge text not null references chat_merges (id),
+  session text not null references sessions (id),
+  lane text not null references lanes (key),
+  primary key (merge, session)
+) strict, without rowid;
+
+create table partings (
+  one text not null,
+  two text not null,
+  merge text not null references chat_merges (id),
+  primary key (one, two),
+  check (one < two)
 ) strict, without rowid;

@@ -21,6 +21,16 @@ VIOLATIONS = {
         where t.until is null and t.owner <> s.owner""",
     "an alias stands for another alias": """
         select a.alias from aliases a join aliases b on b.alias = a.address""",
+    "an id stands for another without a merge that holds, or the other way round": """
+        select coalesce(a.alias, m.gone) from aliases a
+        full join (select gone from chat_merges where until is null) m on m.gone = a.alias
+        where a.alias is null or m.gone is null""",
+    "two ids that were parted are one chat's": """
+        select p.one, p.two from partings p
+        where coalesce((select address from aliases where alias = p.one), p.one)
+          = coalesce((select address from aliases where alias = p.two), p.two)""",
+    "a lane speaks to what was another chat's": """
+        select lane, session from bindings where until is null and parted is not null""",
     "a lane at another id of a chat speaks to a session": """
         select l.key from lanes l join aliases a on a.alias = l.address join bindings b on b.lane = l.key
         where b.until is null""",

@@ -14,7 +14,7 @@ from segue.changes.exchange import children, deliveries, handoffs, replicas, tur
 from segue.changes.exchange.children import Asker
 from segue.changes.exchange.deliveries import Outgoing
 from segue.changes.people import persons
-from segue.changes.places import addresses
+from segue.changes.places import merges
 from segue.changes.sessions import moves, titles, transcripts
 from segue.core.handoffs import Driven, Patience
 from segue.core.lanes import Address, Identity, Lane, Person, Rules
@@ -77,7 +77,7 @@ class Scene:
 
     def settle(self, chat: str, *aliases: str) -> Make:
         place = public(chat)
-        return lambda: addresses.settle(place, aliases, self.ann.id, f"settle {chat}", LATER)
+        return lambda: merges.settle(place, aliases, self.ann.id, f"settle {chat}", LATER)
 
 
 async def scene(world: World) -> Scene:
@@ -376,6 +376,80 @@ async def a_merge_of_chats_and_the_parting_of_people_who_spoke_there(s: Scene) -
     await two_chats(s)
     merge = await s.world.store.link(s.ann, s.bob)
     return s.settle("g", "second"), lambda: persons.part(merge.id, s.bob.id, "part", LATER)
+
+
+async def merged_chats(s: Scene) -> Make:
+    """Two groups in which both speak were taken for one; the undoing of that."""
+    await two_chats(s)
+    await s.world.group(s.ann, "g")
+    await s.world.store.driver.write(merges.settle, public("g"), ("second",), s.ann.id, "settled", s.world.clock())
+    return lambda: merges.part("settled", s.ann.id, "parted", LATER)
+
+
+@pair
+async def the_parting_of_chats_and_a_message_in_the_one_that_went(s: Scene) -> tuple[Make, Make]:
+    return await merged_chats(s), s.accept("bob", public("second"))
+
+
+@pair
+async def the_parting_of_chats_and_a_message_in_the_one_that_stayed(s: Scene) -> tuple[Make, Make]:
+    return await merged_chats(s), s.accept("bob", public())
+
+
+@pair
+async def the_parting_of_chats_and_a_reset_there(s: Scene) -> tuple[Make, Make]:
+    return await merged_chats(s), s.accept("bob", public("second"), IDLE)
+
+
+@pair
+async def the_parting_of_chats_and_both_ids_told_again(s: Scene) -> tuple[Make, Make]:
+    return await merged_chats(s), s.accept("bob", public("second"), chat_aliases=("g",))
+
+
+@pair
+async def the_parting_of_chats_and_an_id_more(s: Scene) -> tuple[Make, Make]:
+    return await merged_chats(s), s.settle("second", "third")
+
+
+@pair
+async def the_parting_of_chats_twice(s: Scene) -> tuple[Make, Make]:
+    part = await merged_chats(s)
+    return part, part
+
+
+@pair
+async def the_parting_of_chats_and_a_resume_of_what_was_the_others(s: Scene) -> tuple[Make, Make]:
+    part = await merged_chats(s)
+    theirs = (await s.world.store.sessions_here(await s.world.group(s.bob)))[-1].id
+    await s.world.renew(await s.world.group(s.bob), s.bob, "since")
+    return part, s.move(Resume(await s.world.group(s.bob), theirs), s.bob)
+
+
+@pair
+async def the_parting_of_chats_and_a_merge_of_people_who_speak_there(s: Scene) -> tuple[Make, Make]:
+    return await merged_chats(s), s.link(s.ann, s.bob)
+
+
+@pair
+async def the_parting_of_chats_and_the_end_of_a_turn_there(s: Scene) -> tuple[Make, Make]:
+    part = await merged_chats(s)
+    queued = await s.world.hear("bob", "run this", public("second"), me="r")
+    assert queued.run is not None
+    run = queued.run
+    return part, lambda: turns.finish(run.held, answer(run, "done"), LATER)
+
+
+@pair
+async def a_handoff_that_is_done_and_the_parting_of_its_chat(s: Scene) -> tuple[Make, Make]:
+    part = await merged_chats(s)
+    return await sent(s), part
+
+
+@pair
+async def a_handoff_that_ends_and_the_parting_of_its_chat(s: Scene) -> tuple[Make, Make]:
+    part = await merged_chats(s)
+    await answered(s)
+    return cancels(s), part
 
 
 @pair

@@ -236,6 +236,34 @@ def test_lanes_are_listed_with_what_they_speak_to_and_why(home: Home) -> None:
     assert len(lines) == 2
 
 
+def test_chats_that_were_taken_for_one_are_listed_parted_and_linked(home: Home) -> None:
+    assert home.segue("lanes", "links").stdout == "No links: every chat goes by one id.\n"
+
+    async def chats(store: Store, _: Person) -> None:
+        bob = await store.person(Identity("http", "alpha", "u2"), "Bob")
+        for chat in ("+49151", "f0a1"):
+            lane = await store.lane(Place(Address("http", "alpha", chat=chat), Kind.DM), bob)
+            await store.move(Renew(lane, store.new_session_id()), bob)
+        await store.lane(Place(Address("http", "alpha", chat="f0a1"), Kind.DM), bob, aliases=["+49151"])
+
+    home.do(chats)
+    [link] = home.json("lanes", "links")
+    assert (link["gone"]["chat"], link["kept"]["chat"], link["why"]) == ("f0a1", "+49151", "alias")
+    assert "http.alpha, chat f0a1, with +49151  because the platform says so" in home.segue("lanes", "links").stdout
+    assert "Chats:\n" in home.segue("people", "show", "http.alpha/u2").stdout
+    assert home.segue("lanes", "unlink", link["id"]).stdout == "Parted: f0a1 is a chat of its own again.\n"
+    assert [lane["session"] is not None for lane in home.json("lanes")] == [True, True]
+    again = home.segue("lanes", "unlink", link["id"])
+    assert (again.exit_code, "doesn't hold" in again.stderr) == (2, True)
+    assert (
+        "both are http.alpha, chat +49151 now"
+        in home.segue("lanes", "link", "http.alpha:f0a1", "http.alpha:+49151").stdout
+    )
+    assert home.segue("lanes", "link", "http.alpha:f0a1", "http.alpha:x").exit_code == 2
+    events = [fact["fact"]["event"] for fact in home.json("audit")]
+    assert events[:3] == ["linked", "unlinked", "linked"]
+
+
 def test_a_title_of_somebody_else_is_not_shown_with_their_lane(home: Home) -> None:
     async def work(store: Store, host: Person) -> None:
         other = await store.person(Identity("http", "alpha", "u2"), "Bob")

@@ -56,8 +56,10 @@ are one person, and says by name and id whose sessions each would read and as wh
 they are one, and the place where the code was asked for is told. To become one with the host takes the host's own
 `/yes` there, too. A code works once and for ten minutes, and no more once it was typed where others could read it.
 `/unlink` parts them again: each has what was theirs, also what they began meanwhile, and neither reads on in what was
-the other's. Work that somebody scheduled, and sessions that agents start for them, ask each time whether they may still
-talk.
+the other's. A private chat that the platform named by two ids (a number and a UUID) and that isn't one is listed and
+parted the same way; for groups the host has `segue lanes unlink`. What was parted stays so, whatever the platform tells
+again, until it names an id that is new, or the host links them: `segue lanes link`. Work that somebody scheduled, and
+sessions that agents start for them, ask each time whether they may still talk.
 
 ## Forgetting
 

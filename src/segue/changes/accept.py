@@ -22,7 +22,7 @@ from segue.changes.people import persons
 from segue.changes.people.access import Pass, Refuse, Verdict, anybody
 from segue.changes.people.allowances import Allowing, files_of
 from segue.changes.people.persons import Known, Met
-from segue.changes.places import addresses
+from segue.changes.places import addresses, merges
 from segue.changes.rows import first, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
@@ -190,7 +190,7 @@ class FrontDoor:
             return Duplicate()
         # Who?
         if arrival.chat_aliases:
-            yield from addresses.expect(arrival.place, arrival.chat_aliases)
+            yield from merges.expect(arrival.place, arrival.chat_aliases)
         met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at)
         # A lane is keyed by nobody if the platform doesn't say who it was.
         who = met.person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
@@ -354,7 +354,7 @@ class FrontDoor:
         if speaking is None or speaking.session is None or arrival.chat_aliases:
             # Only a lane that isn't known can be another id of one that is. A person is held before a chat.
             yield from _still(person)
-            place = yield from addresses.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], fresh.at)
+            place = yield from merges.settle(place, arrival.chat_aliases, person.id, fresh.merges[0], fresh.at)
             lane, place, speaking, _ = yield from self._look(place, who)
         if arrival.topic is Telling.ONCE:
             place = yield from addresses.as_known(place)

@@ -1,8 +1,14 @@
-"""`segue lanes`: where people talk, and which session each place speaks to."""
+"""`segue lanes`: where people talk, which session each place speaks to, and which ids are one chat's."""
+
+import asyncio
+import time
 
 import click
 
-from segue.cli.host import looked_at
+from segue.changes.people.persons import WHY
+from segue.changes.places import addresses, merges
+from segue.changes.places.merges import ChatMerge
+from segue.cli.host import looked_at, opened
 from segue.cli.output import awaited, json_option, moment, print_list, printable
 from segue.core.bindings import LaneStanding
 from segue.core.destinations import OWN, spot
@@ -10,17 +16,25 @@ from segue.core.lanes import Address, Kind, Person
 from segue.core.moves import Why
 from segue.core.values import Moment, SessionId, Value
 from segue.core.windows import of_script
-from segue.errors import Refused
-from segue.store import Store
+from segue.errors import Invalid, Refused
+from segue.store import Store, fresh_ids
 
 _PAGE = 500
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @json_option
-@awaited
-async def command(*, as_json: bool) -> None:
-    """List every lane with the session that it speaks to, since when and why."""
+@click.pass_context
+def command(ctx: click.Context, *, as_json: bool) -> None:
+    """List every lane with the session that it speaks to, since when and why.
+
+    CHAT is PLATFORM.ACCOUNT:CHAT.
+    """
+    if ctx.invoked_subcommand is None:
+        asyncio.run(_list(as_json=as_json))
+
+
+async def _list(*, as_json: bool) -> None:
     found: list[LaneStanding] = []
     async with looked_at() as (store, host):
         while page := await store.lanes(found[-1].lane if found else None, _PAGE):
@@ -29,6 +43,59 @@ async def command(*, as_json: bool) -> None:
     entitled = [each for each in zip(found, titles, strict=True) if not _gone(each[0].lane.address)]
     values, rows = [_shown(*each) for each in entitled], [_row(*each) for each in entitled]
     print_list(values, rows, "No lanes: nobody has talked yet.", as_json=as_json)
+
+
+@command.command()
+@json_option
+@awaited
+async def links(*, as_json: bool) -> None:
+    """List the ids that were taken for one chat's, since when and why; the newest first."""
+    async with looked_at() as (store, _):
+        found = await store.driver.read(merges.holding, _PAGE)
+    rows = [chat_link(merge) for merge in found]
+    print_list(found, rows, "No links: every chat goes by one id.", as_json=as_json)
+
+
+@command.command()
+@click.argument("link")
+@awaited
+async def unlink(link: str) -> None:
+    """Part two chats that were taken for one: each has what was its own, and what was said since stays.
+
+    LINK is the id that `segue lanes links` prints.
+    """
+    async with opened() as (store, host):
+        parted = await store.driver.write(merges.part, link, host.id, fresh_ids(time.time)(), time.time())
+    click.echo(f"Parted: {printable(parted.gone.chat)} is a chat of its own again.")
+
+
+@command.command()
+@click.argument("chat")
+@click.argument("other")
+@awaited
+async def link(chat: str, other: str) -> None:
+    """Take two chats for one, also if they were parted before."""
+    async with opened() as (store, host):
+        one, two = await _chat(store, chat), await _chat(store, other)
+        stays = await store.driver.write(merges.link, one, two, host.id, fresh_ids(time.time)(), time.time())
+    click.echo(f"Linked: both are {printable(spot(stays))} now. `segue lanes links` lists it.")
+
+
+async def _chat(store: Store, named: str) -> Address:
+    """The chat that the host means."""
+    account, _, chat = named.partition(":")
+    platform, _, name = account.partition(".")
+    found = await store.driver.read(addresses.chats, platform, name, chat)
+    if len(found) != 1:
+        what = "several chats go" if found else "no chat goes"
+        raise Invalid("chat", f"{what} by {named!r}", "Name it PLATFORM.ACCOUNT:CHAT, as `segue lanes` lists it.")
+    return found[0].address
+
+
+def chat_link(merge: ChatMerge) -> tuple[str, str, str, str]:
+    """A link of two chats as a row."""
+    both = f"{spot(merge.gone)}, with {merge.kept.chat}"
+    return moment(merge.since), merge.id, printable(both), WHY[merge.why]
 
 
 def _gone(address: Address) -> bool:

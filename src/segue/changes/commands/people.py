@@ -21,7 +21,9 @@ from segue.changes.exchange import deliveries, handoffs, questions
 from segue.changes.people import actors, codes, grants, persons
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Scope
-from segue.changes.places import lanes
+from segue.changes.people.persons import Merge
+from segue.changes.places import lanes, merges
+from segue.changes.places.merges import ChatMerge
 from segue.changes.sessions import moves, sessions
 from segue.core.commands import Means
 from segue.core.contracts.database import Ids, Transaction
@@ -55,6 +57,7 @@ WELCOME = "You may talk to me now."
 NOT_LINKED = "You are linked with nobody."
 UNLINK_IN_PRIVATE = "Ask me in a private chat: the answer names your other accounts."
 UNLINKED = "You and {other} are two again: each has what was theirs."
+CHAT_UNLINKED = "The chat {other} is one of its own again: each has what was said there before."
 NOBODY_LET_IN = (
     "Nobody was let in by a code. Those whom the settings let in are in segue.toml; `segue people list` has all."
 )
@@ -239,11 +242,16 @@ class PeopleCommands:
             return Answer(UNLINK_IN_PRIVATE)
         person = request.met.person.id
         if not request.rest:
-            merges = yield from persons.merges_within(person)
-            yield from sessions.keep_list(request.lane, person, "unlink", [merge.id for merge in merges], request.at)
-            lines = yield from _numbered(merges, persons.came_by)
+            linked: list[Merge | ChatMerge] = [*(yield from persons.merges_within(person))]
+            linked += yield from merges.folded(request.lane.address)
+            yield from sessions.keep_list(request.lane, person, "unlink", [merge.id for merge in linked], request.at)
+            lines = yield from _numbered(linked, _came_by)
             return Answer("\n".join([*lines, "/unlink N parts them again."]) if lines else NOT_LINKED)
         merge = yield from sessions.line(request.lane, person, "unlink", _number(request))
+        for chat in (yield from merges.folded(request.lane.address)):
+            if chat.id == merge:
+                yield from merges.part(merge, person, self._ids(), request.at)
+                return Answer(CHAT_UNLINKED.format(other=chat.gone.chat))
         parted = yield from persons.part_by(merge, person, self._ids(), request.at)
         return Answer(UNLINKED.format(other=(yield from persons.described(parted.gone))))
 
@@ -258,6 +266,10 @@ class PeopleCommands:
         person = yield from sessions.line(request.lane, host, "revoke", _number(request))
         yield from grants.revoke_all(PersonId(person), host, request.at)
         return Answer(REVOKED.format(other=(yield from persons.described(PersonId(person)))))
+
+
+def _came_by(merge: Merge | ChatMerge) -> Transaction[str]:
+    return (yield from persons.came_by(merge)) if isinstance(merge, Merge) else persons.chat_came_by(merge)
 
 
 def _number(request: Request) -> int:

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from segue.changes.exchange import turns
-from segue.changes.places import addresses
+from segue.changes.places import merges
 from segue.changes.rows import each, first
 from segue.changes.sessions import deletions, transcripts
 from segue.core.contracts.database import Transaction
@@ -91,7 +91,7 @@ def turn_of(message: str, address: Address, person: Person) -> Transaction[Becam
     """The turn that a person's own message became, in whichever thread, under whichever id its chat had then."""
     chat = address.outside.key
     for there in (chat, *(yield from each(str, q.aliases_of(address=chat)))):
-        within = {"chat": there, "after": addresses.after(there)}
+        within = {"chat": there, "after": merges.after(there)}
         found = yield from first(Became, q.turn_of_message(message=message, person=person.id, **within))
         if found is not None:
             return found

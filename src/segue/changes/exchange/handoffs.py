@@ -359,11 +359,11 @@ def _withdraw(found: HandoffRecord, turn: int, at: Moment) -> Transaction[bool]:
 
 def _give_back(lane: Lane, found: HandoffRecord, at: Moment) -> Transaction[None]:
     """The destination speaks again to what it spoke to before, unless it has moved on from this session by itself."""
-    lane = yield from lanes.now(lane)
+    then, lane = lane, (yield from lanes.now(lane))
     if found.move is None or (yield from lanes.speaks_to(lane)) not in (found.session, None):
         return
-    made = yield from moves.made_by(found.move)
-    former = next((step.before for step in made if step.lane == lane), None)
+    spoke = yield from moves.spoke_before(then, found.move)
+    former = spoke.session if spoke else None
     if former is not None and (
         (yield from one(Locked, q.lock_session(session=former))).closed
         or not (yield from routes.hears(lane.address, former))

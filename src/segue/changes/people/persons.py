@@ -1,6 +1,6 @@
 """Persons: who an identity is, and what becomes of everything when two persons turn out to be one."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 
@@ -8,11 +8,13 @@ from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.people import actors
 from segue.changes.places import lanes
+from segue.changes.places import merges as merges_of_chats
+from segue.changes.places.merges import ChatMerge
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, titles
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Identity, Lane, Person, clean_name
+from segue.core.lanes import Address, Audience, Identity, Lane, Person, Place, clean_name
 from segue.core.messages import Speaker
 from segue.core.moves import Why
 from segue.core.people import PersonTally
@@ -24,8 +26,8 @@ from segue.database.transactions import Moved
 from segue.errors import Invalid
 
 _DESCRIBED = 3
-WHY = {"link": "by a code", "alias": "because the platform says so", "host": "because segue.toml says so"}
-"""Why two persons are one."""
+WHY = {"link": "by a code", "alias": "because the platform says so", "host": "because the host says so"}
+"""Why two persons, or two chats, are one."""
 
 
 class Met(Value, frozen=True):
@@ -195,10 +197,11 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
         raise Moved
     yield q.add_move(move=id, kind="part", lane=None, session=None, by=by, at=at)
     yield from audit.note(Fact(Event.UNLINKED, kept, by, detail=f"from {gone}"), at)
+    inside = yield from each(PersonId, q.everyone_in(person=gone))
+    yield from _part_chats(kept, inside, by, id, at)
     made = yield from moves.made_by(merge)
     for step in made:
         yield q.lock_lane(lane=step.lane.key)
-    inside = yield from each(PersonId, q.everyone_in(person=gone))
     for began in inside:
         yield q.move_identities_back(gone=gone, kept=kept, first=began)
         yield q.move_sessions_back(gone=gone, kept=kept, first=began)
@@ -220,6 +223,19 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
         yield q.forget_readings_astray(owner=owner)
 
 
+def _part_chats(kept: PersonId, inside: Collection[PersonId], by: PersonId, id: str, at: Moment) -> Transaction[None]:
+    """Part the private chats of two persons that were taken for one: such a chat goes by its person's own id."""
+    ways = yield from each(IdentityFact, q.identities_known(person=kept))
+    theirs = [way.identity for way in ways if way.first in inside]
+    chats = {Address(one.platform, one.account, chat=one.user) for one in theirs}
+    for chat in sorted(chats, key=lambda chat: chat.key):
+        now = yield from lanes.settled(Lane(chat))
+        place = yield from first(Place, q.address(address=now.address.key))
+        for merge in (yield from merges_of_chats.within(chat)) if place and place.audience is Audience.ONE else ():
+            if (merge.gone in chats) != (merge.kept in chats):
+                yield from merges_of_chats.part(merge.id, by, f"{id}/{merge.id}", at)
+
+
 def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Moment) -> Transaction[None]:
     """What was the one's share of an address is the other's share of it now."""
     pairs = []
@@ -227,7 +243,7 @@ def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Mom
         lane = Lane(theirs.address, kept)
         yield q.see_lane(lane=lane.key, address=lane.address.key, person=kept, at=at)
         pairs.append((theirs, lane))
-    yield from moves.fold(pairs, by, move, at)
+    yield from moves.fold({move: pairs}, by, at)
 
 
 def _retitle(owner: PersonId, at: Moment) -> Transaction[None]:
@@ -262,8 +278,16 @@ def came_by(merge: Merge) -> Transaction[str]:
     inside = yield from each(PersonId, q.everyone_in(person=merge.gone))
     ways = yield from each(IdentityFact, q.identities_known(person=kept))
     named = ", ".join(way.identity.name for way in ways if way.first in inside)
-    day = datetime.fromtimestamp(merge.since, UTC).strftime("%Y-%m-%d")
-    return f"{named or merge.gone}, {WHY.get(merge.why, merge.why)}, since {day}"
+    return f"{named or merge.gone}, {_since(merge)}"
+
+
+def chat_came_by(merge: ChatMerge) -> str:
+    """The id that a merge of chats brought, why and since when."""
+    return f"The chat {merge.gone.chat}, {_since(merge)}"
+
+
+def _since(merge: Merge | ChatMerge) -> str:
+    return f"{WHY.get(merge.why, merge.why)}, since {datetime.fromtimestamp(merge.since, UTC):%Y-%m-%d}"
 
 
 def part_by(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[Merge]:

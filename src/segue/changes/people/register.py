@@ -7,6 +7,8 @@ from segue.changes.audit import Event, Fact, Noted
 from segue.changes.people import actors, grants, persons
 from segue.changes.people.grants import Grant
 from segue.changes.people.persons import IdentityFact, Merge
+from segue.changes.places import addresses, merges
+from segue.changes.places.merges import ChatMerge
 from segue.changes.rows import each, first
 from segue.changes.sessions import sessions, transcripts
 from segue.core.contracts.database import Transaction
@@ -65,6 +67,8 @@ class PersonFacts(Value, frozen=True):
     identities: tuple[IdentityFact, ...]
     grants: tuple[Grant, ...]
     links: tuple[Merge, ...]
+    chats: tuple[ChatMerge, ...]
+    """Ids that were taken for one private chat of theirs."""
     sessions: int
     facts: tuple[Noted, ...]
 
@@ -102,9 +106,20 @@ def facts(person: PersonId, settings: GatewaySettings) -> Transaction[PersonFact
         tuple((yield from each(IdentityFact, q.identities_known(person=person)))),
         tuple((yield from grants.of(person))),
         tuple((yield from persons.merges_within(person))),
+        tuple((yield from _chats(person))),
         len(owned),
         tuple((yield from audit.newest(_FACTS, person))),
     )
+
+
+def _chats(person: PersonId) -> Transaction[list[ChatMerge]]:
+    """The merges that made a person's private chats what they are."""
+    found: dict[str, ChatMerge] = {}
+    ways = yield from persons.identities(person)
+    for platform, account in dict.fromkeys((way.platform, way.account) for way in ways):
+        for place in (yield from addresses.private_chats(person, platform, account)):
+            found |= {merge.id: merge for merge in (yield from merges.within(place.address))}
+    return list(found.values())
 
 
 def read(person: PersonId, by: PersonId, at: Moment) -> Transaction[list[tuple[Session, list[Entry]]]]:

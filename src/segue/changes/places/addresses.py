@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from segue.changes.people import actors
-from segue.changes.places import lanes
+from segue.changes.places import merges
 from segue.changes.rows import each, first
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
@@ -13,7 +13,6 @@ from segue.core.lanes import Address, Audience, Lane, Person, Place, Rules, acco
 from segue.core.settings import NO_ACCOUNT, AccountSettings
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
-from segue.database.transactions import Moved
 
 _MOST = 64
 _MOST_SPACES = 256
@@ -32,33 +31,12 @@ def lane(
     place: Place, aliases: Sequence[str], person: PersonId, rules: Rules, merge: str, at: Moment
 ) -> Transaction[Lane]:
     """The lane that a person speaks in at a place, remembered."""
-    yield from expect(place, aliases)
+    yield from merges.expect(place, aliases)
     person = yield from actors.hold(person)
-    place = yield from settle(place, aliases, person, merge, at)
+    place = yield from merges.settle(place, aliases, person, merge, at)
     if not place.opened and (yield from opened(place.address)):
         place = replace(place, opened=True)
     return (yield from moves.see(place, lane_of(place, person, rules).person, at))
-
-
-def expect(place: Place, aliases: Sequence[str]) -> Transaction[None]:
-    """If two chats turn out to be one, keep other merges away before anybody is held: no two wait for each other."""
-    if aliases and len((yield from _chats(_keys(place.address, aliases)))) > 1:
-        yield from lanes.hold_merges()
-
-
-def settle(place: Place, aliases: Sequence[str], by: PersonId, merge: str, at: Moment) -> Transaction[Place]:
-    """The place under the id that its chat was first known by; other ids of the chat become aliases of that one."""
-    keys = _keys(place.address, aliases)
-    if not keys:
-        return place
-    known = yield from _known(keys)
-    oldest = min(known, key=lambda key: (known[key] is None, known[key] or 0.0))
-    stays = Address.parse(oldest)
-    if len(known) > 1:
-        yield from _alias(oldest, [*known, *keys], at)
-        gone = [Address.parse(key) for key, since in known.items() if key != oldest and since is not None]
-        yield from _fold(gone, stays, by, merge, at)
-    return replace(place, address=replace(place.address, chat=stays.chat))
 
 
 def hosts_own(lane: str | None, identity: str, hosts: Collection[str]) -> Transaction[bool]:
@@ -84,7 +62,7 @@ def as_known(place: Place) -> Transaction[Place]:
 def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[None]:
     """Name the home of an account."""
     by = yield from actors.hold(by)
-    place = yield from settle(place, (), by, merge, at)
+    place = yield from merges.settle(place, (), by, merge, at)
     yield from moves.see(place, "", at)
     account = account_key(place.address.platform, place.address.account)
     yield q.set_home(account=account, address=place.address.key, by=by, at=at)
@@ -125,67 +103,6 @@ def people(address: Address) -> Transaction[dict[PersonId, str]]:
     """The people who ever spoke at an address, with their names."""
     spoke = yield from each(Person, q.people_at(address=address.key))
     return {person.id: person.name for person in spoke}
-
-
-def _keys(address: Address, aliases: Sequence[str]) -> list[str]:
-    """A chat, by each of its ids."""
-    ids = [id for id in dict.fromkeys((address.chat, *aliases)) if id]
-    return [Address(address.platform, address.account, address.space, id).key for id in ids]
-
-
-def _known(keys: Sequence[str]) -> Transaction[dict[str, Moment | None]]:
-    """The chats that some ids stand for, and since when that is known; held, so that no lane opens there meanwhile."""
-    chats = yield from _chats(keys)
-    if len(chats) > 1:
-        yield from lanes.hold_merges()
-    for key in sorted({*keys, *chats}):
-        yield q.hold_name(name=key)
-    if (yield from _chats(keys)) != chats:
-        raise Moved
-    known: dict[str, Moment | None] = {}
-    for chat in chats:
-        known[chat] = yield from first(float, q.chat_since(chat=chat, after=after(chat)))
-    return known
-
-
-def _chats(keys: Sequence[str]) -> Transaction[list[str]]:
-    """The chats that some ids stand for, each once."""
-    chats: dict[str, None] = {}
-    for key in keys:
-        chats[(yield from first(str, q.alias(alias=key))) or key] = None
-    return list(chats)
-
-
-def after(chat: str) -> str:
-    """The end of a chat's threads: a key ends in `/` and the thread, and `0` comes right after `/`."""
-    return f"{chat[:-1]}0"
-
-
-def _alias(oldest: str, keys: Sequence[str], at: Moment) -> Transaction[None]:
-    for key in dict.fromkeys(keys):
-        if key != oldest:
-            yield q.repoint_aliases(old=key, address=oldest)
-            yield q.add_alias(alias=key, address=oldest, at=at)
-
-
-def _fold(chats: Sequence[Address], kept: Address, by: PersonId, move: str, at: Moment) -> Transaction[None]:
-    """Ids of one chat had lanes of their own: each lane there is the same lane of the chat that stays."""
-    pairs, places = [], list[tuple[Address, Address]]()
-    for chat in chats:
-        known = yield from each(Place, q.addresses_in(chat=chat.key, after=after(chat.key)))
-        for there in known:
-            place = replace(there, address=replace(kept, thread=there.address.thread))
-            for lane in (yield from each(Lane, q.lanes_at(address=there.address.key))):
-                pairs += [(lane, (yield from moves.see(place, lane.person, at)))]
-            places.append((there.address, place.address))
-    if pairs:
-        yield q.add_move(move=move, kind="merge", lane=None, session=None, by=by, at=at)
-        yield from moves.fold(pairs, by, move, at)
-        for gone, stays in pairs:
-            yield q.move_origin(lane=gone.key, to=stays.key)
-    # The lanes are locked by now: nobody reads on in them meanwhile.
-    for gone_place, stays_place in places:
-        yield q.read_like(address=gone_place.key, to=stays_place.key)
 
 
 def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:

@@ -3,7 +3,7 @@
 Locks are taken in one order, lanes by key and then sessions by id, so that two moves never wait for each other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import assert_never
 
@@ -140,7 +140,7 @@ def undo(move: str, actor: PersonId, limits: Limits, id: str, at: Moment) -> Tra
     """Take a move back, if every lane that it touched still stands where it left it; what it closed opens again."""
     actor = yield from actors.hold(actor)
     record = yield from first(Recorded, q.move(move=move))
-    # Only `persons.part` can undo a merge: more than lanes came together in it.
+    # Only `persons.part` and `merges.part` can undo a merge: more than lanes came together in it.
     if record is None or record.kind in {"merge", "part"} or not (yield q.undo_move(move=move, at=at)):
         raise Refused(Refusal.NOTHING_TO_UNDO)
     made = yield from made_by(move)
@@ -166,6 +166,24 @@ def made_by(move: str) -> Transaction[tuple[Made, ...]]:
         if all(lane != step.lane for step in made):
             made.append(Made(lane, before.get(key), after.get(key)))
     return tuple(made)
+
+
+class Spoke(Value, frozen=True):
+    """A session that a lane spoke to, and the move by which it did."""
+
+    session: SessionId
+    move: str
+    closed: bool
+    parted: bool
+    """It turned out to be another chat's."""
+
+
+def spoke_before(lane: Lane, move: str) -> Transaction[Spoke | None]:
+    """The session that a lane spoke to before a move, but for what turned out to be another chat's."""
+    spoke = yield from first(Spoke, q.spoke_before(lane=lane.key, move=move))
+    while spoke is not None and spoke.parted:
+        spoke = yield from first(Spoke, q.spoke_before(lane=lane.key, move=spoke.move))
+    return spoke
 
 
 def last_move(lane: Lane) -> Transaction[Last | None]:
@@ -246,9 +264,12 @@ def reopen(session: SessionId, actor: PersonId, limits: Limits) -> Transaction[N
     yield q.reopen_session(session=session)
 
 
-def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) -> Transaction[None]:
-    """Each first lane turned out to be the second: what was last used stays, the other's binding ends as merged."""
-    every = sorted({lane for pair in pairs for lane in pair}, key=lambda lane: lane.key)
+def fold(folds: Mapping[str, Sequence[tuple[Lane, Lane]]], by: PersonId, at: Moment) -> Transaction[None]:
+    """Each first lane of a pair turned out to be the second, by the move that the pair stands under.
+
+    What was last used stays, the other's binding ends as merged.
+    """
+    every = sorted({lane for pairs in folds.values() for pair in pairs for lane in pair}, key=lambda lane: lane.key)
     for lane in every:
         yield q.lock_lane(lane=lane.key)
     bound: set[SessionId] = set()
@@ -261,7 +282,7 @@ def fold(pairs: Sequence[tuple[Lane, Lane]], by: PersonId, id: str, at: Moment) 
     for lane in every:
         for use in (yield from each(LastUse, q.last_use(lane=lane.key))):
             used[lane] = use.session, max(use.since, use.spoke or use.since)
-    for gone, kept in pairs:
+    for id, gone, kept in ((id, *pair) for id, pairs in folds.items() for pair in pairs):
         if gone not in used:
             continue
         session, last = used[gone]

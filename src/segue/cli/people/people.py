@@ -14,6 +14,7 @@ from segue.changes.people.persons import WHY
 from segue.changes.people.register import By, Listed, PersonFacts
 from segue.cli import completes
 from segue.cli.host import config_here, looked_at, opened
+from segue.cli.lanes import chat_link
 from segue.cli.output import json_option, moment, print_json, print_rows, printable
 from segue.cli.people.audit import row
 from segue.cli.people.forget import forget
@@ -58,7 +59,7 @@ async def _list() -> list[Listed]:
 @click.argument("person", shell_complete=completes("people"))
 @json_option
 def show(person: str, *, as_json: bool) -> None:
-    """Show a person's identities, grants and links, and what happened with them; none of their words."""
+    """Show a person's identities, grants and links, of chats too, and what happened with them; none of their words."""
     facts = asyncio.run(_show(person))
     if as_json:
         print_json(facts)
@@ -67,6 +68,7 @@ def show(person: str, *, as_json: bool) -> None:
     _section("Identities", [(moment(way.since), way.identity.name) for way in facts.identities])
     _section("Let in", [(moment(g.since), g.account.replace("/", "."), f"{g.scope}, by {g.why}") for g in facts.grants])
     _section("Links", [(moment(link.since), link.id, WHY.get(link.why, link.why)) for link in facts.links])
+    _section("Chats", [chat_link(merge) for merge in facts.chats])
     _section("Audit", [row(noted) for noted in facts.facts])
     click.echo(f"\nSessions: {facts.sessions}. `segue people read {facts.listed.id}` reads them, and is written down.")
 

@@ -10,7 +10,7 @@ where l.key = :lane;
 
 -- name: been_here
 -- Whether a lane has ever spoken to a session.
-select 1 from bindings where lane = :lane and session = :session limit 1;
+select 1 from bindings where lane = :lane and session = :session and parted is null limit 1;
 
 -- name: begun_here
 -- How many open sessions began in a lane and had anything said in them, counted no further than asked: an empty one is
@@ -51,6 +51,15 @@ select lane, session from bindings where move = :move and ended_move is distinct
 -- name: move_ended
 -- The bindings that a move found and ended.
 select lane, session from bindings where ended_move = :move and move <> :move order by lane;
+
+-- name: spoke_before
+-- What a lane spoke to before a move, by which move it did, and whether that was another chat's. Before two chats were
+-- parted is before they were merged.
+select b.session, b.move, s.closed is not null as closed, b.parted is not null as parted
+from bindings b join sessions s on s.id = b.session
+where b.lane = :lane and b.ended_move <> b.move
+  and (b.ended_move = :move or b.ended_move = (select id from chat_merges where parted_by = :move))
+order by b.id desc limit 1;
 
 -- name: last_move
 -- The newest move of a lane that was not taken back.
@@ -157,7 +166,8 @@ where not exists (select 1 from had where had.session = p.session and had.n = p.
 
 -- name: been_there
 -- Whether any lane of a place has ever spoken to a session.
-select 1 from bindings b join lanes l on l.key = b.lane where b.session = :session and l.address = :address limit 1;
+select 1 from bindings b join lanes l on l.key = b.lane where b.session = :session and l.address = :address
+  and b.parted is null limit 1;
 
 -- name: askers
 -- The places in which people asked for what a child was asked, by way of other sessions too; an empty one for what

@@ -157,9 +157,9 @@ select b.lane from sessions s join bindings b on b.session = s.id and b.until is
 join lanes l on l.key = b.lane join addresses a on a.key = l.address
 where s.owner = :owner and (l.person = :person or (l.person = '' and a.kind = 'dm' and (exists (
   select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
-  join identities i on i.key = t.identity where h.lane = l.key and i.person = :person) or coalesce(s.origin, '') <> b.lane and not exists (
+  join identities i on i.key = t.identity where h.lane = l.key and h.parted is null and i.person = :person) or coalesce(s.origin, '') <> b.lane and not exists (
   select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
-  join identities i on i.key = t.identity where h.lane = l.key and i.person = :owner))))
+  join identities i on i.key = t.identity where h.lane = l.key and h.parted is null and i.person = :owner))))
 order by b.lane;
 
 -- name: forget_readings_astray

@@ -67,19 +67,120 @@ on conflict (account) do update set address = excluded.address, by_person = excl
 select {place}, h.by_person as "by", h.since from homes h join addresses a on a.key = h.address
 order by h.account;
 
+-- columns: chat_merge
+-- A merge of two chats.
+id, kept, gone, since, why, by_person as "by"
+
+-- name: add_chat_merge
+-- Two ids turned out to be one chat's.
+insert into chat_merges (id, kept, gone, since, why, by_person) values (:merge, :kept, :gone, :at, :why, :by);
+
+-- name: chat_merge
+-- A merge of chats that holds.
+select {chat_merge} from chat_merges where id = :merge and until is null;
+
+-- name: chat_merges
+-- Merges of chats that hold, the newest first.
+select {chat_merge} from chat_merges where until is null order by since desc, id desc limit :count;
+
+-- name: chat_merges_into
+-- The merges that hold into an id of a chat.
+select {chat_merge} from chat_merges where kept = :chat and until is null order by since, id;
+
+-- name: end_chat_merge
+-- Two chats are two again.
+update chat_merges set until = :at, parted_by = :move where id = :merge and until is null;
+
+-- name: chats_within
+-- The id that went in a merge, and all that were merged into it, however far back.
+with recursive inside (id) as (
+  select gone from chat_merges where id = :merge
+  union
+  select m.gone from chat_merges m join inside on m.kept = inside.id where m.until is null
+)
+select id from inside;
+
+-- name: keep_origins
+-- Keep in which lane sessions began that are about to count as begun in another.
+insert into merged_origins (merge, session, lane)
+select cast(:merge as text), id, origin from sessions where origin = :lane;
+
+-- name: move_origins_back
+-- Sessions count again as begun where they did before a merge, if they are still counted in that chat.
+update sessions set origin = (select o.lane from merged_origins o where o.merge = :merge and o.session = sessions.id)
+where id in (select o.session from merged_origins o where o.merge = :merge)
+  and origin in (select key from lanes where address >= :chat and address < :after);
+
+-- name: parted_chats
+-- Whether two ids were taken for one chat's once and parted.
+select 1 from partings where one = :one and two = :two;
+
+-- name: add_parting
+-- Two ids aren't one chat's.
+insert into partings (one, two, merge) values (:one, :two, :merge) on conflict (one, two) do update set merge = excluded.merge;
+
+-- name: forget_parting
+-- Two ids may be one chat's after all.
+delete from partings where one = :one and two = :two;
+
+-- name: forget_partings
+-- All ids of a chat are one chat's again.
+delete from partings where (one = :chat or one in (select alias from aliases where address = :chat))
+  and (two = :chat or two in (select alias from aliases where address = :chat));
+
+-- name: remove_alias
+-- An id stands for itself again.
+delete from aliases where alias = :alias;
+
+-- name: sessions_in
+-- The sessions that any lane of a chat has spoken to.
+select distinct b.session from lanes l join bindings b on b.lane = l.key
+where l.address >= :chat and l.address < :after order by b.session;
+
+-- name: spoken_in
+-- Whether any lane of a chat has spoken to a session, and no lane of an address had before a time.
+select 1 from bindings b join lanes l on l.key = b.lane
+where b.session = :session and l.address >= :chat and l.address < :after and not exists (
+  select 1 from bindings o join lanes k on k.key = o.lane
+  where o.session = :session and k.address = :address and o.since < :since) limit 1;
+
+-- name: speaking_in
+-- What each lane of a chat speaks to, and by which move.
+select b.lane, b.session, b.move from lanes l join bindings b on b.lane = l.key and b.until is null
+where l.address >= :chat and l.address < :after order by b.lane;
+
+-- name: part_bindings
+-- The lanes of a chat that stayed have no part in what they spoke to only because another was taken for it.
+update bindings set parted = :at where parted is null and since >= :since
+and lane in (select key from lanes where address >= :chat and address < :after)
+and exists (select 1 from bindings b join lanes l on l.key = b.lane where b.session = bindings.session
+  and l.address >= :gone and l.address < :gone_after)
+and not exists (select 1 from bindings o join lanes k on k.key = o.lane join lanes h on h.key = bindings.lane
+  where o.session = bindings.session and k.address = h.address and o.since < :since);
+
+-- name: forget_readings_like
+-- A chat is two again: the one that stayed has read nothing that only the other had, or that was only the other's.
+delete from readings where address >= :chat and address < :after
+and (exists (select 1 from readings g where g.session = readings.session and g.n = readings.n
+    and g.address >= :gone and g.address < :gone_after)
+  or exists (select 1 from bindings b join lanes l on l.key = b.lane where b.session = readings.session
+    and l.address >= :gone and l.address < :gone_after))
+and not exists (select 1 from bindings o join lanes k on k.key = o.lane
+  where o.session = readings.session and k.address = readings.address and o.since < :since);
+
 -- name: repoint_aliases
 -- What stood for one address stands for another now.
 update aliases set address = :address where address = :old and alias <> :address;
 
 -- name: people_at
 -- The people who ever spoke at an address, whoever they were taken for at the time.
-select distinct p.id, p.name, p.since from lanes l join bindings b on b.lane = l.key
+select distinct p.id, p.name, p.since from lanes l join bindings b on b.lane = l.key and b.parted is null
 join turns t on t.session = b.session and t.route = l.address
 join identities i on i.key = t.identity join persons p on p.id = i.person where l.address = :address;
 
 -- name: private_lanes
 -- The private chats on an account in which a person's sessions were spoken to, the newest first.
-select {place} from sessions s join bindings b on b.session = s.id join lanes l on l.key = b.lane
+select {place} from sessions s join bindings b on b.session = s.id and b.parted is null join lanes l on l.key = b.lane
 join addresses a on a.key = l.address
 where s.owner = :person and a.kind = 'dm' and a.key >= :first and a.key < :last and l.person in ('', :person)
 order by b.id desc limit :count;

@@ -42,7 +42,7 @@ order by s.used desc, s.id desc limit :count;
 -- name: sessions_of_lane
 -- The open sessions that a lane has spoken to and in which anything was said, the last to come first.
 select {session}
-from (select session, min(id) as first from bindings where lane = :lane group by session) as b
+from (select session, min(id) as first from bindings where lane = :lane and parted is null group by session) as b
 join sessions s on s.id = b.session left join titles t on t.session = s.id and t.until is null
 where s.closed is null and s.forgotten is null and (s.tip is not null or s.length > 0 or s.tail > 0) order by b.first desc limit :count;
 

@@ -14,7 +14,7 @@ select t.name, t.number, {several} as several from titles t where t.session = :s
 -- What a session is called in a place: a title that it got when the place had left it isn't known there.
 select t.name, t.number, {several} as several from titles t where t.session = :session and t.until is null and exists (
   select 1 from bindings b join lanes l on l.key = b.lane
-  where b.session = t.session and l.address = :address and (b.until is null or b.until >= t.since));
+  where b.session = t.session and l.address = :address and b.parted is null and (b.until is null or b.until >= t.since));
 
 -- name: last_number
 -- The newest number of a lineage.

@@ -69,7 +69,8 @@ from bindings b where b.lane = :lane and b.until is null and b.session = :sessio
 -- The turn of an arrival that quotes a session which its lane has spoken to before, if its speaker is still that person.
 insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
 select :session, :seq, :kind, l.key, :route, :person, :name, :message, :quotes, :parts, :accepted, :trace, :identity
-from lanes l where l.key = :lane and exists (select 1 from bindings b where b.lane = l.key and b.session = :session)
+from lanes l where l.key = :lane
+  and exists (select 1 from bindings b where b.lane = l.key and b.session = :session and b.parted is null)
   and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
 
 -- name: add_turn
