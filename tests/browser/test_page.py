@@ -162,14 +162,22 @@ async def test_the_keyboard_is_enough(page: Page) -> None:
     await expect(box(page)).to_be_focused()
     await expect(said(page, "agent")).to_have_text(["Agentone\ntwo"])
     reached = []
-    for _ in range(8):
+    for _ in range(9):
         await page.keyboard.press("Shift+Tab")
         focused = page.locator(":focus")
         reached.append(" ".join((await focused.get_attribute("aria-label") or await focused.inner_text()).split()))
         ring = await focused.evaluate("(element) => getComputedStyle(element).outlineStyle")
         assert ring == "solid"
     tools = ["Close say one two", "Rename say one two", "say one two"]
-    assert reached == ["Conversation", "Hand off", "Sign out", "New session", *tools, "Search your sessions"]
+    assert reached == [
+        "Copy this answer",
+        "Conversation",
+        "Hand off",
+        "Sign out",
+        "New session",
+        *tools,
+        "Search your sessions",
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -275,6 +283,15 @@ async def test_what_was_said_has_its_time_and_its_day(page: Page, gateway: Serve
     shown = [await time.get_attribute("datetime") or "" for time in await times.all()]
     assert [datetime.fromisoformat(time).timestamp() for time in shown] == pytest.approx(told, abs=0.01)
     assert re.fullmatch(r"\d\d:\d\d( [AP]M)?", await times.first.inner_text())
+
+
+async def test_an_answer_can_be_copied_as_it_was_written(page: Page) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await say(page, "say **tea**")
+    await expect(said(page, "agent")).to_have_text(["Agenttea"])
+    await page.get_by_role("button", name="Copy this answer").click()
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == "**tea**"
 
 
 async def test_other_people_stand_apart_with_their_names(page: Page, gateway: Served) -> None:

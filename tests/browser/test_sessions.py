@@ -1,9 +1,10 @@
 """Sessions on the page: each has an address, and the list renames, closes and opens them."""
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
-from tests.browser.seen import box, said, say
+from segue.cli.terminal.client import ask
+from tests.browser.seen import box, follow, said, say
 from tests.served import Served
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -37,6 +38,25 @@ async def test_each_session_has_an_address(page: Page, gateway: Served) -> None:
     await expect(said(page, "agent")).to_have_text(["Agentcoffee"])
     await expect(page.locator(".notice")).to_have_count(0)
     assert page.url == coffee
+
+
+async def test_an_address_survives_signing_in(page: Page, chromium: Browser, gateway: Served) -> None:
+    tea, _ = await two(page)
+    other = await chromium.new_context()
+    tab = await other.new_page()
+    await tab.goto(tea)
+    await expect(tab.get_by_text("This browser isn't signed in.")).to_be_visible()
+    await follow(tab, (await ask(gateway.home, "POST", "/link")).json()["link"])
+    await expect(said(tab, "agent")).to_have_text(["Agenttea"])
+    await expect(tab).to_have_url(tea)
+    await other.close()
+
+
+async def test_a_session_without_a_title_goes_by_its_first_question(page: Page) -> None:
+    await expect(page.get_by_role("heading", name="Untitled session")).to_be_visible()
+    await say(page, "say tea")
+    await expect(page.get_by_role("heading", name="say tea")).to_be_visible()
+    await expect(page).to_have_title("say tea · Segue")
 
 
 async def test_an_address_that_leads_nowhere_says_so_and_goes(page: Page, gateway: Served) -> None:

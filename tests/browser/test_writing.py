@@ -33,14 +33,24 @@ async def test_a_paste_that_is_too_large_is_refused_in_words(page: Page) -> None
     await expect(said(page, "agent")).to_have_text(["Agenttea"])
 
 
+async def _height(page: Page) -> float:
+    """The height of the field that messages are written in."""
+    placed = await box(page).bounding_box()
+    assert placed is not None
+    return placed["height"]
+
+
 async def test_a_phone_has_new_lines(chromium: Browser, gateway: Served) -> None:
     phone = await chromium.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     page = await phone.new_page()
     await follow(page, gateway.link)
+    await expect(page.get_by_placeholder("Write a message")).to_be_visible()
+    empty = await _height(page)
     await box(page).fill("say one")
     await box(page).press("Enter")
     await page.keyboard.type("two")
     await expect(box(page)).to_have_value("say one\ntwo")
+    assert empty < await _height(page)
     await page.get_by_role("button", name="Send").tap()
     await expect(said(page, "person")).to_have_text(["say one\ntwo"])
     await phone.close()

@@ -33,7 +33,8 @@ function unhurried(tell) {
 // The address of the page names the session that is shown, and whoever opens one with a name is brought there.
 function addresses(send) {
   const named = () => location.hash.slice(1);
-  let wanted = named(), asked = false, shown = "";
+  let wanted = named() || localStorage.getItem("wanted") || "", asked = false, shown = "";
+  localStorage.removeItem("wanted");
   const go = () => { asked = true; send(ask.resume(wanted)); };
   const settle = () => {
     wanted = "";

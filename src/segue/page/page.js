@@ -35,13 +35,14 @@ function Page() {
   const elsewhere = now.state === "elsewhere";
   const state = elsewhere ? "Open Segue at the address that it listens on" : away ? "Connecting…"
     : now.waiting.length > 1 ? `${now.waiting.length} waiting` : now.waiting.length || now.growing ? "Answering…" : "";
-  useEffect(() => { document.title = now.session?.title ? `${now.session.title} · Segue` : "Segue"; }, [now.session?.title]);
+  const { id, title } = now.session ?? {}, name = title || now.sessions.find((s) => s.id === id)?.text;
+  useEffect(() => { document.title = name ? `${name} · Segue` : "Segue"; }, [name]);
   return html`<div class="page">
     <${Side} now=${now} command=${command} send=${send} tell=${tell} away=${away} open=${open}
       close=${() => { setOpen(false); if (open) menu.current.focus(); }} />
     <main class="chat" onClick=${() => open && setOpen(false)}>
       <header><button ref=${menu} class="menu" aria-label="Sessions" aria-expanded=${open} onClick=${(e) => { e.stopPropagation(); setOpen(!open); }}>☰</button>
-        <h1>${now.session?.title || "Untitled session"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span>
+        <h1>${name || "Untitled session"}</h1><span class=${"state" + (away ? " away" : "")} role="status">${state}</span>
         ${now.session && html`<button class="handoff" disabled=${away} onClick=${() => command("/handoff")}>Hand off</button>`}</header>
       ${trouble && html`<p class="trouble" role="status">${trouble}</p>`}
       <${Talk} now=${now} send=${send} command=${command} />

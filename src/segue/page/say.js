@@ -21,7 +21,7 @@ export function Say({ now, say, command, away }) {
   const [refused, refuse] = useState("");
   const offered = shut ? [] : offers(text, now).slice(0, 50);
   useEffect(() => document.getElementById(`offer${chosen}`)?.scrollIntoView({ block: "nearest" }), [chosen]);
-  useEffect(() => { box.current.style.height = "auto"; box.current.style.height = box.current.scrollHeight + 2 + "px"; }, [text]);
+  useEffect(() => { box.current.style.height = "auto"; box.current.style.height = box.current.scrollHeight + 2 + "px"; }, [text, away]);
   const type = (typed) => { write(typed); choose(0); close(false); refuse(""); };
   const send = (event) => {
     event.preventDefault();

@@ -1,4 +1,5 @@
 // The conversation: what was said, what waits, what grows, and what Segue itself says in between.
+import { Copy } from "/page/copy.js";
 import { ask, STEPS } from "/page/frames.js";
 import { Invitation } from "/page/invitation.js";
 import { markdown } from "/page/markdown.js";
@@ -50,7 +51,8 @@ const relative = new Intl.RelativeTimeFormat([], { numeric: "auto" });
 
 function At({ entry }) {
   const when = new Date(entry.at * 1000);
-  return html`<time class=${`at ${side(entry)}`} datetime=${when.toISOString()} title=${whole.format(when)}>${clock.format(when)}</time>`;
+  return html`<div class=${`at ${side(entry)}`}><time datetime=${when.toISOString()} title=${whole.format(when)}>${clock.format(when)}</time>
+    ${entry.role === "agent" && entry.text && html`<${Copy} text=${entry.text} label="Copy this answer" />`}</div>`;
 }
 
 // Today and yesterday by their names, other days by their date.

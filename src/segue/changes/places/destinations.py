@@ -24,7 +24,7 @@ from segue.errors import Invalid
 
 _SERVE = (
     "No platform is connected here. `segue add` adds one, and `segue serve` connects what you have: "
-    "/quit, start it, come back with `segue`."
+    "end this gateway, with /quit in its terminal or with Ctrl-C, and start it."
 )
 _NOWHERE = "No home is named yet where you are known. Type /home in a chat there, or /link yourself."
 
