@@ -1,5 +1,5 @@
 // The conversation: what was said, what waits, what grows, and what Segue itself says in between.
-import { Copy } from "/page/copy.js";
+import { Copy } from "/page/code.js";
 import { ask, STEPS } from "/page/frames.js";
 import { Invitation } from "/page/invitation.js";
 import { markdown } from "/page/markdown.js";
