@@ -114,7 +114,7 @@ class Queued(Value, frozen=True):
     met: Met
     reset: Due | None = None
     run: Run | None = None
-    """What is to be run now, if the session was idle and is held by this replica since."""
+    """The run that begins now, if the session was idle and is held by this replica since."""
 
 
 class Via(StrEnum):
@@ -127,7 +127,7 @@ class Via(StrEnum):
 
 
 class Errand(Value, frozen=True):
-    """What is asked, of which session: the words that came in, or what a command makes of them."""
+    """Work for a session: the words that came in, or what a command makes of them."""
 
     parts: Parts
     kind: TurnKind = TurnKind.ARRIVAL

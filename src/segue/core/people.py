@@ -13,7 +13,7 @@ from segue.errors import Refusal, Refused
 
 
 class Standing(StrEnum):
-    """What a person is to a lane and the session that it speaks to."""
+    """Relations of a person to a lane and the session that it speaks to."""
 
     HOST = "host"
     """The one person who runs this Segue."""
@@ -26,7 +26,7 @@ class Standing(StrEnum):
 
 
 class Facts(Value, frozen=True):
-    """What decides a person's standing in a lane."""
+    """Facts that decide a person's standing in a lane."""
 
     person: PersonId
     host: bool = False
@@ -37,7 +37,7 @@ class Facts(Value, frozen=True):
 
 
 def standing_of(facts: Facts) -> Standing:
-    """What a person is to a lane and its session; where there is none, they would own the one that they begin."""
+    """The standing of a person; where a lane has no session, they would own the one that they begin."""
     if facts.host:
         return Standing.HOST
     if not facts.known:
@@ -83,7 +83,7 @@ def read_code(typed: str) -> str:
 
 
 def digest(secret: bytes, typed: str) -> str:
-    """What the store keeps of a code: nobody can tell the code from it, or look for one, without the secret."""
+    """The digest of a code for the store: nobody can tell the code from it, or look for one, without the secret."""
     return hmac.new(secret, read_code(typed).encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
@@ -124,7 +124,7 @@ _UNBOUNDED = 2**62
 
 
 class Allowances(Value, frozen=True):
-    """What a person may have, and what a stranger may, who talks only because an account is public."""
+    """The allowance of a person, and of a stranger, who talks only because an account is public."""
 
     person: Allowance = Allowance()
     stranger: Allowance = STRANGERS
@@ -141,7 +141,7 @@ UNBOUNDED = Allowances(*[Allowance(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDE
 
 
 class PersonTally(Value, frozen=True):
-    """What is counted of a person."""
+    """Counts of a person."""
 
     since: Moment = 0.0
     """When the minute began in which their messages are counted."""

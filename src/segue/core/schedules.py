@@ -244,7 +244,7 @@ def asked(task: str, line: str, zone: str, due: Moment, now: Moment, count: int)
 
 
 def late(zone: str, due: Moment, now: Moment, count: int) -> str:
-    """What is told of work that wasn't done each time when it was due; empty if it was."""
+    """A line about work that wasn't done each time when it was due; empty if it was."""
     told = ""
     if now - due > _LATE:
         told = f" It was due at {_clock(zone, due)} ({zone}), when no gateway ran."

@@ -52,7 +52,7 @@ from segue.errors import Refusal, Refused
 
 
 class TurnKind(StrEnum):
-    """What a turn asks for; all wait in one queue per session, so each finds the transcript as the last left it."""
+    """Requests that turns make; all wait in one queue per session, so each finds the transcript as the last left it."""
 
     ARRIVAL = "arrival"
     """Somebody spoke."""
@@ -61,7 +61,7 @@ class TurnKind(StrEnum):
     UNDO = "undo"
     """Exchanges are to be taken back."""
     REDO = "redo"
-    """What an undo took back is to stand again."""
+    """Exchanges that an undo took back are to stand again."""
     RETRY = "retry"
     """The last exchange is to be asked again."""
     REWIND = "rewind"
@@ -150,7 +150,7 @@ class Turn(Value, frozen=True):
 
 
 class Outcome(StrEnum):
-    """What became of a turn."""
+    """Outcomes of a turn."""
 
     ANSWERED = "answered"
     FAILED = "failed"
@@ -221,7 +221,7 @@ class Ask(Value, frozen=True):
 
 
 class Owed(Value, frozen=True):
-    """What a session that was started for one task tells its parent once the task is finished."""
+    """The result of a session that was started for one task, for its parent."""
 
     parent: SessionId
     text: str
@@ -251,7 +251,7 @@ class Finish(Value, frozen=True):
     streamed: Streamed = Streamed.NO
     onto: Onto | None = None
     onward: tuple[Ask, ...] = ()
-    """What it asks of other sessions."""
+    """Turns that it asks of other sessions."""
     kind: TurnKind = TurnKind.ARRIVAL
     owed: Owed | None = None
     back: TakeBack | None = None
@@ -292,13 +292,13 @@ class Finished(Value, frozen=True):
     """Where its entries were added."""
     tip: Tip | None
     next: Run | None
-    """What runs next; None if nothing waits, and the session was let go."""
+    """The run that is next; None if nothing waits, and the session was let go."""
     hidden: bool = False
     """Something that it wrote was taken back by its author while it ran."""
 
 
 def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:
-    """What is answered as one: the first that waits, and all that its person said right after it in the same lane."""
+    """The turns that are answered as one: the first, and all that its person said right after it in the same lane."""
     if not waiting:
         return ()
     first = waiting[0]
@@ -312,21 +312,21 @@ MOVES_TIP = frozenset({TurnKind.UNDO, TurnKind.REDO, TurnKind.RETRY, TurnKind.RE
 
 
 class Beginning(Live, frozen=True):
-    """What a turn comes to, once all before it is answered."""
+    """A turn that begins, once all before it is answered."""
 
     path: Path
-    """What was said before it."""
+    """The transcript before it."""
     asked: tuple[Draft, ...] = ()
     onto: Onto | None = None
     """Where the transcript goes on from, if that isn't where it stands."""
     notice: str = ""
-    """What the gateway says, without asking the agent."""
+    """The gateway's own answer, if the agent isn't asked."""
     focus: str | None = None
-    """What a summary of it all is to keep above all; None if none is asked for."""
+    """The focus of a summary of it all; None if none is asked for."""
 
 
 def begin(run: Run, path: Path) -> Beginning:
-    """What the turns of a run come to on the path that they found."""
+    """The beginning of a run on the path that it found."""
     first = run.turns[0]
     if first.kind not in MOVES_TIP:
         return Beginning(path, tuple(draft_of(turn) for turn in run.turns))
@@ -389,7 +389,7 @@ def _covers_retry(newest: Sequence[Entry]) -> bool:
 
 
 def draft_of(turn: Turn) -> Draft:
-    """What was asked, with its author."""
+    """The words of a turn, with their author."""
     if turn.kind in (TurnKind.ARRIVAL, TurnKind.EDIT):
         author, source = Author(Role.PERSON, turn.person, turn.name), Source(turn.identity, turn.route)
         return Draft(author, turn.parts, source, turn.accepted)
@@ -397,7 +397,7 @@ def draft_of(turn: Turn) -> Draft:
 
 
 def _told(kind: TurnKind, part: Part) -> Aside | Notice:
-    """What an agent is told in a turn that nobody's message began; what people are not to see is an aside."""
+    """Words for an agent in a turn that nobody's message began; those that people are not to see are an aside."""
     match part:
         case Opening(origin, place):
             return Aside(opening(origin, place))

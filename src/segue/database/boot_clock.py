@@ -59,7 +59,7 @@ def clock_in(connection: apsw.Connection) -> Clock:
 
 
 def _known(connection: apsw.Connection, boot: str) -> float | None:
-    """What is added to the boot clock in this boot; None if nobody has set it yet."""
+    """Seconds added to the boot clock in this boot; None if nobody has set them yet."""
     if not connection.execute("select 1 from sqlite_schema where name = 'settings'").fetchall():
         return None
     for (value,) in connection.execute("select value from settings where name = ?", (_NAME,)).fetchall():

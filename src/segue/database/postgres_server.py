@@ -165,7 +165,7 @@ class Server:
         probe(Point.MIGRATION_DONE)
 
     async def lacking(self, connection: asyncpg.Connection, version: int) -> str:
-        """What the schema lacks that the migrations of its version make; empty if nothing."""
+        """The first thing that the migrations make and the schema lacks; empty if nothing."""
         columns = await connection.fetch(
             "select table_name, column_name from information_schema.columns where table_schema = $1", self.schema
         )

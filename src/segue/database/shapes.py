@@ -33,7 +33,7 @@ def shape_in(connection: apsw.Connection) -> Shape:
 
 
 def difference(version: int, shape: Shape, steps: Steps) -> str:
-    """What a database of a version lacks that SQLite's migrations make, in words; empty if nothing."""
+    """The difference between a database and what SQLite's migrations make of its version, in words; empty if none."""
     for table, columns in sorted(_expected(version, tuple(steps)).items()):
         if table not in shape:
             return f"it has no table {table}"

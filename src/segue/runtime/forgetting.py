@@ -160,7 +160,7 @@ class Retaining:
 
 
 def receipt_of(forgetting: Forgetting, taken: Removed, standing: Iterable[LeftMessage], copies: Iterable[str]) -> str:
-    """What a person is told: what is gone, what we couldn't reach, and where its words still stand."""
+    """The receipt for a person: what is gone, what couldn't be reached, and where its words still stand."""
     del forgetting
     gone = [_count(taken.said, "message"), _count(taken.calls, "tool call"), _count(taken.summaries, "summary")]
     gone += [_count(len(taken.files), "file"), _count(max(0, taken.sessions - 1), "child session")]

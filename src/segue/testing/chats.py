@@ -130,7 +130,7 @@ class Someone:
         self.platform.takes_back(message, self)
 
     def sees(self, chat: Chat) -> list[str]:
-        """What the agent said in a chat, as far as they are shown it."""
+        """The agent's messages in a chat, as far as they are shown them."""
         return [m.text for m in chat.messages if not m.by and (not m.only or m.only in self.ids)]
 
     def opens_thread(self, title: str, chat: Chat) -> Chat:

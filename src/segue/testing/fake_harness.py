@@ -67,7 +67,7 @@ class FakeHarness:
         return [Seen(message.id, message.text) for message in self.platform.at(at).messages if not message.by]
 
     async def read_as(self, at: Address, who: str) -> list[Seen]:
-        """What the agent has said somewhere, as far as a person is shown it."""
+        """The agent's messages somewhere, as far as a person is shown them."""
         ids = ("", *self._person(who).ids)
         return [Seen(m.id, m.text) for m in self.platform.at(at).messages if not m.by and m.only in ids]
 

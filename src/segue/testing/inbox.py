@@ -22,7 +22,7 @@ class Inbox:
         self.strangers: set[str] = set()
         """The names of those who may not speak."""
         self.refused: list[Arrival] = []
-        """What strangers said, as it was told before anything of it was fetched."""
+        """Messages of strangers, as they were told before anything of them was fetched."""
         self._seen: set[str] = set()
         self._changes = Changes()
 

@@ -46,7 +46,7 @@ class Platform:
     ids: ClassVar[Patterns] = PLAIN
     threads = Threads.NONE
     longest = 4096
-    """What a text may count, as the platform counts it."""
+    """The longest text, as the platform counts it."""
     count: ClassVar[Callable[[str], int]] = len
     tells_deletions = False
     """It says that somebody took a message back, and who."""
@@ -67,7 +67,7 @@ class Platform:
         """Every body that was ever told."""
         self.chats: dict[str, Chat] = {}
         self.files: dict[str, bytes] = {}
-        """What people sent, by the id of the file."""
+        """Files that people sent, by id."""
         self.shelf = Shelf()
         """The files that its adapters keep."""
         self.new = NewIds(self.ids, clock)

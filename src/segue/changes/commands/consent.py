@@ -32,7 +32,7 @@ LEFT = "All stays as it is."
 Going = Renew | Resume | Fork
 """A move of the lane in which it is asked for."""
 Agreed = Callable[[Request, str], Transaction[Answer]]
-"""What to do about a yes; the text is the question's body."""
+"""Reaction to a yes; the text is the question's body."""
 
 _going = msgspec.json.Decoder(Resume | Fork)
 
@@ -45,7 +45,7 @@ class Consents:
         self._homes = homes
         self._ids = ids
         self.kinds: dict[str, Agreed] = {READERS: self._readers}
-        """What each kind of question leads to when the answer is yes."""
+        """Reactions to a yes, by the kind of the question."""
 
     def move(self, request: Request, move: Going) -> Transaction[Answer | None]:
         """Make a move; returns the question that must be answered first, if there is one."""
@@ -62,7 +62,7 @@ class Consents:
         return None
 
     def _open_again(self, request: Request, move: Resume) -> Transaction[Answer | None]:
-        """What its owner closed is theirs to open again; whether more people may read it is asked before that."""
+        """Open a closed session again, if its owner asks; whether more people may read it is asked before that."""
         yield from sessions.own(move.session, request.met.person.id)
         read = request.here_alone or (yield from readings.whole(move.lane.address, move.session))
         if not read and move.consent is not Consent.GIVEN:
@@ -125,7 +125,7 @@ class Consents:
         return Answer(LEFT)
 
     def _open(self, request: Request) -> Transaction[Question | Answer]:
-        """What this person was asked in this lane, or why there is nothing to answer."""
+        """The open question to this person in this lane, or why there is nothing to answer."""
         question = yield from questions.last(request.lane, request.met.person.id)
         if question is None or (question.answer is not None and not question.expired(request.at)):
             return Answer(NOTHING_ASKED)

@@ -57,7 +57,7 @@ class ForgetCommand:
         return entry
 
     def _going(self, request: Request, target: Tip) -> Transaction[Extent]:
-        """What goes, if whoever asks wrote it or owns its session."""
+        """All that goes, if whoever asks wrote it or owns its session."""
         me = request.met.person.id
         session = yield from sessions.known(target.session)
         if not target.n:
@@ -84,7 +84,7 @@ class ForgetCommand:
 
 
 def _told(target: Tip, going: Extent) -> Transaction[str]:
-    """What goes, in words."""
+    """The extent in words."""
     things = [counted(going.said, "message", "messages")]
     things += [counted(going.calls, "tool call", "tool calls")] if going.calls else []
     things += [counted(going.summaries, "summary", "summaries")] if going.summaries else []

@@ -16,7 +16,7 @@ _BY_ITSELF = frozenset({TurnKind.UNDO, TurnKind.REDO, TurnKind.REWIND, TurnKind.
 
 
 class TurnAnswer(Value, frozen=True):
-    """What became of the turn that a message was."""
+    """The turn that a message became, as it stands."""
 
     session: Session
     turn: int
@@ -30,7 +30,7 @@ class TurnAnswer(Value, frozen=True):
 
 
 def to_message(message: str) -> Transaction[TurnAnswer | None]:
-    """What was answered to a message so far; None if it became no turn, as a command doesn't."""
+    """The answer to a message so far; None if it became no turn, as a command doesn't."""
     turn = yield from traces.became(message)
     if turn is None:
         return None

@@ -73,7 +73,7 @@ class Waiting(Enum):
 
 
 class Awaited(Value, frozen=True):
-    """What became of a turn whose answer is kept for whoever asked."""
+    """A turn whose answer is kept for whoever asked, as it stands."""
 
     outcome: Outcome | None
     awaited: Moment | None
@@ -118,7 +118,7 @@ class Unreceived(Value, frozen=True):
 
 
 def known(call: str) -> Transaction[Asked | None]:
-    """What a call asked for when it was first made."""
+    """The turn that a call asked for when it was first made."""
     return (yield from first(Asked, q.turn_of_call(call=call)))
 
 
@@ -316,13 +316,13 @@ def others(asker: Asker, count: int) -> Transaction[list[Session]]:
 
 
 def history(asker: Asker, session: SessionId) -> Transaction[list[Entry]]:
-    """What was said in a session, as far as the readers of the turn have read it."""
+    """The transcript of a session, as far as the readers of the turn have read it."""
     known = yield from one(Session, q.session(session=session))
     return (yield from readers.path((yield from reader(asker)), known))
 
 
 def children(asker: Asker, count: int) -> Transaction[list[Child]]:
-    """What a session has started, if it is the person's own: what is open first, the newest first."""
+    """Children of a session, if it is the person's own: open ones first, the newest first."""
     owner = yield from actors.now(asker.person)
     found: list[Child] = []
     reading = yield from reader(asker)
@@ -378,7 +378,7 @@ def _waits_for(one: SessionId, other: SessionId) -> Transaction[bool]:
 
 
 def _answer(session: SessionId, turn: int, outcome: Outcome) -> Transaction[Taken]:
-    """What a turn said: the agent's words, or the gateway's where it failed."""
+    """The answer of a turn: the agent's words, or the gateway's where it failed."""
     written = yield from each(Written, q.written_by(session=session, turn=turn, count=_WRITTEN))
     role = Role.GATEWAY if outcome is Outcome.FAILED else Role.AGENT
     said = next((entry for entry in written if entry.role is role), Written(0, role, ()))

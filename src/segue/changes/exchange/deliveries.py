@@ -17,7 +17,7 @@ from segue.errors import Fenced, Invalid
 
 
 class Attempt(Enum):
-    """What is known of an attempt that didn't succeed."""
+    """Outcomes of an attempt that didn't succeed."""
 
     REFUSED = "the platform did not take the message"
     UNSURE = "nobody knows whether the platform took it"
@@ -159,7 +159,7 @@ def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
 
 
 def dead(count: int) -> Transaction[list[Dead]]:
-    """What couldn't be sent, the newest first."""
+    """Dead letters, the newest first."""
     return (yield from each(Dead, q.dead_deliveries(count=count)))
 
 

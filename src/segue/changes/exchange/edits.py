@@ -26,7 +26,7 @@ class Became(Value, frozen=True):
 
 
 class Edited(Enum):
-    """What became of an edit."""
+    """Outcomes of an edit."""
 
     WAITING = "the text that still waits was replaced"
     SAID = "the message was answered before, and the edit stands after it"
@@ -34,7 +34,7 @@ class Edited(Enum):
 
 
 class Deleted(Enum):
-    """What became of a deletion."""
+    """Outcomes of a deletion."""
 
     WAITING = "the text that still waited is withdrawn"
     SAID = "the message was answered before, or is now, and is hidden from then on"

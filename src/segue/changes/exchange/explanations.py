@@ -38,7 +38,7 @@ class Errors(Enum):
     """To everybody else: that there was one."""
 
     def shown(self, error: str | None) -> str:
-        """What follows a step that went wrong."""
+        """Words after a step that went wrong."""
         if not error:
             return ""
         return f": {printable(error)}" if self is Errors.TOLD else ": the host's log says why"

@@ -44,7 +44,7 @@ class Planner:
         task: str,
         deliver: str,
     ) -> Transaction[Order]:
-        """What somebody wants done, checked; `asked_in` are the keys of the lane and the address where they said so."""
+        """An order, checked; `asked_in` are the keys of the lane and the address where somebody gave it."""
         if not task.strip() or len(task) > LONGEST_TASK:
             raise Invalid("task", f"it has {len(task):,} characters", f"Give it 1 to {LONGEST_TASK:,}.")
         standing = yield from self._standing(person, session)

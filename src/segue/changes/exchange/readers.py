@@ -60,7 +60,7 @@ def knows(reader: Reader, session: SessionId) -> Transaction[bool]:
 
 
 def seen(reader: Reader, found: Iterable[T]) -> Transaction[list[T]]:
-    """What of all that was found may be shown to a reader."""
+    """The part of what was found that may be shown to a reader."""
     shown: list[T] = []
     for what in found:
         shown += [what] if (yield from sees(reader, what)) else []
@@ -76,7 +76,7 @@ def whole(reader: Reader, session: SessionId) -> Transaction[bool]:
 
 
 def path(reader: Reader, session: Session) -> Transaction[list[Entry]]:
-    """What was said in a session, as far as a reader has read it."""
+    """The transcript of a session, as far as a reader has read it."""
     entries = yield from transcripts.path(session.tip)
     for place in reader.places:
         left = yield from readings.since(place, entries[-1].tip if entries else None)
@@ -86,7 +86,7 @@ def path(reader: Reader, session: Session) -> Transaction[list[Entry]]:
 
 
 def title(reader: Reader, session: SessionId) -> Transaction[str]:
-    """What a session is called before a reader; empty if it has no title, or got it when they had left."""
+    """The title of a session before a reader; empty if it has none, or got it when they had left."""
     found = yield from titles.of(session)
     for place in reader.places:
         found = yield from titles.of_at(session, place)

@@ -34,7 +34,7 @@ Still = Callable[[PersonId, Place | None], Transaction[bool]]
 
 
 class Order(Value, frozen=True):
-    """What somebody wants done, and where its answer goes."""
+    """Work that somebody wants done, and the place for its answer."""
 
     session: SessionId
     lane: str | None

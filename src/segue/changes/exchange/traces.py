@@ -138,7 +138,7 @@ class Trace(Value, frozen=True):
     turns: tuple[TracedTurn, ...] = ()
     seen: tuple[Seen, ...] = ()
     notices: tuple[TracedDelivery, ...] = ()
-    """What Segue itself sent under this id, without a turn."""
+    """Messages that Segue itself sent under this id, without a turn."""
 
 
 def of_message(message: str) -> Transaction[Trace]:
@@ -195,7 +195,7 @@ def of_turn(session: SessionId, turn: int) -> Transaction[Trace]:
 
 
 def notices(session: SessionId, turn: int) -> Transaction[list[str]]:
-    """What a turn said that is in no transcript."""
+    """Notices of a turn that are in no transcript."""
     return (yield from each(str, q.notices_of_turn(**keys_between(session, turn))))
 
 

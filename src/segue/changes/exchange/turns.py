@@ -106,7 +106,7 @@ def claim(me: str, count: int, room: Room | None = None) -> Transaction[list[Run
 
 
 def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
-    """What is to be run in a session that was claimed; it is let go again if nothing is, or there is no room."""
+    """The run of a session that was claimed; it is let go again if nothing waits, or there is no room."""
     turns = yield from _next(found.id, found.head)
     if not turns:
         yield q.nothing_waits(session=found.id)

@@ -1,4 +1,4 @@
-"""What the agent says where somebody has just brought it: how to talk to it there, and who may."""
+"""The welcome where somebody has just brought the agent: how to talk to it there, and who may."""
 
 from segue.core.lanes import Lane, Place
 from segue.core.settings import AccountSettings

@@ -26,7 +26,7 @@ class Forgetting(Value, frozen=True):
 
     @property
     def took(self) -> Removed:
-        """What it took."""
+        """Its result."""
         return _taken.decode(self.taken)
 
 
@@ -44,7 +44,7 @@ def last() -> Transaction[int]:
 
 
 def to_clean(count: int) -> Transaction[list[Forgetting]]:
-    """What was forgotten and isn't cleaned up after, the oldest first."""
+    """Forgettings that aren't cleaned up after, the oldest first."""
     return (yield from each(Forgetting, q.forgettings_to_clean(count=count)))
 
 

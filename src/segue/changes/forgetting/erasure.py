@@ -38,7 +38,7 @@ _LONG = 5
 
 
 class ForgettingKind(StrEnum):
-    """What is forgotten."""
+    """Extents of a forgetting."""
 
     EXCHANGE = "exchange"
     SESSION = "session"
@@ -78,7 +78,7 @@ class Repeat(Value, frozen=True):
 
 
 class Removed(Value, frozen=True):
-    """What a forgetting took, and what it couldn't reach; it holds no words."""
+    """The result of a forgetting: what it took and what it couldn't reach, without any words."""
 
     said: int = 0
     calls: int = 0

@@ -69,7 +69,7 @@ class TimeRun(Value, frozen=True):
 
 
 class Extent:
-    """What goes."""
+    """All that is to go."""
 
     def __init__(self) -> None:
         self.sessions: list[SessionId] = []

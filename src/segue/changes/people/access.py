@@ -31,7 +31,7 @@ class Pass(Value, frozen=True):
     standing: Standing
     """Who only speaks isn't looked at any closer than that they may: they are participants."""
     allowance: Allowance = Allowance()
-    """What they may have, by what their message shows: never more than they may."""
+    """Their allowance, by what their message shows: never more than they may have."""
 
 
 class Refuse(Value, frozen=True):

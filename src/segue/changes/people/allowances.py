@@ -28,7 +28,7 @@ class Allowing:
         self._hosts = frozenset(settings.hosts)
 
     def of(self, person: PersonId) -> Transaction[Allowance]:
-        """What a person may have, by all that is known of them."""
+        """The allowance of a person, by all that is known of them."""
         known = yield from persons.identities(person)
         if not self._hosts.isdisjoint(known):
             return self._limits.host

@@ -30,7 +30,7 @@ _TRIES_WITHIN = 600.0
 
 
 class CodeKind(StrEnum):
-    """What a code is good for."""
+    """Uses of a code."""
 
     PAIRING = "pairing"
     """The host types it: the stranger who was given it may speak in private."""

@@ -33,7 +33,7 @@ def scope_of(kind: Kind) -> Scope:
 
 
 class Footing(Value, frozen=True):
-    """What the store knows about a person in a lane."""
+    """Facts in the store about a person in a lane."""
 
     host: bool
     granted: bool

@@ -237,7 +237,7 @@ def _part_chats(kept: PersonId, inside: Collection[PersonId], by: PersonId, id: 
 
 
 def _fold_lanes(gone: PersonId, kept: PersonId, by: PersonId, move: str, at: Moment) -> Transaction[None]:
-    """What was the one's share of an address is the other's share of it now."""
+    """Make one person's shares of addresses the other's."""
     pairs = []
     for theirs in (yield from each(Lane, q.lanes_of_person(person=gone))):
         lane = Lane(theirs.address, kept)

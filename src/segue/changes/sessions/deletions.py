@@ -33,7 +33,7 @@ def delete(session: SessionId, hidden: list[int], person: PersonId, at: Moment) 
 
 
 def last(session: SessionId, person: PersonId) -> Transaction[Deletion | None]:
-    """What a person took back last in a session."""
+    """The last deletion by a person in a session."""
     return (yield from first(Deletion, q.last_deletion(session=session, person=person)))
 
 

@@ -61,7 +61,7 @@ class Origin(Value, frozen=True):
     """Where an imported session comes from, if it wasn't an export."""
 
     key: str = ""
-    """What it is known by there; a session with the same key is brought in once."""
+    """Its key there; a session with the same key is brought in once."""
     parent: SessionId | None = None
     after: Tip | None = None
     """The entry that its first entries follow; a summary of entry 0 stands for all up to here."""

@@ -15,7 +15,7 @@ from segue.database.statements import q
 
 
 class Unread(Value, frozen=True):
-    """What a place hasn't read of a session."""
+    """The part of a session that a place hasn't read."""
 
     entries: int = 0
     said: int = 0

@@ -58,7 +58,7 @@ def of(session: SessionId) -> Transaction[Title | None]:
 
 
 def of_at(session: SessionId, place: Address) -> Transaction[Title | None]:
-    """What a session is called in a place."""
+    """The title of a session in a place."""
     return (yield from first(Title, q.title_at(session=session, address=place.key)))
 
 

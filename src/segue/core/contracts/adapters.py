@@ -14,7 +14,7 @@ from segue.core.values import Value
 
 
 class Accepted(StrEnum):
-    """What became of an arrival; whichever it is, it is durable and may be acknowledged."""
+    """Outcomes of an arrival; whichever it is, it is durable and may be acknowledged."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
@@ -93,7 +93,7 @@ class Cursor(Protocol):
     """
 
     async def read(self) -> str:
-        """What was kept last, by whichever process; empty if nothing ever was."""
+        """The value that was kept last, by whichever process; empty if none ever was."""
         ...
 
     async def keep(self, value: str) -> None:
@@ -109,7 +109,7 @@ class Files(Protocol):
         ...
 
     async def read(self, file: File) -> bytes:
-        """What is in a file that was kept."""
+        """The content of a file that was kept."""
         ...
 
 
@@ -188,7 +188,7 @@ class MentionsById(Protocol):
     """An adapter on whose platform people are mentioned by their ids; an agent must be told these, never pseudonyms."""
 
     def mention(self, user: str) -> str:
-        """What to write in a text to mention somebody."""
+        """The words in a text that mention somebody."""
         ...
 
 

@@ -149,7 +149,7 @@ class Work(Live, frozen=True):
     """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
     voices: Voices = Voices.ONE
     state: AgentState | None = None
-    """What this agent kept of this session last time; None if it never did."""
+    """This agent's last note about this session; None if it never made one."""
     tools: Tools = NoTools()
     files: ReadsFiles = NoFiles()
     background: Background = NoBackground()

@@ -15,7 +15,7 @@ UNREADABLE = (ValueError, TypeError, RecursionError, Invalid)
 """Errors of a message that isn't one."""
 _UNKEEPABLE = re.compile(r"[\0\ud800-\udfff]")
 _STRUCTURED = "\0json:"
-"""What state.db puts before content that isn't plain text."""
+"""The mark in state.db before content that isn't plain text."""
 _SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 """How a message begins that stands for those that were compacted."""
 _PLAIN_THOUGHTS = ("reasoning", "reasoning_content")

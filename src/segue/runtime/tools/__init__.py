@@ -1,4 +1,4 @@
-"""What agents may ask the gateway to do: one table of tools, one file for each thing that they are about."""
+"""Tools, by which agents ask the gateway to do something: one table, one file for each thing that they are about."""
 
 from segue.runtime.tools.table import BoundTools, Calling, Offer, Toolbox
 

@@ -27,7 +27,7 @@ def schema_of(arguments: type[Value]) -> Mapping[str, Any]:
 
 
 def take(given: Any, arguments: type[A]) -> A:
-    """What a model gave, checked; raises `Invalid` with the argument's name and what to do."""
+    """A model's arguments, checked; raises `Invalid` with the argument's name and what to do."""
     if isinstance(given, str | bytes):
         try:
             given = msgspec.json.decode(given)
@@ -60,7 +60,7 @@ def _inlined(schema: Any, inside: Mapping[str, Any]) -> Any:
 
 
 def _mistake(said: str, known: Mapping[str, Any]) -> Invalid:
-    """What is wrong, by the argument's name."""
+    """The mistake, by the argument's name."""
     missing = _MISSING.search(said)
     if missing:
         return Invalid(missing["name"], "it is missing", _fix(known, missing["name"]))

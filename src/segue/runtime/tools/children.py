@@ -29,7 +29,7 @@ Label = Annotated[
 
 
 class SpawnArguments(Value, frozen=True):
-    """What sessions_spawn takes."""
+    """Arguments of sessions_spawn."""
 
     task: Annotated[str, Meta(min_length=1, description="what the child is to do, in full: it sees nothing else.")]
     mode: Annotated[
@@ -54,7 +54,7 @@ class SpawnArguments(Value, frozen=True):
 
 
 class CloseArguments(Value, frozen=True):
-    """What sessions_close takes."""
+    """Arguments of sessions_close."""
 
     label: Label = ""
     session: Annotated[str, Meta(description=SESSION)] = ""
@@ -165,7 +165,7 @@ class Children:
 
 
 def _told(child: Child, asked: SpawnArguments, why: str) -> dict[str, Any]:
-    """What an agent is told of its child."""
+    """A child as its agent is told of it."""
     told: dict[str, Any] = {"session": child.id, "label": child.label, "mode": asked.mode.value}
     if asked.mode is Ending.ONE_SHOT:
         told["note"] = f"{why} Its result comes to you in a turn of this session; don't wait for it now.".strip()

@@ -35,7 +35,7 @@ _NOTES = {
 
 
 class SendArguments(Value, frozen=True):
-    """What sessions_send takes."""
+    """Arguments of sessions_send."""
 
     message: Annotated[str, Meta(min_length=1, description="what to say to it.")]
     label: Label = ""
@@ -90,7 +90,7 @@ class Messages:
         return told | {"state": answer.outcome.value, "reply": answer.text} | note
 
     async def _answer(self, session: SessionId, turn: int, seconds: float) -> Taken | None:
-        """What a session answers, or None once the time is over."""
+        """The answer of a session; None once the time is over."""
         news = asyncio.Event()
 
         def see(sight: Sight) -> None:

@@ -20,11 +20,11 @@ _ENTRIES, _CHARACTERS = 50, 30_000
 
 
 class SessionsListArguments(Value, frozen=True):
-    """What sessions_list takes: nothing."""
+    """Arguments of sessions_list: none."""
 
 
 class HistoryArguments(Value, frozen=True):
-    """What sessions_history takes."""
+    """Arguments of sessions_history."""
 
     label: Label = ""
     session: Annotated[str, Meta(description=SESSION)] = ""
@@ -68,7 +68,7 @@ class Reading:
         }
 
     async def history(self, calling: Calling, asked: HistoryArguments) -> dict[str, Any]:
-        """What was said in a session."""
+        """The transcript of a session."""
         named(asked.label, asked.session)
         session = await self._store.read(children.find, calling.asker, asked.label, asked.session)
         path = await self._store.read(children.history, calling.asker, session)

@@ -19,7 +19,7 @@ from segue.runtime.turns.prompt import Prompt
 
 
 class ScheduleArguments(Value, frozen=True):
-    """What schedule takes."""
+    """Arguments of schedule."""
 
     task: Annotated[str, Meta(min_length=1, description="what is to be done then, in full, as you will be asked it.")]
     when: Annotated[
@@ -39,11 +39,11 @@ class ScheduleArguments(Value, frozen=True):
 
 
 class SchedulesListArguments(Value, frozen=True):
-    """What schedules_list takes: nothing."""
+    """Arguments of schedules_list: none."""
 
 
 class CancelArguments(Value, frozen=True):
-    """What schedule_cancel takes."""
+    """Arguments of schedule_cancel."""
 
     id: Annotated[str, Meta(description="the id of the work, as schedules_list shows it.")]
 
@@ -107,7 +107,7 @@ class Scheduling:
 
 
 def _told(schedule: Schedule, veil: Veil) -> dict[str, Any]:
-    """What an agent is told of scheduled work."""
+    """Scheduled work as an agent is told of it."""
     when = shown(schedule.line, schedule.zone, schedule.due or schedule.since)
     return {"id": schedule.id, "task": schedule.task, "when": when, "deliver": _destination(schedule, veil)}
 

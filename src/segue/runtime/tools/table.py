@@ -27,7 +27,7 @@ _WORDS = {
     Refusal.NOT_FOUND: "No session of yours goes by that. sessions_list shows them.",
     Refusal.CLOSED: "That session is closed. sessions_history still shows it; sessions_spawn starts another.",
 }
-"""What an agent reads where people are told to type a command."""
+"""Words for an agent where people are told to type a command."""
 
 
 class Calling(Live, frozen=True):
@@ -56,7 +56,7 @@ class Toolbox:
 
 
 class BoundTools:
-    """What an agent may ask for in one attempt at a turn, on behalf of the turn's person."""
+    """The tools of one attempt at a turn, used on behalf of the turn's person."""
 
     def __init__(
         self,

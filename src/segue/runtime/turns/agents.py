@@ -69,7 +69,7 @@ def note(written: str, tip: Tip | None) -> AgentState:
 
 
 def as_seen(state: AgentState, path: Path) -> AgentState:
-    """What an agent kept, and whether the session goes on from what it has seen."""
+    """An agent's note, and whether the session goes on from where it was made."""
     if state.tip is None:
         return state
     past = back_past(state.tip)

@@ -118,7 +118,7 @@ class Answering:
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > _LONG else make())
 
     async def _do(self, live: Running, path: Path) -> Run | None:
-        """What the gateway does by itself: write an edit down, or move the tip and say so."""
+        """Do what needs no agent: write an edit down, or move the tip and say so."""
         if live.run.turns[0].kind is TurnKind.EDIT:
             return await self._write(live, Finish((live.run.name,), live.begun.asked))
         done = await self._store.read(reset_taken_back, live.run, path)
@@ -206,7 +206,7 @@ class Answering:
                 await self._opening(live)
 
     def _hung(self, live: Running, whole: asyncio.Timeout) -> Hung | None:
-        """What to say of an agent that took too long; None if it was something of its own that did."""
+        """The error of an agent that took too long; None if something of its own did."""
         if whole.expired():
             return Hung(f"the agent wasn't done after {self._settings.turn_total:g} s")
         if live.silence is not None and live.silence.expired():
@@ -273,7 +273,7 @@ class Answering:
         return finished.next
 
     def _owed(self, live: Running, done: Finish) -> Owed | None:
-        """What a session that was started for one task tells its parent: what came of it."""
+        """The result of a session that was started for one task, for its parent."""
         run, first = live.run, live.run.turns[0]
         if run.owes is None:
             return None

@@ -29,7 +29,7 @@ class AgentFailure(Value, frozen=True):
     """A failed try of a turn."""
 
     problem: str
-    """What is wrong and what to do, for the host alone: it may quote what somebody said."""
+    """The problem and what to do, for the host alone: it may quote what somebody said."""
     passes: bool
     where: str
     """The last line of code that it came from."""
@@ -45,7 +45,7 @@ class AgentFailure(Value, frozen=True):
 
 
 def failure(error: BaseException) -> AgentFailure:
-    """What an error says."""
+    """The failure that an error tells of."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, AgentFailed):

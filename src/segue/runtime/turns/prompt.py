@@ -70,12 +70,12 @@ class Prompt:
         )
 
     async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
-        """What is said while a turn runs, as its agent gets it."""
+        """Messages that come while a turn runs, as its agent gets them."""
         veil = await self.veil()
         return more if isinstance(veil, NoVeil) else tuple(veiled(draft, veil) for draft in more)
 
     async def real(self, said: str, session: SessionId) -> str:
-        """What an agent said, with the ids that its pseudonyms stand for: those of whom and where it may name."""
+        """An agent's words with the ids that its pseudonyms stand for: those of whom and where it may name."""
         veil = await self.veil()
         return veil.real(said, await self._nameable(session)) if isinstance(veil, Pseudonyms) else said
 
@@ -85,7 +85,7 @@ class Prompt:
         return veil.text(said, await self._nameable(session)) if isinstance(veil, Pseudonyms) else said
 
     async def veil(self) -> Veil:
-        """What lies between the gateway and its agents."""
+        """The veil between the gateway and its agents."""
         if self._veil is None:
             secret = await self._store.write(kept.once, _KEY, secrets.token_hex(32))
             mention = {account for account, adapter in self._adapters.items() if isinstance(adapter, MentionsById)}
@@ -99,7 +99,7 @@ class Prompt:
         return [*await self._store.read(contexts.nameable, session), *homes, *accounts]
 
     async def _context(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
-        """What the session's agent is told of it; known from when this replica last held it, if no other has since."""
+        """The session as its agent is told of it; known from when this replica last held it, if no other has since."""
         session, turn = run.held.session, run.turns[-1]
         summary = f"{path.summary.tip.session}/{path.summary.tip.n}" if path.summary is not None else ""
         epoch, context = self._told.pop(session, (0, None))

@@ -36,7 +36,7 @@ class Running:
         self.silence: asyncio.Timeout | None = None
         """When the agent counts as hung, while it is waited for."""
         self.calls = 0
-        """What the gateway does for the agent now."""
+        """Calls that the gateway makes for the agent now."""
         self.work: Work | None = None
         self.agent: object = None
         self.agent_name = ""
@@ -46,9 +46,9 @@ class Running:
         """When its handoff was last told that it makes progress."""
         self.telling: asyncio.Task[None] | None = None
         self.spent: list[Usage] = []
-        """What this try has cost."""
+        """The cost of this try."""
         self.taken_in: list[Turn] = []
-        """What its person said meanwhile and the agent took in."""
+        """Messages of its person that came meanwhile and that the agent took in."""
         self.said = Said(run.journal)
         self.address = Address.parse(run.turns[-1].route) if run.turns and run.turns[-1].route else None
         """Where its answer goes."""
@@ -106,7 +106,7 @@ def cancelled() -> bool:
 
 
 class Said:
-    """What an agent has said so far in a turn; its pieces are joined only when somebody looks."""
+    """The words of an agent so far in a turn; pieces are joined only when somebody looks."""
 
     def __init__(self, journal: tuple[Part, ...]) -> None:
         self._parts: list[Part] = list(journal)
@@ -142,7 +142,7 @@ class Said:
         return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
 
     def thoughts(self, call: ToolCall) -> list[Reasoning]:
-        """What was thought before a call and isn't journaled yet: providers refuse a call without its thoughts."""
+        """Thoughts before a call that aren't journaled yet: providers refuse a call without its thoughts."""
         at = next(n for n in reversed(range(len(self.parts))) if self.parts[n] is call)
         found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
         self._thought = max(self._thought, at)
@@ -172,7 +172,7 @@ def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
 
 
 def notice(run: Run, begun: Beginning) -> Finish:
-    """What the gateway did by itself, and says."""
+    """The end of a turn that the gateway answers by itself."""
     seqs = tuple(turn.seq for turn in run.turns)
     return Finish(seqs, (), replies_to(run, (), begun.notice, 0, None), onto=begun.onto)
 

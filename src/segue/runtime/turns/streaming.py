@@ -32,7 +32,7 @@ _CALL = 60.0
 
 
 class Stream:
-    """What a person sees of a turn before it is done; trouble here never harms the turn."""
+    """The part of a turn that a person sees before it is done; trouble here never harms the turn."""
 
     def __init__(self, ground: Ground, live: Running) -> None:
         run = live.run

@@ -43,7 +43,7 @@ class Summaries:
         return bool(path) and isinstance(agent, Compresses) and _summed_up_in(run.held.session, path) != run.name
 
     async def sum_up(self, agent: Agent, work: Work, focus: str) -> SummedUp:
-        """What was said in the transcript of a work, in short."""
+        """A summary of a work's transcript."""
         if isinstance(agent, Compresses):
             async with asyncio.timeout(self._silence):
                 made = await agent.summary(work, focus)

@@ -23,7 +23,7 @@ _BARE = 700
 
 
 class _Kept:
-    """What is known of one session: its path, what its agent is shown of it, and about how many bytes both take."""
+    """One session: its path, the entries that its agent is shown, and about how many bytes both take."""
 
     def __init__(self) -> None:
         self.path = Path()
@@ -32,7 +32,7 @@ class _Kept:
 
 
 class TranscriptCache:
-    """What a turn reads before it runs; one more message costs what is new."""
+    """Transcripts for turns that are about to run; one more message costs what is new."""
 
     def __init__(self, store: Patient, most: int = _MOST) -> None:
         self._store = store

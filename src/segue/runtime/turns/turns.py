@@ -84,7 +84,7 @@ class Turns:
         self._answering = Answering(ground, self._agents, toolbox, prompt, self.waiting)
         self._live: dict[SessionId, Running] = {}
         self._tasks: dict[asyncio.Task[None], str | None] = {}
-        """What runs, and whose slot it has."""
+        """Running tasks, and whose slot each has."""
         self.wake = Pause(ground.settings.poll)
         self._slots = Slots(ground.settings.slots, self.wake)
         self._behind: float | None = None

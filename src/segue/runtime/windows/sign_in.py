@@ -112,7 +112,7 @@ class SignIn:
 
 
 def _bytes(text: str) -> bytes:
-    """Whatever a header holds."""
+    """The bytes of a header, whatever it holds."""
     return text.encode(errors="surrogatepass")
 
 
