@@ -153,6 +153,17 @@ async def test_a_reply_grows_by_edits_of_one_message(town: MatrixHarness) -> Non
     assert final["m.mentions"] == {}, "somebody could be called by a name in the text"
 
 
+async def test_an_answer_whose_growing_message_was_deleted_comes_as_a_new_one(town: MatrixHarness) -> None:
+    ann, room, pause = town.people["Ann"], await room_of(town), Pause()
+    async with running(town, ScriptedAgent(["half", pause, " and whole"]), streams=Streams.LIVE):
+        await ann.says(room, "go on")
+        [growing] = await ann.reads(room, town.bot.id, "half")
+        await town.delete(Address("matrix", "main", NAME, room), growing.message)
+        pause.over()
+        [seen] = await ann.reads(room, town.bot.id, "half and whole")
+    assert seen.message != growing.message
+
+
 async def test_a_gateway_that_died_between_the_call_and_its_record_doubles_nothing(town: MatrixHarness) -> None:
     ann, room = town.people["Ann"], await room_of(town)
     called = asyncio.Event()
@@ -392,6 +403,28 @@ async def test_a_room_that_everybody_may_enter_is_followed_where_it_goes_on_and_
     assert [seen.text for seen in await ann.sees(new, town.bot.id, thread.thread)] == ["in a thread"]
     assert await ann.sees(room, town.bot.id) == []
     await adapter.close()
+
+
+async def test_a_group_stays_one_while_people_come_into_the_room_that_replaces_it(town: MatrixHarness) -> None:
+    ann, inbox = town.people["Ann"], Inbox()
+    room = await room_of(town, Kind.GROUP)
+    async with town.deliver(town.adapter(), inbox.accept):
+        new = await upgraded(town, room)
+        await ann.call("POST", f"/rooms/{new}/invite", {"user_id": town.bot.id})
+        await ann.says(new, "nobody else is here yet")
+        arrival = await inbox.gets("nobody else is here yet")
+    assert (arrival.place.kind, arrival.chat_aliases) == (Kind.GROUP, (room,))
+
+
+async def test_a_thread_is_opened_where_replies_come_from_though_its_parent_is_spelt_without_its_space(
+    town: MatrixHarness,
+) -> None:
+    ann, inbox, adapter = town.people["Ann"], Inbox(), town.adapter()
+    room = await room_of(town)
+    thread = await adapter.open_thread(Address("matrix", "main", "", room), "Plans", "k")
+    async with town.deliver(adapter, inbox.accept):
+        await ann.says(room, "a reply", thread.thread)
+        assert (await inbox.gets("a reply")).place.address == thread
 
 
 async def test_an_invitation_to_where_its_room_goes_on_needs_no_inviter(town: MatrixHarness) -> None:

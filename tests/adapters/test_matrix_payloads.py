@@ -1,6 +1,7 @@
 """What a homeserver may tell, as the specification of Matrix has it, and what it may not, served as recorded."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,12 +19,14 @@ from segue.adapters.matrix import Matrix, MatrixAccount, homeserver
 from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.rooms import Rooms
+from segue.adapters.shared.rates import Bucket
 from segue.core.lanes import Address, Identity, Kind
-from segue.core.messages import Citation, File, Text, plain_text
+from segue.core.messages import Citation, Delivery, File, Text, plain_text
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.server.listeners import Listener, serving
+from segue.testing import HandClock
 from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Bookmark, Given
 from segue.testing.inbox import Inbox
@@ -483,3 +486,32 @@ async def test_what_the_homeserver_answers_says_what_becomes_of_a_message(line: 
     with pytest.raises(SendLater) as told:
         await line.adapter.send(a_delivery(AT, "hello"))
     assert told.value.seconds == 1.5
+
+
+async def test_at_the_homeservers_own_limits_every_answer_is_seen_to_grow(line: Line, tmp_path: Path) -> None:
+    """Answers of four seconds, one in each quarter of a minute: that is all that a homeserver takes for long."""
+    clock = HandClock()
+    server = Homeserver(line.adapter._server.url, BOT, Secret("t"))
+    adapter = Matrix("main", server, Folder(tmp_path), frozenset(), Bucket(10, 5.0), clock)
+    allowed, written, grew = Bucket(10, 5.0), list[float](), list[int]()
+
+    async def writes(delivery: Delivery) -> str:
+        message = await (adapter.edit(delivery) if delivery.message else adapter.send(delivery))
+        assert allowed.wait(written, clock()) <= 0, "the homeserver would have refused it"
+        allowed.add(written, clock())
+        return message or delivery.message
+
+    for n in range(12):
+        delivery, steps = msgspec.structs.replace(a_delivery(AT, f"answer {n}"), attempt=0), 0
+        for second in range(4):
+            with contextlib.suppress(SendLater):
+                if not delivery.message:
+                    delivery = delivery.with_message(await writes(delivery.placeholder))
+                await writes(delivery.with_text(f"answer {n}, {second}"))
+                steps += 1
+            clock.passes(1.0)
+        await writes(msgspec.structs.replace(delivery, attempt=1))
+        clock.passes(11.0)
+        grew.append(steps)
+    await adapter.close()
+    assert min(grew) >= 1, grew

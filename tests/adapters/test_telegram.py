@@ -727,11 +727,15 @@ async def test_the_menu_and_the_start_link(there: tuple[Between, Telegram]) -> N
     assert await adapter.start_link("CDFG-HJ34") == f"https://t.me/{BOT}?start=CDFG-HJ34"
 
 
+@pytest.mark.parametrize(
+    "answer", [(500, "no menu today", {}), (429, "not so fast", {"parameters": {"retry_after": 9}})]
+)
 async def test_a_menu_that_is_refused_keeps_nobody_deaf(
-    there: tuple[Between, Telegram], caplog: pytest.LogCaptureFixture
+    there: tuple[Between, Telegram], caplog: pytest.LogCaptureFixture, answer: tuple[int, str, dict[str, Any]]
 ) -> None:
     between, adapter = there
-    between.refuse = lambda method, _: refusal(500, "no menu today") if method == "setMyCommands" else None
+    status, says, more = answer
+    between.refuse = lambda method, _: refusal(status, says, **more) if method == "setMyCommands" else None
     inbox = Inbox()
     async with living(adapter, Given(inbox.accept, commands=SPECS)):
         await between.says("501", "hello")

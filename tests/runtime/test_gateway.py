@@ -263,6 +263,20 @@ async def test_in_a_group_it_answers_only_what_is_meant_for_it(tmp_path: Path) -
     assert group.replies == ["for you"]
 
 
+async def test_in_a_group_a_command_has_to_be_meant_for_it_too(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann, group = platform.person("Ann"), platform.group()
+    async with running(tmp_path, platform, EchoAgent(), mentions=Mentions.NEEDED):
+        ann.says("hello", group, to=To.AGENT)
+        await group.reads("hello")
+        ann.says("/title Cats", group)
+        ann.says("/nonsense", group)
+        ann.says("/title Dogs", group, to=To.AGENT)
+        await group.reads("This session is called Dogs.")
+        await platform.settles()
+    assert group.replies == ["hello", "This session is called Dogs."]
+
+
 async def test_an_edit_of_what_was_meant_for_it_is_too_though_it_does_not_say_so_again(tmp_path: Path) -> None:
     platform, pause = Telegram(), Pause()
     ann, group, agent = platform.person("Ann"), platform.group(), ScriptedAgent([pause, "one"], "two")

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
+from msgspec.structs import replace
+
 from segue.changes.exchange import handoffs
 from segue.core.contracts.agents import Work
 from segue.core.contracts.database import Driver
 from segue.core.handoffs import HandoffRecord, Patience
-from segue.core.lanes import Identity, Lane
+from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import PLACEHOLDER, Aside, plain_text
 from segue.core.people import UNBOUNDED
 from segue.core.settings import AccountSettings, GatewaySettings, Settings, Streams
@@ -44,6 +46,8 @@ class Street:
         self.there = destination.person("Ann")
         self.agent = ScriptedAgent(otherwise=recalls)
         self.home: Chat | None = None
+        self.spelt: Address | None = None
+        """The home's address as the settings spell it, if that isn't the whole of it."""
         self.hosts: tuple[Identity, ...] = (self.ann.identity, self.there.identity)
         self.patience = Patience()
         self.poll = 0.05
@@ -55,10 +59,13 @@ class Street:
     @asynccontextmanager
     async def opened(self, where: str) -> AsyncIterator[Gateway]:
         """The gateway runs while inside."""
+        home = self.home.place if self.home else None
+        if home and self.spelt:
+            home = replace(home, address=self.spelt)
         accounts = {
             (self.origin.name, self.origin.account): AccountSettings(public=True, streams=Streams.WHOLE),
             (self.destination.name, self.destination.account): AccountSettings(
-                public=True, streams=Streams.WHOLE, home=self.home.place if self.home else None
+                public=True, streams=Streams.WHOLE, home=home
             ),
         }
         settings = GatewaySettings(

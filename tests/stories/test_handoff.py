@@ -74,6 +74,22 @@ async def test_a_conversation_goes_on_in_the_new_place(database: str, persona: t
         assert (await street.last()).state is State.DONE
 
 
+async def test_a_home_that_is_written_without_its_space_is_looked_up(database: str) -> None:
+    street = Street(Slack("one"), Discord("two"))
+    street.home = chat = street.destination.dm(street.there)
+    written = chat.address
+    street.spelt = Address(written.platform, written.account, "", written.chat)
+    async with street.opened(database):
+        assert await street.says("before", street.there, chat) == "You said: before"
+        await street.talks()
+        session = await street.session()
+        await street.says("/handoff two")
+        await chat.reads(CATS)
+        await street.dm.reads(THERE.format("discord"))
+        assert await street.says("and dogs?", street.there, chat) == "You said: and dogs?"
+        assert await street.store.lanes_of(session.id) == [Lane(written)]
+
+
 async def test_whoever_never_hears_that_a_step_was_taken_still_gets_there(database: str) -> None:
     street = Street(Slack("one"), Telegram("two"))
     street.home = street.destination.dm(street.there)

@@ -21,7 +21,7 @@ from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
-from segue.core.settings import AccountSettings, GatewaySettings, Mentions
+from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.errors import Refusal
@@ -159,6 +159,26 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         await between.shows(own, "in its own")
     assert len(texts(between, group)) == 1
     assert texts(between, other) == []
+
+
+async def test_an_answer_whose_growing_message_was_deleted_comes_as_a_new_one(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    pause = Pause()
+    agent = ScriptedAgent(["half", pause, " and whole"])
+    async with running(tmp_path, url, agent, AccountSettings(public=True, streams=Streams.LIVE)):
+        await between.says("501", "go on")
+        await between.shows(ANN, "half")
+        gone = "Bad Request: message to edit not found"
+        between.refuse = lambda method, _: refusal(400, gone) if method == "editMessageText" and not anew() else None
+
+        def anew() -> bool:
+            return len(between.read(ANN)) > 1
+
+        pause.over()
+        await between.shows(ANN, "half and whole")
+    assert [seen.text for seen in between.read(ANN)][1:] == ["half and whole"]
 
 
 def brought(between: Between, who: int) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.account import Account
+from segue.adapters.shared.attachments import content_of
+from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Bucket, Limiter
 from segue.core.contracts.adapters import Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
-from segue.core.messages import Delivery, Sending
-from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
+from segue.core.messages import PLACEHOLDER, Delivery, Sending
+from segue.errors import Disconnected, MessageGone, SendLater, SendNever
 
 _WAIT = 30_000
 """Milliseconds that the homeserver may hold a sync."""
@@ -50,16 +52,17 @@ class Matrix:
         self._files = files
         self._limiter = Limiter(clock)
         self._final = {_WRITTEN: pace}
-        size = max(1, pace.size - pace.size // _KEPT_BACK)
-        self._shown = {_WRITTEN: Bucket(size, pace.seconds), "shown": Bucket(_QUICK, pace.seconds)}
+        size, seconds = pace.size - pace.size // _KEPT_BACK, pace.seconds
+        self._step = {_WRITTEN: Bucket(max(1, size), seconds), "shown": Bucket(_QUICK, seconds)}
+        self._first = {_WRITTEN: Bucket(max(1, size - 1), seconds), "shown": Bucket(_QUICK - 1, seconds)}
         self._rooms = Rooms(server)
-        own = Account(self.platform, account, server.space)
-        invitations = Invitations(own, server, self._rooms, inviters)
-        self._incoming = Incoming(own, server, self._rooms, files, invitations)
+        self._own = Account(self.platform, account, server.space)
+        invitations = Invitations(self._own, server, self._rooms, inviters)
+        self._incoming = Incoming(self._own, server, self._rooms, files, invitations)
 
     async def run(self, intake: Intake) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""
-        try:
+        with connecting():
             await self._check()
             self._rooms.forget()
             since, wait = await intake.cursor.read(), 0
@@ -72,8 +75,6 @@ class Matrix:
                     await self._incoming.begin(batch, intake.accept)
                 since, wait = str(batch["next_batch"]), _WAIT
                 await intake.cursor.keep(since)
-        except SendError as error:
-            raise Disconnected(str(error)) from error
 
     async def _check(self) -> None:
         """Refuse a token of somebody else's: the agent would answer itself."""
@@ -96,6 +97,9 @@ class Matrix:
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of a message."""
         there = await self._now(delivery.address, delivery.message)
+        # A homeserver takes edits of what somebody deleted, and nobody sees them: the final text is worth a look.
+        if delivery.attempt and await self._server.redacted(there.chat, delivery.message):
+            raise MessageGone("Somebody deleted the message.")
         # A transaction of its own for each: a text may come back after another, and wouldn't be shown again.
         key, content = f"{delivery.key}/edit/{uuid4().hex}", edited(delivery.message, delivery.text)
         await self._write(delivery, there, key, content)
@@ -108,10 +112,7 @@ class Matrix:
         file = delivery.file
         if file is None:
             return message(delivery.text, thread, answers)
-        try:
-            content = await self._files.read(file)
-        except Invalid as error:
-            raise SendNever(str(error)) from error
+        content = await content_of(self._files, file)
         return attached(file, await self._server.upload(file.name, file.media, content), thread, delivery.text)
 
     async def typing(self, address: Address) -> None:
@@ -126,7 +127,8 @@ class Matrix:
         """Post the thread's root; the thread is named after it."""
         there = await self._now(parent)
         root = await self._server.send(there.chat, _transaction(key), message(title))
-        return Address(parent.platform, parent.account, parent.space, parent.chat, root)
+        # Whoever wrote the parent into the settings needn't know its space; replies come from this one.
+        return self._own.address(parent.chat, root)
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -148,7 +150,9 @@ class Matrix:
 
     async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
         # Only what streams was never attempted before: it may wait, so that the final text needn't.
-        await self._limiter.turn(self._final if delivery.attempt else self._shown)
+        # A placeholder shows nothing by itself: it is sent if there is room for the first words, too.
+        shown = self._first if delivery.text == PLACEHOLDER else self._step
+        await self._limiter.turn(self._final if delivery.attempt else shown)
         try:
             return await self._server.send(there.chat, _transaction(key), content)
         except SendLater as error:

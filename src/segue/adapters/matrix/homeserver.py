@@ -94,6 +94,11 @@ class Homeserver:
         found: Json | None = await self._get("rooms", room, "event", event, slowest=_SLOWEST_EVENT, missing=None)
         return found
 
+    async def redacted(self, room: str, event: str) -> bool:
+        """Whether somebody deleted an event."""
+        found = await self.event(room, event) or {}
+        return "redacted_because" in (found.get("unsigned") or {})
+
     async def state(self, room: str) -> list[Json]:
         """How a room is now."""
         found: Any = await self._get("rooms", room, "state")

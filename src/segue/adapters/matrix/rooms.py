@@ -29,14 +29,14 @@ class Room:
         """The room that it says stands for it."""
         self.former = ""
         """The room that it stands for, as both say."""
-        self._came: set[str] = set()
-        """Everybody who ever was in it or invited."""
+        self.came: set[str] = set()
+        """Everybody who ever was in it, in the room that it stands for, or invited."""
 
     @property
     def kind(self) -> Kind:
         """Private as long as nobody else can read, and nobody else could before unless it is marked as private."""
         alone = len(self.names) <= _PRIVATE and not self.open
-        return Kind.DM if alone and (self.direct or len(self._came) <= _PRIVATE) else Kind.GROUP
+        return Kind.DM if alone and (self.direct or len(self.came) <= _PRIVATE) else Kind.GROUP
 
     def place(self, address: Address) -> Place:
         """An address in this room with what is known about it."""
@@ -47,7 +47,7 @@ class Room:
         said = event.content
         match event.type:
             case "m.room.member" if event.state_key is not None:
-                self._came.add(event.state_key)
+                self.came.add(event.state_key)
                 if said.get("membership") in ("join", "invite"):
                     self.names[event.state_key] = _text(said.get("displayname"))
                 else:
@@ -76,14 +76,16 @@ class Rooms:
         self._known: dict[str, Room] = {}
         self._direct: frozenset[str] | None = None
 
-    async def get(self, room: str) -> Room:
-        """How a room is now."""
+    async def get(self, room: str, *following: str) -> Room:
+        """How a room is now; of one that stands for another, people come in one by one after they were all there."""
         if room not in self._known:
             found = Room()
             for event in understood(await self._server.state(room), Event):
                 found.heed(event)
             if await self.agree(found.continues, room):
                 found.former = found.continues
+            if found.former and found.former not in following:
+                found.came |= (await self.get(found.former, room, *following)).came
             if self._direct is None:
                 self._direct = await self._server.private_chats()
             found.direct = not self._direct.isdisjoint((room, found.former))

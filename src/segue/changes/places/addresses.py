@@ -89,14 +89,26 @@ class Homes:
         named = yield from home(platform, account)
         if named is not None:
             return named.place
-        return self._settings.get((platform, account), NO_ACCOUNT).home
+        written = self._settings.get((platform, account), NO_ACCOUNT).home
+        return (yield from _looked_up(written)) if written is not None else None
 
     def all(self) -> Transaction[list[Place]]:
         """Every home, by account."""
-        found = {account: settings.home for account, settings in self._settings.items() if settings.home}
+        found: dict[tuple[str, str], Place] = {}
+        for account, settings in self._settings.items():
+            if settings.home is not None:
+                found[account] = yield from _looked_up(settings.home)
         named = [home.place for home in (yield from homes())]
         found |= {(place.address.platform, place.address.account): place for place in named}
         return [found[account] for account in sorted(found)]
+
+
+def _looked_up(home: Place) -> Transaction[Place]:
+    """A home of the settings where its chat is known to be: whoever wrote it needn't know its space."""
+    at = home.address
+    known = [] if at.space else (yield from chats(at.platform, at.account, at.chat))
+    spaces = {place.address.space for place in known}
+    return replace(home, address=replace(at, space=spaces.pop())) if len(spaces) == 1 else home
 
 
 def people(address: Address) -> Transaction[dict[PersonId, str]]:
