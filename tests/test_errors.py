@@ -26,3 +26,9 @@ def test_an_error_says_what_happened_and_what_to_do() -> None:
     assert (
         str(Fenced("The session s1")) == "The session s1 is held by another replica now; this one must drop its work."
     )
+
+
+def test_an_error_about_a_long_value_does_not_quote_all_of_it() -> None:
+    told = str(Invalid("name" * 9_000, "x" * 100_000, "Give another."))
+    assert len(told) < 3_000
+    assert told.endswith("…. Give another.")

@@ -69,6 +69,10 @@ class Refusal(Enum):
     HANDOFF_RUNNING = "This session is being handed off. Wait for it, or cancel it first."
 
 
+_LONGEST = 1000
+"""Characters of each part of an error about a value."""
+
+
 class SegueError(Exception):
     """The root of every error that Segue raises on purpose."""
 
@@ -81,10 +85,15 @@ class Refused(SegueError):
         self.why = why
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
 class Invalid(SegueError):
-    """A value that can't be right: `field` names it, `fix` says what to do."""
+    """A value that can't be right: `field` names it, `fix` says what to do. Neither quotes all of a long value."""
 
     def __init__(self, field: str, problem: str, fix: str) -> None:
+        field, problem, fix = _short(field), _short(problem), _short(fix)
         super().__init__(f"{field}: {problem}. {fix}")
         self.field = field
         self.problem = problem

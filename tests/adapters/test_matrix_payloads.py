@@ -172,6 +172,8 @@ async def test_ids_with_two_colons_and_a_slash_are_kept_whole(line: Line) -> Non
         event(text("x", formatted_body=7)),
         event({"msgtype": "m.image", "body": "x", "url": 5}),
         event(text("x\ud800", formatted_body=7)),
+        {**event(text("x")), "origin_server_ts": "\ud800"},
+        {**event({"replacement_room": "!\ud800:x"}, "m.room.tombstone"), "state_key": ""},
     ],
 )
 async def test_what_cannot_be_understood_is_kept_and_stops_nothing(line: Line, raw: Any) -> None:
@@ -195,6 +197,44 @@ async def test_what_cannot_be_understood_is_kept_and_stops_nothing(line: Line, r
 async def test_what_is_not_said_to_anybody_is_neither(line: Line, raw: Any) -> None:
     inbox = await line.hears(raw, event(text("hello"), id="$2"))
     assert (inbox.texts, inbox.letters) == (["hello"], [])
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"rooms": 7},
+        {"rooms": {"join": [ROOM]}},
+        {"rooms": {"join": {ROOM: {"timeline": "all"}}, "invite": {"!i": 7}, "leave": {"!l": {"timeline": []}}}},
+        {"rooms": {"join": {ROOM: {"timeline": {"events": {}, "limited": True, "prev_batch": 7}, "state": []}}}},
+        {"account_data": {"events": [7, {"type": []}]}},
+    ],
+    ids=ascii,
+)
+async def test_a_batch_that_is_no_batch_is_passed_by(line: Line, batch: Json) -> None:
+    line.server.answer = JSONResponse(batch | {"next_batch": "after"})
+    with pytest.raises(Disconnected, match="that is all"):
+        await line.adapter.run(Given(Inbox().accept, Ends(line.cursor)))
+    assert line.cursor.value == "after"
+
+
+async def test_a_join_rule_that_is_no_word_opens_the_room(line: Line) -> None:
+    line.server.state.append(state("m.room.join_rules", join_rule=["invite"]))
+    inbox = await line.hears(event(text("hello")))
+    assert (inbox.texts, inbox.letters) == (["hello"], [])
+
+
+class Ends:
+    """A cursor with which an adapter's life ends after one batch."""
+
+    def __init__(self, kept: Bookmark) -> None:
+        self._kept = kept
+
+    async def read(self) -> str:
+        return await self._kept.read()
+
+    async def keep(self, value: str) -> None:
+        await self._kept.keep(value)
+        raise Disconnected("that is all")
 
 
 def state(kind: str, **content: Any) -> Json:

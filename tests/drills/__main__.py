@@ -1,12 +1,14 @@
 """The drills, at full length: `make drill`, or `python -m tests.drills NAME... [--minutes M] [--seed N]`.
 
 Each runs in rounds until its count is reached or its time is over. What was counted is kept, so the next run goes on
-from there; a round that finds something wrong is printed with its seed and ends the run.
+from there, unless the code has changed: counts belong to what was drilled. A round that finds something wrong is
+printed with its seed, and the run goes on with the next drill.
 """
 
 import argparse
 import asyncio
 import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -15,7 +17,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,7 +160,10 @@ def _readers(fresh: Fresh, seed: int) -> str:
 
 
 def _hostile_input(fresh: Fresh, seed: int) -> str:
-    return "; ".join(asyncio.run(hostile_input.run(fresh(), 1_000, seed)).wrong)
+    found = asyncio.run(hostile_input.run(fresh(), 10_000, seed))
+    for name, cases in found.cases.items():
+        _count(f"hostile-input: {name}", cases)
+    return "; ".join(found.wrong)
 
 
 def _overload(fresh: Fresh, seed: int) -> str:
@@ -196,7 +203,8 @@ DRILLS = {
     "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),
     "properties": Drill(20_000, "new examples of each property, and every pause of every race", 2_000, _properties),
     "readers": Drill(100_000, "steps of people whose words keep their readers", 1_000, _readers),
-    "hostile-input": Drill(1_000_000, "hostile commands, tool calls and payloads", 1_000, _hostile_input),
+    "hostile-input": Drill(1_000_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
+    "hostile-input-postgres": Drill(20_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
     "overload": Drill(10, "minutes in which twice as much came in as could be done", 1, _overload),
     "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),
@@ -226,12 +234,24 @@ def _count(name: str, more: int) -> int:
     with _kept().open("a+") as kept:
         fcntl.flock(kept, fcntl.LOCK_EX)
         kept.seek(0)
-        counts: dict[str, int] = json.loads(kept.read() or "{}")
+        known: dict[str, Any] = json.loads(kept.read() or "{}")
+        counts: dict[str, int] = known["counts"] if known.get("code") == _code() else {}
         counts[name] = counts.get(name, 0) + more
         if more:
             kept.truncate(0)
-            kept.write(json.dumps(counts))
+            kept.write(json.dumps({"code": _code(), "counts": counts}))
         return counts[name]
+
+
+@cache
+def _code() -> str:
+    """Names the code that is drilled, by its content."""
+    here, digest = Path(__file__).parent, hashlib.sha256()
+    for root in (here.parents[1] / "src", here):
+        for file in sorted(root.rglob("*.*")):
+            if file.is_file() and file.suffix in (".py", ".sql"):
+                digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _say(line: str) -> None:
@@ -246,19 +266,22 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=8.0, help="for each drill")
     parser.add_argument("--seed", type=int, default=None, help="repeat one round")
     options = parser.parse_args()
+    failed = 0
     for name in options.names or DRILLS:
         drill, counted = DRILLS[name], _count(name, 0)
-        deadline = time.monotonic() + options.minutes * 60
+        deadline, wrong = time.monotonic() + options.minutes * 60, ""
         with _database(name) as fresh:
-            while counted < drill.target and time.monotonic() < deadline:
+            while counted < drill.target and time.monotonic() < deadline and not wrong:
                 seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
                 wrong = drill.round(fresh, seed)
                 if wrong:
                     _say(f"{name}: seed {seed}: {wrong}")
-                    return 1
-                counted = _count(name, drill.step)
-        _say(f"{name}: {counted:,} of {drill.target:,} {drill.unit}, nothing wrong")
-    return 0
+                    failed = 1
+                else:
+                    counted = _count(name, drill.step)
+        _say(f"{name}: {counted:,} of {drill.target:,} {drill.unit}, {'something' if wrong else 'nothing'} wrong")
+    _say(f"counted for the code {_code()}")
+    return failed
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from segue.adapters.http import signature
+from segue.adapters.matrix import incoming as matrix_incoming
 from segue.adapters.telegram import adapter as telegram_adapter
+from segue.adapters.telegram import updates as telegram_updates
 from segue.changes.commands import Commands
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import Request
@@ -38,8 +40,10 @@ from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
 from segue.runtime.outbox import Outbox
 from segue.runtime.retrying import Patient
+from segue.runtime.tools.reading import Reading
 from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.running import Running
+from segue.runtime.windows.window import Window
 from segue.store import Store
 
 
@@ -253,6 +257,23 @@ def _quoting(made: Any) -> Any:
     return schedule
 
 
+def _failing(_made: Any) -> Any:
+    async def failing(*_: Any) -> Any:
+        raise KeyError("nobody foresaw it")
+
+    return failing
+
+
+def _nameless(origin: Any) -> Any:
+    raise KeyError(origin.sender_user_name)
+
+
+def _believed(raw: Any, *path: str) -> Any:
+    for name in path:
+        raw = raw.get(name, {})
+    return raw.get("events", [])
+
+
 class Bug(enum.Enum):
     """A mistake, and what it would do."""
 
@@ -282,6 +303,10 @@ class Bug(enum.Enum):
     COMMAND_RAISES = "a command ends in an error that nobody foresaw"
     PATTERN_EXPLODES = "a pattern with nested repetition reads what people type"
     LIST_QUOTES_TOO_MUCH = "a command quotes all that was said to it"
+    TOOL_RAISES = "a tool ends in an error that nobody foresaw"
+    UPDATE_RAISES = "an update without a field that most have can't be read"
+    SYNC_RAISES = "a sync whose events are no list isn't taken in"
+    FRAME_RAISES = "a frame ends its window"
     ONCE_READ_ALWAYS_READ = "a place that has spoken to a session may read all that is said in it since"
     TOOLS_REACH_ALL = "whoever reads the answer, tools find all that its person has"
     SENDS_TO_ALL = "an agent writes to a session whoever reads that"
@@ -301,6 +326,10 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.COMMAND_RAISES: (Patch(ScheduleCommands, "schedule", _raising),),
     Bug.PATTERN_EXPLODES: (Patch(Planner, "divide", _exploding),),
     Bug.LIST_QUOTES_TOO_MUCH: (Patch(Commands, "run", _quoting),),
+    Bug.TOOL_RAISES: (Patch(Reading, "history", _failing),),
+    Bug.UPDATE_RAISES: (Patch(telegram_updates.Origin, "author", lambda _: property(_nameless)),),
+    Bug.SYNC_RAISES: (Patch(matrix_incoming, "events_in", lambda _: _believed),),
+    Bug.FRAME_RAISES: (Patch(Window, "earlier", _failing),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),
     Bug.ANSWERS_BEFORE_THE_COMMIT: (Patch(_Worker, "_attempt", _answer_at_once),),
     Bug.FORGETS_KEYS: (query("see", "do nothing", "do update set at = excluded.at"),),

@@ -4,24 +4,39 @@ from pathlib import Path
 
 import pytest
 
+from segue.core.commands import SPECS
 from tests.drills import hostile_input
 from tests.drills.planting import Bug
 
+FOUND_BY_HOSTILE_INPUT = {
+    Bug.COMMAND_RAISES: ("command", "KeyError"),
+    Bug.PATTERN_EXPLODES: ("command", "it took"),
+    Bug.LIST_QUOTES_TOO_MUCH: ("command", "its answer has"),
+    Bug.TOOL_RAISES: ("tool", "tool sessions_history: KeyError"),
+    Bug.UPDATE_RAISES: ("telegram", "update: AssertionError("),
+    Bug.SYNC_RAISES: ("matrix", "matrix event: "),
+    Bug.FRAME_RAISES: ("frame", "a window ended by"),
+}
+"""The kind of cases that finds it, and its name."""
+
 
 async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> None:
-    found = await hostile_input.run(str(tmp_path / "segue.db"), cases=250, seed=7)
+    found = await hostile_input.run(str(tmp_path / "segue.db"), cases=600, seed=7)
     assert found.wrong == []
+    tools = {name for name in found.cases if name.startswith("tool ")}
+    assert {"telegram update", "matrix event", "http body", "frame"} <= found.cases.keys()
+    assert len(tools) > 5, "all that are offered are called"
+    assert found.arrivals > 30, "payloads are understood"
 
 
-@pytest.mark.parametrize(
-    ("bug", "told"),
-    [
-        (Bug.COMMAND_RAISES, "KeyError"),
-        (Bug.PATTERN_EXPLODES, "it took"),
-        (Bug.LIST_QUOTES_TOO_MUCH, "its answer has"),
-    ],
-    ids=lambda value: value.name if isinstance(value, Bug) else "",
-)
-async def test_a_planted_mistake_is_found_by_name(tmp_path: Path, bug: Bug, told: str) -> None:
-    found = await hostile_input.run(str(tmp_path / "segue.db"), cases=1_500, seed=7, bug=bug)
+async def test_every_command_is_typed(tmp_path: Path) -> None:
+    found = await hostile_input.run(str(tmp_path / "segue.db"), cases=400, seed=7, kinds=("command",))
+    assert found.wrong == []
+    assert {f"/{spec.name}" for spec in SPECS} == found.cases.keys()
+
+
+@pytest.mark.parametrize("bug", FOUND_BY_HOSTILE_INPUT, ids=lambda bug: bug.name)
+async def test_a_planted_mistake_is_found_by_name(tmp_path: Path, bug: Bug) -> None:
+    kind, told = FOUND_BY_HOSTILE_INPUT[bug]
+    found = await hostile_input.run(str(tmp_path / "segue.db"), cases=8_000, seed=7, bug=bug, kinds=(kind,))
     assert told in found.wrong[0]

@@ -10,6 +10,7 @@ from segue.core.messages import Sending
 from segue.core.settings import Streams
 from tests.drills import bindings, disks, forgeries, kills, labels, power, readers, soak, zombies
 from tests.drills.planting import Bug
+from tests.drills.test_hostile_input import FOUND_BY_HOSTILE_INPUT
 from tests.drills.town import Report
 
 FOUND_BY_KILLS: dict[Bug, Callable[[Report], list[str]]] = {
@@ -32,8 +33,6 @@ FOUND_BY_ZOMBIES = (Bug.LEASES_WITHOUT_EPOCHS,)
 FOUND_BY_HISTORIES = (Bug.REMEMBERS_BINDINGS, Bug.LANES_UNLOCKED)
 FOUND_BY_FORGERIES = (Bug.SIGNATURES_UNREAD, Bug.ANY_TIME, Bug.SECRET_UNREAD)
 FOUND_BY_SOAKS = (Bug.HOARDS,)
-FOUND_BY_HOSTILE_INPUT = (Bug.COMMAND_RAISES, Bug.PATTERN_EXPLODES, Bug.LIST_QUOTES_TOO_MUCH)
-"""By `test_hostile_input.py`."""
 FOUND_BY_READERS = (
     Bug.ONCE_READ_ALWAYS_READ,
     Bug.TOOLS_REACH_ALL,

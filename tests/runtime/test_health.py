@@ -37,6 +37,12 @@ async def unwell(running: Gateway, words: str) -> None:
             await asyncio.sleep(0.02)
 
 
+async def test_commands_may_ask_what_is_wrong_from_their_own_thread(tmp_path: Path) -> None:
+    async with gateway(tmp_path / "segue.db", WhatsApp()) as running:
+        running._turns.turned_away()
+        assert await asyncio.to_thread(running.problems) == []
+
+
 @pytest.mark.parametrize("fate", ["deleted", "replaced"])
 async def test_a_file_that_is_gone_stops_accepting_and_says_so_until_it_is_back(tmp_path: Path, fate: str) -> None:
     path, platform = tmp_path / "segue.db", WhatsApp()

@@ -5,11 +5,12 @@ them.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, NewType
+from typing import Annotated, Any, NewType, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+T = TypeVar("T")
 SessionId = NewType("SessionId", str)
 PersonId = NewType("PersonId", str)
 Moment = Annotated[float, "moment"]
@@ -39,6 +40,16 @@ class Live(Value, frozen=True, gc=True):
 
     The collector of cycles looks at it: through one that it doesn't see, a cycle is kept for ever.
     """
+
+
+def converted(raw: object, kind: type[T]) -> T:
+    """A value of a type from what JSON held; raises `msgspec.ValidationError`, whatever is wrong with it."""
+    try:
+        return msgspec.convert(raw, kind)
+    except UnicodeEncodeError as error:
+        raise msgspec.ValidationError("Half of a UTF-16 pair is no character") from error
+    except RecursionError as error:
+        raise msgspec.ValidationError("It is nested too deep") from error
 
 
 def make_id(at: Moment, randomness: bytes) -> str:

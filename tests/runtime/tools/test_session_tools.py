@@ -16,8 +16,8 @@ from segue.core.moves import Limits
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.transcripts import Entry, Role
 from segue.core.values import SessionId, Value
-from segue.errors import Refusal
-from segue.runtime.tools.arguments import schema_of
+from segue.errors import Invalid, Refusal
+from segue.runtime.tools.arguments import schema_of, take
 from segue.runtime.tools.children import CloseArguments, SpawnArguments
 from segue.runtime.tools.messages import SendArguments
 from segue.runtime.tools.reading import HistoryArguments, SessionsListArguments
@@ -711,3 +711,9 @@ async def test_bad_arguments_are_named_with_what_to_do(tmp_path: Path, tool: str
     assert told.failed
     assert told.content.startswith(names)
     assert told.content.rstrip().endswith(".")
+
+
+@pytest.mark.parametrize("given", [{"label": "\ud800"}, {"count": "\ud800"}, "[" * 100_000, {"label": [[]] * 9}])
+def test_arguments_that_are_no_text_are_refused_in_words(given: Any) -> None:
+    with pytest.raises(Invalid):
+        take(given, HistoryArguments)

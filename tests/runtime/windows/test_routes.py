@@ -183,6 +183,8 @@ async def test_only_the_pages_own_files_are_served(here: House, name: str, statu
         '{"kind": "resume", "session": "\\u0000"}',
         '{"kind": "earlier", "cursor": "nonsense"}',
         '{"kind": "open"}',
+        '{"kind": "say", "id": "a\\u0000b", "text": "tea"}',
+        '{"kind": "say", "id": "", "text": "tea"}',
         "[" * 100_000,
         b"\xff\xfe",
         b"",

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from segue.core.messages import File, Part, Text
+from segue.core.values import converted
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -134,13 +135,13 @@ class Event(msgspec.Struct, frozen=True):
 
     def message(self) -> Content:
         """Its content as a message; raises `msgspec.ValidationError`."""
-        return msgspec.convert(self.content, Content)
+        return converted(self.content, Content)
 
     @property
     def relation(self) -> Relation:
         """How it stands to another; none if that can't be read."""
         try:
-            return msgspec.convert(self.content.get("m.relates_to") or {}, Relation)
+            return converted(self.content.get("m.relates_to") or {}, Relation)
         except msgspec.ValidationError:
             return Relation()
 
@@ -157,9 +158,22 @@ class Event(msgspec.Struct, frozen=True):
         return str(former.get("membership", "")) if isinstance(former, dict) else ""
 
 
+def inside(raw: object, *path: str) -> dict[str, Any]:
+    """An object inside of what was told; an empty one if there is none."""
+    for name in path:
+        raw = raw.get(name) if isinstance(raw, dict) else None
+    return raw if isinstance(raw, dict) else {}
+
+
+def events_in(raw: object, *path: str) -> list[Any]:
+    """The events inside of what was told."""
+    told = inside(raw, *path).get("events")
+    return told if isinstance(told, list) else []
+
+
 def decode(raw: object) -> Event:
     """An event; raises `msgspec.ValidationError`."""
-    return msgspec.convert(raw, Event)
+    return converted(raw, Event)
 
 
 def understood(raw: Iterable[object], kind: type[T]) -> list[T]:
@@ -167,7 +181,7 @@ def understood(raw: Iterable[object], kind: type[T]) -> list[T]:
     found = []
     for one in raw:
         try:
-            found.append(msgspec.convert(one, kind))
+            found.append(converted(one, kind))
         except msgspec.ValidationError as error:
             log.warning("something that was told about a room can't be understood: %s", error)
     return found

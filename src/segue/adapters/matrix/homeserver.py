@@ -10,7 +10,7 @@ from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.adapters.shared.web import Web
 from segue.core.messages import File
 from segue.core.values import Plain, Secret
-from segue.errors import SendLater, SendNever
+from segue.errors import SendLater, SendNever, SendUnsure
 
 Json = dict[str, Plain]
 
@@ -56,13 +56,13 @@ class Homeserver:
             "password": password.reveal(),
             "initial_device_display_name": "Segue",
         }
-        self._token = Secret(str((await self._call("POST", ("login",), body))["access_token"]))
+        self._token = Secret(_text(await self._call("POST", ("login",), body), "access_token"))
         return self._token
 
     async def begin_chat(self, person: str) -> str:
         """A new private room with somebody, which isn't encrypted; returns its id."""
         body = {"preset": "trusted_private_chat", "is_direct": True, "invite": [person]}
-        room = str((await self._call("POST", ("createRoom",), body))["room_id"])
+        room = _text(await self._call("POST", ("createRoom",), body), "room_id")
         await self.mark_private(person, room)
         return room
 
@@ -77,6 +77,7 @@ class Homeserver:
         chosen = json.dumps({"room": room, "presence": _NOTHING, "account_data": {"types": [PRIVATE_CHATS]}})
         query = {"filter": chosen, "timeout": str(wait), "set_presence": "online"}
         batch: Json = await self._get("sync", query=query | ({"since": since} if since else {}))
+        _text(batch, "next_batch")
         return batch
 
     async def before(self, room: str, start: str, end: str = "") -> AsyncIterator[Json]:
@@ -85,9 +86,10 @@ class Homeserver:
         while start:
             there = {"from": start} | ({"to": end} if end else {})
             page = await self._get("rooms", room, "messages", query=query | there)
-            for event in page.get("chunk", []):
+            for event in _list(page.get("chunk")):
                 yield event
-            start = page.get("end", "")
+            following = page.get("end")
+            start = following if isinstance(following, str) and following != start else ""
 
     async def event(self, room: str, event: str) -> Json | None:
         """One event; None if there is no such, or none that may be seen."""
@@ -101,8 +103,7 @@ class Homeserver:
 
     async def state(self, room: str) -> list[Json]:
         """How a room is now."""
-        found: Any = await self._get("rooms", room, "state")
-        return list(found)
+        return _list(await self._call("GET", ("rooms", room, "state"), b""))
 
     async def goes_on(self, room: str) -> str:
         """The room that another one says stands for it; empty if it says none, or nothing that the bot may see."""
@@ -111,7 +112,7 @@ class Homeserver:
 
     async def rooms(self) -> list[str]:
         """The rooms that the bot is in."""
-        return list((await self._get("joined_rooms"))["joined_rooms"])
+        return _list((await self._get("joined_rooms")).get("joined_rooms"))
 
     async def join(self, room: str, via: str) -> None:
         """Come into a room that a server knows."""
@@ -123,7 +124,7 @@ class Homeserver:
 
     async def private_chats(self) -> frozenset[str]:
         """The rooms that the bot's account has marked as private chats."""
-        return frozenset(room for rooms in (await self._private()).values() for room in rooms)
+        return frozenset(room for rooms in (await self._private()).values() for room in rooms if isinstance(room, str))
 
     async def mark_private(self, person: str, room: str) -> None:
         """Mark a room as a private chat with somebody, as clients do."""
@@ -131,14 +132,14 @@ class Homeserver:
         rooms = [*dict.fromkeys([*marked.get(person, []), room])]
         await self._call("PUT", ("user", self.user, "account_data", PRIVATE_CHATS), {**marked, person: rooms})
 
-    async def _private(self) -> dict[str, list[str]]:
+    async def _private(self) -> dict[str, list[Any]]:
         told = await self._get("user", self.user, "account_data", PRIVATE_CHATS, missing={})
         return {person: rooms for person, rooms in told.items() if isinstance(rooms, list)}
 
     async def send(self, room: str, transaction: str, content: Json) -> str:
         """Write; the same transaction gives the same event."""
         path = ("rooms", room, "send", "m.room.message", transaction)
-        return str((await self._call("PUT", path, content))["event_id"])
+        return _text(await self._call("PUT", path, content), "event_id")
 
     async def redact(self, room: str, event: str) -> None:
         """Take the content of an event away; asked again, it is the same redaction."""
@@ -159,7 +160,7 @@ class Homeserver:
     async def upload(self, name: str, media: str, content: bytes) -> str:
         """Put a file into the media store; returns its mxc address."""
         path = f"/_matrix/media/v3/upload?{urlencode({'filename': name})}"
-        return str((await self._asked("POST", path, content, {"Content-Type": media}))["content_uri"])
+        return _text(await self._asked("POST", path, content, {"Content-Type": media}), "content_uri")
 
     async def download(self, mxc: str, keep: Callable[[AsyncIterator[bytes]], Awaitable[File]]) -> File:
         """Keep a file of the media store; raises `NotFetched` for one that can't be had."""
@@ -175,11 +176,14 @@ class Homeserver:
     ) -> Any:
         """The answer to a question; what `missing` says if there is nothing, or nothing that the bot may see."""
         try:
-            return await self._call("GET", path, b"", query, slowest)
+            answer = await self._call("GET", path, b"", query, slowest)
         except SendNever:
             if missing is SendNever:
                 raise
             return missing
+        if not isinstance(answer, dict):
+            raise SendUnsure(f"{self.url} answered what no homeserver does")
+        return answer
 
     async def _call(
         self,
@@ -208,3 +212,14 @@ class Homeserver:
         wait = said.get("retry_after_ms", _PATIENCE if answer.status == _TOO_MANY else None)
         seconds = wait / 1000 if isinstance(wait, int | float) else None
         raise self._web.refused(answer, seconds, f"{said.get('errcode')}: {said.get('error')}")
+
+
+def _list(told: object) -> list[Any]:
+    return told if isinstance(told, list) else []
+
+
+def _text(answer: object, name: str) -> str:
+    """A text that every answer of its kind has."""
+    if not isinstance(answer, dict) or not isinstance(found := answer.get(name), str):
+        raise SendUnsure(f"the homeserver answered without {name}")
+    return found

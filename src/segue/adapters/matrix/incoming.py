@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from segue.adapters.matrix.events import Content, Event, Relation, decode, understood
+from segue.adapters.matrix.events import Content, Event, Relation, decode, events_in, inside, understood
 from segue.adapters.matrix.homeserver import PRIVATE_CHATS, Homeserver, Json
 from segue.adapters.matrix.invitations import Invitations
 from segue.adapters.matrix.rooms import Room, Rooms
@@ -21,6 +21,7 @@ from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING, Tries
 from segue.core.contracts.adapters import Accept, Files, Unfetched
 from segue.core.messages import Arrival, Citation, File, Text
+from segue.core.values import converted
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 log = logging.getLogger(__name__)
@@ -51,13 +52,13 @@ class Incoming:
 
     async def take(self, batch: Json, since: str, accept: Accept) -> None:
         """Take a batch that follows this token."""
-        if any(event.get("type") == PRIVATE_CHATS for event in batch.get("account_data", {}).get("events", [])):
+        if any(inside(event).get("type") == PRIVATE_CHATS for event in events_in(batch, "account_data")):
             self._rooms.forget()
         await self._invitations.take(batch, accept)
-        for room, joined in batch.get("rooms", {}).get("join", {}).items():
-            for event in understood(joined.get("state", {}).get("events", []), Event):
+        for room, joined in inside(batch, "rooms", "join").items():
+            for event in understood(events_in(joined, "state"), Event):
                 await self._take_in(self._heed(room, event), msgspec.to_builtins(event), accept)
-            for raw in await self._told(room, joined.get("timeline", {}), since):
+            for raw in await self._told(room, inside(joined, "timeline"), since):
                 await self._take_in(self._hear(room, raw), raw, accept)
 
     async def _take_in(self, reading: Awaitable[Arrival | Unfetched | None], raw: object, accept: Accept) -> None:
@@ -74,12 +75,12 @@ class Incoming:
             if not self._tries.lasts(room, error):
                 raise
             log.warning("%s: what was missed in %s isn't told (%s)", self._account, room, error)
-            return list(timeline.get("events", []))
+            return events_in(timeline)
 
     async def _events(self, room: str, timeline: Json, since: str) -> list[Any]:
         """All that happened in a room since the token, the oldest first; in a new room since the invitation."""
-        told = list(timeline.get("events", []))
-        start = str(timeline.get("prev_batch", "")) if timeline.get("limited") else ""
+        told, gap = events_in(timeline), timeline.get("prev_batch") if timeline.get("limited") else ""
+        start = gap if isinstance(gap, str) else ""
         missed = [event async for event in self._server.before(room, start, since)]
         events = [*reversed(missed), *told]
         joined = self._last(events, "join")
@@ -150,7 +151,7 @@ class Incoming:
                 return None  # an edit has no edits: each names the message itself, and clients show no others
             thread, relation = edited.relation.thread, edited.relation
             if content.new_content is not None:
-                content = msgspec.convert(content.new_content, Content)
+                content = converted(content.new_content, Content)
         if content.by_a_bot:
             return None
         room = await self._rooms.get(id)

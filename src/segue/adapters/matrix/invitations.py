@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from segue.adapters.matrix.events import Event, understood
+from segue.adapters.matrix.events import Event, events_in, inside, understood
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms, before
 from segue.adapters.shared.account import Account
@@ -64,14 +64,14 @@ class Invitations:
 
     async def take(self, batch: Json, accept: Accept) -> None:
         """Follow the invitations of a batch, and forget the rooms that the bot is out of."""
-        for room, invited in batch.get("rooms", {}).get("invite", {}).items():
-            told = understood(invited.get("invite_state", {}).get("events", []), Told)
+        for room, invited in inside(batch, "rooms", "invite").items():
+            told = understood(events_in(invited, "invite_state"), Told)
             former = next((before(event.content) for event in told if event.type == "m.room.create"), "")
             for event in told:
                 if event.type == "m.room.member" and event.state_key == self._server.user:
                     await self._take(Invitation(room, event.sender, event.content, former), batch, accept)
-        for room, left in batch.get("rooms", {}).get("leave", {}).items():
-            self._removed(room, left.get("timeline", {}).get("events", []))
+        for room, left in inside(batch, "rooms", "leave").items():
+            self._removed(room, events_in(left, "timeline"))
 
     async def _take(self, invitation: Invitation, batch: Json, accept: Accept) -> None:
         try:

@@ -59,7 +59,7 @@ class Room:
             case "m.room.encryption":
                 self.encrypted = True
             case "m.room.join_rules":
-                self.open = said.get("join_rule") not in _BY_INVITATION
+                self.open = _text(said.get("join_rule")) not in _BY_INVITATION
             case "m.room.create":
                 self.continues = before(said)
             case "m.room.tombstone":

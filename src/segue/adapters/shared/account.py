@@ -64,7 +64,9 @@ class Account(Value, frozen=True):
     def letter(self, raw: object, error: Exception) -> Letter:
         """A dead letter of what came in, with the error that it came to."""
         kind = why = type(error).__name__
-        if isinstance(error, _WORDED):
+        if isinstance(error, UnicodeError):
+            why = "it has half of a UTF-16 pair in it"
+        elif isinstance(error, _WORDED):
             why = str(error)
         else:
             log.error("something from %s can't be read", self, exc_info=error)

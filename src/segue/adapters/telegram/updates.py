@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from segue.core.messages import File, Telling
-from segue.core.values import Value
+from segue.core.values import Value, converted
 from segue.errors import Invalid
 
 _IN = ("creator", "administrator", "member")
@@ -202,6 +202,6 @@ class Update(Value, frozen=True):
 def decode(raw: Any) -> Update:
     """An update from what JSON held; raises `Invalid`."""
     try:
-        return msgspec.convert(raw, Update, strict=True)
+        return converted(raw, Update)
     except msgspec.ValidationError as error:
         raise Invalid("update", str(error), "The Bot API's documentation says what it looks like.") from error

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from segue.core.values import Value
+from segue.core.values import Value, converted
 from segue.errors import Invalid
 
 A = TypeVar("A", bound=Value)
@@ -40,9 +40,13 @@ def take(given: Any, arguments: type[A]) -> A:
             if name not in known:
                 raise Invalid(str(name), "there is no such argument", f"The arguments are {', '.join(known)}.")
     try:
-        return msgspec.convert(given, arguments)
+        taken = converted(given, arguments)
+        msgspec.json.encode(taken)
     except msgspec.ValidationError as error:
         raise _mistake(str(error), known) from error
+    except UnicodeEncodeError as error:
+        raise Invalid("arguments", "one of them has half of a UTF-16 pair", "Write whole characters.") from error
+    return taken
 
 
 def _inlined(schema: Any, inside: Mapping[str, Any]) -> Any:

@@ -7,6 +7,7 @@ of the slots, and all the others together leave a quarter to the host.
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -98,12 +99,12 @@ class Turns:
     @property
     def lag(self) -> float:
         """Seconds for which sessions wait until there is a slot for them."""
-        return 0.0 if self._behind is None else asyncio.get_running_loop().time() - self._behind
+        return 0.0 if self._behind is None else time.monotonic() - self._behind
 
     def turned_away(self) -> None:
         """A session waits because no slot was left for it."""
         if self._behind is None:
-            self._behind = asyncio.get_running_loop().time()
+            self._behind = time.monotonic()
 
     def knows_host(self, person: str) -> None:
         """The host is this person."""

@@ -7,8 +7,10 @@ that it was given. A window that lost its connection opens anew, so nothing is l
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from segue.changes.exchange.traces import TurnState
 from segue.core.handoffs import HandoffProgress, State
@@ -61,7 +63,7 @@ class OpenRequest(WindowRequest, frozen=True):
 class SayRequest(WindowRequest, frozen=True):
     """The person says something, or types a command. The same id again is the same message."""
 
-    id: str
+    id: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00]*\Z")]
     text: str
 
 
