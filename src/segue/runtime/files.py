@@ -4,11 +4,13 @@ Law: a file is there whole or not at all, and never changes; the same content tw
 """
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,6 +26,8 @@ from segue.errors import Invalid, StoreFull
 from segue.runtime.retrying import Patient
 
 FOLDER = "files"
+HALF = "half-"
+"""The beginning of the name of a file that isn't whole yet."""
 _WHERE = re.compile(rf"{FOLDER}/[0-9a-f]{{2}}/[0-9a-f]{{64}}")
 _MEDIA = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,100}/[A-Za-z0-9!#$&^_.+-]{1,100}")
 UNKNOWN = "application/octet-stream"
@@ -75,7 +79,7 @@ class Folder:
     def _begin(self) -> BinaryIO:
         folder = self._data / FOLDER
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return tempfile.NamedTemporaryFile(dir=folder, prefix="half-", delete=False)  # type: ignore[return-value]
+        return tempfile.NamedTemporaryFile(dir=folder, prefix=HALF, delete=False)  # type: ignore[return-value]
 
 
 def _drop(half: BinaryIO) -> None:
@@ -88,12 +92,20 @@ def _finish(half: BinaryIO, final: Path) -> None:
     half.flush()
     os.fsync(half.fileno())
     final.parent.mkdir(mode=0o700, exist_ok=True)
-    Path(half.name).replace(final)
-    folder = os.open(final.parent, os.O_RDONLY)
-    try:
+    with locked(final.parent, fcntl.LOCK_SH) as folder:
+        Path(half.name).replace(final)
         os.fsync(folder)
+
+
+@contextmanager
+def locked(folder: Path, how: int) -> Iterator[int]:
+    """A folder's lock: shared while files come to have their names, exclusive while they lose them."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, how)
+        yield descriptor
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 class Exporting:
@@ -110,7 +122,8 @@ class Exporting:
             return replace(delivery, file=file)
         line = "Files aren't kept here. `segue sessions export` writes one."
         if file is not None:
-            line = f"{file.name} can't be sent here: it is {file.where} in the data folder."
+            lasts = "" if file is named else ", for a day"
+            line = f"{file.name} can't be sent here: it is {file.where} in the data folder{lasts}."
         return replace(delivery, text=f"{delivery.text}\n{line}".strip(), file=None)
 
     async def _made(self, file: File) -> File | None:

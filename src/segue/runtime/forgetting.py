@@ -5,7 +5,6 @@ clean up; what one couldn't do is tried again, also after a restart.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -21,8 +20,8 @@ from segue.core.contracts.database import Clock, Driver
 from segue.core.settings import GatewaySettings
 from segue.core.values import Moment
 from segue.errors import SendError, StoreError
-from segue.runtime.files import FOLDER as KEPT
 from segue.runtime.files import is_kept
+from segue.runtime.leftovers import Leftovers
 from segue.runtime.replica import Pause
 from segue.runtime.retrying import Patient
 from segue.runtime.schedules import FOLDER as SCHEDULED
@@ -43,12 +42,19 @@ class Cleaner:
     """Cleans up after each forgetting."""
 
     def __init__(
-        self, driver: Driver, adapters: Adapters, settings: GatewaySettings, clock: Clock, forget: Callable[[], None]
+        self,
+        driver: Driver,
+        adapters: Adapters,
+        settings: GatewaySettings,
+        clock: Clock,
+        forget: Callable[[], None],
+        swept: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._driver = driver
         self._store = Patient(driver)
         self._adapters = adapters
         self._data = Path(settings.data) if settings.data else None
+        self.leftovers = Leftovers(self._store, self._data, clock, swept) if self._data else None
         self._clock = clock
         self._forget = forget
         """Lets go of what this process keeps in memory."""
@@ -117,22 +123,13 @@ class Cleaner:
 
     async def _drop_files(self, files: Iterable[str], at: Moment) -> bool:
         """Delete the files that went with it, and those that nothing names; returns whether no more is to be done."""
-        if self._data is None:
+        if self.leftovers is None or self._data is None:
             return True
-        for where in files:
-            if is_kept(where) and not await self._store.read(cleaning.names, where):
-                (self._data / where).unlink(missing_ok=True)
-        settled = True
-        for path in await asyncio.to_thread(lambda data: sorted((data / KEPT).glob("*/*")), self._data):
-            with contextlib.suppress(FileNotFoundError):
-                kept = path.stat().st_mtime
-                if kept > at or await self._store.read(cleaning.names, path.relative_to(self._data).as_posix()):
-                    continue
-                if kept < self._clock() - _GRACE:
-                    path.unlink()
-                else:
-                    settled = False
-        return settled
+        await self.leftovers.sweep([self._data / where for where in files if is_kept(where)], at)
+        before = await asyncio.to_thread(self.leftovers.kept_until, at)
+        lately = self._clock() - _GRACE
+        await self.leftovers.sweep(before, min(at, lately))
+        return at <= lately or not await self.leftovers.unnamed(await asyncio.to_thread(self.leftovers.kept_until, at))
 
 
 class Retaining:

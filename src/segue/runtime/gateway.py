@@ -126,7 +126,7 @@ class Gateway:
             for adapter in adapters
             if not isinstance(adapter, ShowsWindows)
         ]
-        self._cleaner = Cleaner(self.store.driver, self._adapters, self.settings, clock, self._let_go)
+        self._cleaner = self._made_cleaner()
         self._ears = self._listeners()
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
@@ -136,6 +136,10 @@ class Gateway:
         every = [agent.commands for agent in self.agents.values() if isinstance(agent, HasCommands)]
         own = tuple(dict.fromkeys(name for commands in every for name in commands))
         return FrontDoor(self.settings, access.judge, self._commands.run, own)
+
+    def _made_cleaner(self) -> Cleaner:
+        driver, metrics = self.store.driver, self.metrics
+        return Cleaner(driver, self._adapters, self.settings, self._clock, self._let_go, metrics.swept)
 
     def _listeners(self) -> Mapping[str, Callable[[str], None]]:
         """Connect wake-ups to the parts that hear them, and gauges to the figures that they read."""
@@ -270,6 +274,8 @@ class Gateway:
                     group.create_task(self._index(), name="index")
                     group.create_task(self._forget(), name="forget")
                     group.create_task(self._cleaner.run(), name="cleaner")
+                    if self._cleaner.leftovers is not None:
+                        group.create_task(self._cleaner.leftovers.run(), name="leftovers")
                     group.create_task(self._inbox.run(), name="letters")
                     group.create_task(Retaining(self._patient, self.settings, self._clock).run(), name="retention")
                     group.create_task(self._messages.sweep(), name="answers")

@@ -1,10 +1,10 @@
-"""Cleaning up after a forgetting: what was said about it, what stands on platforms, and which files nobody names."""
+"""Cleaning up after a forgetting: what was said about it, and what stands on platforms."""
 
 import msgspec
 
 from segue.changes.exchange import deliveries
 from segue.changes.forgetting.erasure import Cause, ForgettingKind, Removed
-from segue.changes.rows import each, first, one
+from segue.changes.rows import each, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address
 from segue.core.values import Moment, Value
@@ -65,11 +65,6 @@ def standing(forgetting: int) -> Transaction[list[LeftMessage]]:
 def deleted(message: LeftMessage) -> Transaction[None]:
     """A message is gone from its platform."""
     yield q.deleted(id=message.id)
-
-
-def names(where: str) -> Transaction[bool]:
-    """Whether anything still names a file."""
-    return (yield from first(int, q.file_named(like=f"%{where}%"))) is not None
 
 
 def done(forgetting: Forgetting, receipt: str, at: Moment) -> Transaction[bool]:

@@ -256,12 +256,6 @@ select id, address, message from deliveries where forgotten = :forgetting and me
 -- A message is gone from its platform.
 update deliveries set message = null where id = :id;
 
--- name: file_named
--- Whether anything names a file.
-select 1 where exists (select 1 from entries where parts like :like) or exists (select 1 from turns where parts like :like)
-  or exists (select 1 from deliveries where files like :like) or exists (select 1 from journal where parts like :like)
-  or exists (select 1 from letters where raw like :like and retried is null);
-
 -- name: unused_sessions
 -- Sessions that nobody has used since then, by their ids.
 select id, used from sessions
@@ -281,3 +275,28 @@ select 1 from sessions s where s.id = :session and (s.used > :used or s.head < s
   or exists (select 1 from schedules w where w.session = s.id and w.ended is null)
   or exists (select 1 from questions o join bindings b on b.lane = o.lane and b.until is null
     where b.session = s.id and o.answered is null and o.deadline >= :at));
+
+-- name: files_in_entries
+-- A page of entries, the newest first; the words of those that name no file are left out.
+select '' as session, seq as n, '' as call, case when parts like '%files/%' then parts else '' end as parts
+from entries where seq < :before order by seq desc limit :count;
+
+-- name: files_in_deliveries
+-- The same of what was sent or is to be.
+select '' as session, id as n, '' as call, case when files like '%files/%' then files else '' end as parts
+from deliveries where id < :before order by id desc limit :count;
+
+-- name: files_in_letters
+-- The same of dead letters that may be taken in again.
+select '' as session, id as n, '' as call, case when raw like '%files/%' and retried is null then raw else '' end as parts
+from letters where id < :before order by id desc limit :count;
+
+-- name: files_in_turns
+-- A page of turns, by their sessions.
+select session, seq as n, '' as call, case when parts like '%files/%' then parts else '' end as parts
+from turns where (session, seq) > (:session, :n) order by session, seq limit :count;
+
+-- name: files_in_journal
+-- A page of what running turns have done.
+select session, turn as n, call, case when parts like '%files/%' then parts else '' end as parts
+from journal where (session, turn, call) > (:session, :n, :call) order by session, turn, call limit :count;

@@ -55,6 +55,7 @@ class Metrics:
             account,
             registry=registry,
         )
+        self._swept = Counter("segue_files_swept", "Kept files that nothing named, deleted.", registry=registry)
         self._live = Gauge("segue_turns_running", "Turns that run now.", registry=registry)
         self._slots = Gauge("segue_turn_slots", "Turns that may run at once.", registry=registry)
         self._refused = Gauge(
@@ -79,6 +80,10 @@ class Metrics:
     def left(self, platform: str, account: str, files: int) -> None:
         """Files stay where they are: nobody's are taken in before they may speak."""
         self._unfetched.labels(platform, account).inc(files)
+
+    def swept(self, files: int) -> None:
+        """Files that nothing named are gone."""
+        self._swept.inc(files)
 
     def store_failed(self, error: Exception) -> None:
         """The database couldn't do something."""

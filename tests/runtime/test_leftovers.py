@@ -1,0 +1,163 @@
+"""Kept files that nothing names go after their grace; those that anything names stay, whoever looks."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from segue import open_store
+from segue.changes.exchange import letters
+from segue.changes.forgetting import named_files
+from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.messages import Arrival, File, Speaker, Text
+from segue.core.settings import AccountSettings, GatewaySettings
+from segue.runtime.files import Folder
+from segue.runtime.gateway import Gateway
+from segue.runtime.leftovers import GRACE, Leftovers
+from segue.runtime.retrying import Patient
+from segue.store import Store
+from segue.testing.agents import ScriptedAgent
+from tests.adapters.matrix import until
+from tests.runtime.telemetry.test_metrics import figure
+
+LONG_AGO = time.time() - 2 * GRACE
+
+
+async def once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def kept(folder: Path, content: bytes, at: float = LONG_AGO) -> File:
+    file = await Folder(folder).keep("cat.png", "image/png", once(content))
+    os.utime(folder / file.where, (at, at))
+    return file
+
+
+def there(folder: Path, *files: File) -> list[bool]:
+    return [(folder / file.where).exists() for file in files]
+
+
+def arrival(message: str, *files: File) -> Arrival:
+    place = Place(Address("test", "main", "", "c"), Kind.DM)
+    return Arrival(place, message, Speaker(Identity("test", "main", "u"), "Ann"), (Text("look"), *files), time.time())
+
+
+@asynccontextmanager
+async def gateway(where: str, folder: Path, agent: ScriptedAgent | None = None) -> AsyncIterator[Gateway]:
+    """A gateway; it sweeps by itself unless it is given an agent."""
+    data = "" if agent else str(folder)
+    settings = GatewaySettings(accounts={("test", "main"): AccountSettings(public=True)}, data=data, grace=5.0)
+    async with (
+        await open_store(where) as store,
+        Gateway(store, agent or ScriptedAgent(["Nice."]), [], settings, files=Folder(folder)) as running,
+    ):
+        yield running
+
+
+def looking(store: Store, folder: Path) -> Leftovers:
+    return Leftovers(Patient(store.driver), folder, time.time, lambda _: None)
+
+
+async def test_what_any_row_names_stays_and_the_rest_goes_after_its_grace(database: str, tmp_path: Path) -> None:
+    said, given, dead, nobodys = [await kept(tmp_path, word.encode()) for word in ("said", "given", "dead", "nobody's")]
+    young = await kept(tmp_path, b"on its way", time.time())
+    half = tmp_path / "files" / "half-1"
+    half.write_bytes(b"ha")
+    os.utime(half, (LONG_AGO, LONG_AGO))
+    async with gateway(database, tmp_path, ScriptedAgent(["Here.", given])) as running:
+        await running.accept(arrival("1", said))
+        store = running.store
+        raw = msgspec.json.encode(arrival("2", dead)).decode()
+        await store.driver.write(letters.bury, "test/main/", raw, "no", time.time())
+        await running.stop()
+        assert await looking(store, tmp_path).once() == 1
+    assert there(tmp_path, said, given, dead, nobodys, young) == [True, True, True, False, True]
+    assert not half.exists()
+
+
+async def test_one_look_reads_a_few_pages_and_the_next_only_what_is_new(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_files, "_PAGE", 2)
+    async with await open_store(database) as store:
+        files = [await kept(tmp_path, f"{n}".encode(), LONG_AGO + n) for n in range(7)]
+        for n, file in enumerate(files):
+            raw = msgspec.json.encode(arrival(f"{n}", file)).decode()
+            await store.driver.write(letters.bury, "test/main/", raw, "no", time.time())
+        look = looking(store, tmp_path)
+        assert await look.once() == 0
+        # Known by now: nobody asks for it again, until somebody has something forgotten.
+        [newest] = await store.driver.read(letters.newest, 1)
+        await store.driver.write(letters.drop, newest.id, time.time())
+        nobodys = await kept(tmp_path, b"new", time.time() - GRACE - 1)
+        assert await look.once() == 0, "it was swept up to a day ago a moment ago"
+        os.utime(tmp_path / nobodys.where, (time.time() - GRACE + 0.01,) * 2)
+        await asyncio.sleep(0.02)
+        assert await look.once() == 1
+        assert there(tmp_path, nobodys, *files) == [False, *[True] * 7]
+
+
+async def test_the_same_content_kept_again_is_never_lost_to_two_who_sweep(database: str, tmp_path: Path) -> None:
+    async with await open_store(database) as one, await open_store(database) as two:
+        for n in range(30):
+            file = await kept(tmp_path, f"{n}".encode())
+            path = tmp_path / file.where
+            until = time.time() - GRACE
+            looks = looking(one, tmp_path).sweep([path], until), looking(two, tmp_path).sweep([path], until)
+            again = Folder(tmp_path).keep("cat.png", "image/png", once(f"{n}".encode()))
+            # Whatever comes first: the one that is kept again is young, and stays.
+            _, first, second = await asyncio.gather(again, *looks)
+            assert first + second <= 1
+            assert path.exists()
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from segue.runtime.files import Folder
+from segue.core.contracts.adapters import Unfetched
+from tests.runtime.test_leftovers import arrival, gateway, once
+
+async def main(where, folder):
+    bare = arrival("1")
+    async def fetch():
+        file = await Folder(folder).keep("cat.png", "image/png", once(b"half way in"))
+        os.kill(os.getpid(), signal.SIGKILL)
+        return bare.with_files([file])
+    from segue.core.messages import File
+    from msgspec.structs import replace
+    named = replace(bare, parts=(*bare.parts, File("cat.png", "image/png", "")))
+    async with gateway(where, folder) as running:
+        await running.accept(Unfetched(named, fetch))
+
+asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+"""
+
+
+async def test_a_file_whose_gateway_was_killed_before_its_message_was_kept(database: str, tmp_path: Path) -> None:
+    run = [sys.executable, "-c", KILLED, database, str(tmp_path)]
+    dead = await asyncio.to_thread(subprocess.run, run, check=False, capture_output=True, cwd=Path(__file__).parents[2])
+    assert dead.returncode == -signal.SIGKILL, dead.stderr.decode()
+    [left] = (tmp_path / "files").glob("??/*")
+    async with await open_store(database) as store:
+        assert await looking(store, tmp_path).once() == 0, "its message may still be on its way in"
+    os.utime(left, (LONG_AGO, LONG_AGO))
+    (tmp_path / "files" / "swept").unlink()
+    async with gateway(database, tmp_path) as running:
+        await until(lambda: figure(running.metrics, "segue_files_swept_total") == 1)
+    assert not left.exists()
+    # The platform tells it again, and then it is here to stay.
+    async with gateway(database, tmp_path, ScriptedAgent(["Nice."])) as running:
+        await running.accept(arrival("1", await kept(tmp_path, b"half way in", time.time())))
+        os.utime(left, (LONG_AGO, LONG_AGO))
+        (tmp_path / "files" / "swept").unlink()
+        assert await looking(running.store, tmp_path).once() == 0
+    assert left.exists()
