@@ -14,6 +14,7 @@ from segue.store import Store
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
 from tests.clients import http_client
+from tests.forge import done
 
 
 def test_one_message_is_answered_without_a_gateway(home: Home) -> None:
@@ -101,6 +102,19 @@ def test_a_turn_that_fails_is_exit_code_1(home: Home) -> None:
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: The turn was failed, not answered.")
     assert done.stdout.strip()
+
+
+async def test_the_traceback_of_ones_own_agent_is_shown_with_debug(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("async def reply(text: str) -> str:\n    return {}[text]\n")
+    async with serve(tmp_path, "mine:reply"):
+        code, out, told = await done("chat", "-m", "the tea", "--debug", home=tmp_path)
+        assert (code, "The agent failed: KeyError: 'the tea'" in out) == (1, True)
+        assert f'File "{tmp_path}/mine.py", line 2, in reply\n    return {{}}[text]\nKeyError\n' in told
+        assert "the tea" not in told, "the log has nobody's words"
+        code, out, told = await done("talk", "--debug", home=tmp_path, typed="the tea\n")
+        assert (code, "line 2, in reply" in told) == (0, True)
+        _, _, told = await done("chat", "-m", "the tea", home=tmp_path)
+        assert "line 2" not in told
 
 
 async def test_a_running_gateway_answers_and_gives_links(tmp_path: Path) -> None:

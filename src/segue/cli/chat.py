@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from uuid import uuid4
 
 import click
@@ -14,7 +14,8 @@ from segue.changes.exchange.traces import TurnState
 from segue.cli import completes
 from segue.cli.gateway import SOCKET, gateway
 from segue.cli.host import config_here, named, open_log, opened
-from segue.cli.output import json_option, print_json, printable
+from segue.cli.output import debug_option, json_option, print_json, printable
+from segue.cli.service.logs import tracebacks
 from segue.cli.terminal.client import Client, NoGateway, connected
 from segue.cli.terminal.handoff import invitation
 from segue.config import Config
@@ -53,8 +54,9 @@ class ChatReply(Value, frozen=True):
     shell_complete=completes("sessions"),
     help="Say it in this session, by id or title.  [default: the terminal's]",
 )
+@debug_option
 @json_option
-def command(message: str | None, session: str | None, *, as_json: bool) -> None:
+def command(message: str | None, session: str | None, *, debug: bool, as_json: bool) -> None:
     """Say one thing to the agent and print the reply.
 
     If no gateway runs, one runs in this process for the exchange. With --session, open terminals stay where they are.
@@ -63,7 +65,9 @@ def command(message: str | None, session: str | None, *, as_json: bool) -> None:
         message = sys.stdin.buffer.read().decode(errors="replace").rstrip()
     if not message or not message.strip():
         raise Invalid("message", "it is blank", "Say something: -m TEXT, or by standard input.")
-    reply = asyncio.run(_chat(config_here(), message, session))
+    config = config_here()
+    with tracebacks(config.data) if debug else nullcontext():
+        reply = asyncio.run(_chat(config, message, session))
     if as_json:
         print_json(reply)
     else:

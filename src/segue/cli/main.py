@@ -109,7 +109,8 @@ class CommandGroup(click.Group):
     help="Talk, in the conversation of the open terminal or in this one.",
 )
 @click.pass_context
-def main(ctx: click.Context, *, new: bool, join: str | None) -> None:
+@click.option("--debug", is_flag=True, help="Talk, and see the tracebacks of errors.")
+def main(ctx: click.Context, *, new: bool, join: str | None, debug: bool) -> None:
     """One conversation with an AI agent, alive wherever people talk to it."""
     if ctx.invoked_subcommand is None and (talk := ctx.command.get_command(ctx, "talk")):  # type: ignore[attr-defined]
-        ctx.invoke(talk, new=new, join=join)
+        ctx.invoke(talk, new=new, join=join, debug=debug)

@@ -14,6 +14,7 @@ from segue.core.values import Moment
 
 __all__ = [
     "awaited",
+    "debug_option",
     "json_option",
     "moment",
     "print_json",
@@ -27,6 +28,7 @@ __all__ = [
 P = ParamSpec("P")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+debug_option = click.option("--debug", is_flag=True, help="Show the tracebacks of errors, your own agent's too.")
 _SHORT = 60
 
 

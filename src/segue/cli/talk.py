@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -12,6 +13,8 @@ import msgspec
 from segue.cli import completes
 from segue.cli.gateway import PAGE, SOCKET, RunningGateway, Stop, gateway
 from segue.cli.host import config_here, named, open_log, opened
+from segue.cli.output import debug_option
+from segue.cli.service.logs import tracebacks
 from segue.cli.terminal.client import Client, connected
 from segue.cli.terminal.plain import given, piped, plain
 from segue.cli.terminal.screen import Terminal
@@ -40,7 +43,8 @@ _FEWEST = 6
     shell_complete=completes("sessions"),
     help="Join a conversation: one of yours by id or title, else that of the terminal that is open.",
 )
-def command(*, page: bool, new: bool, join: str | None) -> None:
+@debug_option
+def command(*, page: bool, new: bool, join: str | None, debug: bool) -> None:
     """Talk to the agent in this terminal.
 
     The first terminal goes on where the last one left off; one that is opened beside it has a conversation of its own.
@@ -49,7 +53,9 @@ def command(*, page: bool, new: bool, join: str | None) -> None:
     `segue serve` keeps one running, and connects platforms.
     """
     begins = Begins.NEW if new else Begins.OWN if join is None else Begins.JOINED
-    asyncio.run(_talk(data_folder(os.environ), begins, join or "", page=page))
+    folder = data_folder(os.environ)
+    with tracebacks(folder) if debug else nullcontext():
+        asyncio.run(_talk(folder, begins, join or "", page=page))
 
 
 async def _talk(folder: Path, begins: Begins, join: str, *, page: bool) -> None:

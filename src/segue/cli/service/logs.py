@@ -1,21 +1,26 @@
-"""`segue logs`: the gateway's log, one readable line an event."""
+"""`segue logs`: the gateway's log, one readable line an event; and the tracebacks in it, for `--debug`."""
 
 import json
+import linecache
 import os
-import time
+import re
+import sys
+import threading
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
 import click
 
-from segue.cli.host import LOG
+from segue.cli.host import LOG, open_log
 from segue.cli.output import printable
 from segue.config import data_folder
 from segue.errors import SegueError
 
 _PAUSE = 0.3
+_FRAME = re.compile(r"(?P<file>.+):(?P<line>\d+) in (?P<name>\S+)")
 
 
 @click.command()
@@ -32,16 +37,59 @@ def command(count: int, *, follow: bool) -> None:
         for line in deque(log, maxlen=count):
             click.echo(_readable(line))
         if follow:
-            for line in _added(log, path):
+            for line in _added(log, path, threading.Event()):
                 click.echo(_readable(line))
 
 
-def _added(log: TextIO, path: Path) -> Iterator[str]:
-    """Lines that are added, also to the file that takes the place of this one."""
-    while True:
+@contextmanager
+def tracebacks(folder: Path) -> Iterator[None]:
+    """Print the tracebacks that the gateway of a data folder writes to its log until the block ends."""
+    open_log(folder).close()
+    path, over = folder / LOG, threading.Event()
+    log = path.open(encoding="utf-8", errors="replace")
+    log.seek(0, os.SEEK_END)
+
+    def show() -> None:
+        for line in _added(log, path, over):
+            if told := _traceback(line):
+                # Looked up each time: a prompt that is shown draws itself anew below what is written there.
+                sys.stderr.write(told)
+                sys.stderr.flush()
+
+    shows = threading.Thread(target=show, name="tracebacks", daemon=True)
+    shows.start()
+    try:
+        yield
+    finally:
+        over.set()
+        shows.join()
+
+
+def _traceback(line: str) -> str:
+    """The error that a line of the log tells of, as Python prints one; empty if it tells of none."""
+    try:
+        fields = json.loads(line)
+        places, error, event = fields["stack"], fields["error"], fields["event"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    told = [f"{event}, at:"]
+    for place in places:
+        if found := _FRAME.fullmatch(place):
+            told.append(f'  File "{found["file"]}", line {found["line"]}, in {found["name"]}')
+            told += [f"    {code}"] if (code := linecache.getline(found["file"], int(found["line"])).strip()) else []
+        else:
+            told.append(place)
+    return "".join(f"{printable(words)}\n" for words in (*told, str(error)))
+
+
+def _added(log: TextIO, path: Path, over: threading.Event) -> Iterator[str]:
+    """Lines that are added until it is over, also to the file that takes the place of this one."""
+    last = False
+    while not last:
+        last = over.is_set()
         while line := log.readline():
             yield line
-        time.sleep(_PAUSE)
+        over.wait(_PAUSE)
         if path.exists() and path.stat().st_ino != os.fstat(log.fileno()).st_ino:
             log.close()
             log = path.open(encoding="utf-8", errors="replace")

@@ -28,7 +28,7 @@ from segue.core.turns import (
     begin,
     draft_of,
 )
-from segue.errors import Fenced, Refused, TooLong
+from segue.errors import AgentFailed, Fenced, Refused, TooLong
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
@@ -289,7 +289,8 @@ class Answering:
         # The error's words may quote what somebody said: its name and its place say enough.
         said = {"failure": type(error).__name__, "where": found.where}
         with traced(run.turns[0].trace):
-            traceback = None if found.passes else error
+            # An agent that names its trouble needs no traceback.
+            traceback = None if isinstance(error, AgentFailed) else error
             log.warning("turn %s of session %s failed", run.name, run.held.session, extra=said, exc_info=traceback)
         try:
             if found.passes and failed < self._settings.attempts and run.deaths < self._settings.deaths:
