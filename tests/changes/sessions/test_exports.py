@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -65,11 +66,12 @@ def without_ids(entries: list[Entry]) -> list[tuple[Any, ...]]:
 
 
 def but_for_new_ids(text: str) -> str:
-    """An export without the ids that an import makes anew, the session's own and its parent's, both in the header.
+    """An export without the ids that an import makes anew: the session's own, its parent's, those of origins.
 
     What the gateway said is marked, as it is in an import.
     """
     header, lines = text.split("\n", 1)
+    lines = re.sub(r'"origin":\{"session":"[^"]*","n":[0-9]+\}', '"origin":{}', lines)
     marked = lines.replace('"role":"gateway","person":"","name":""', '"role":"gateway","person":"","name":"imported"')
     return json.dumps(json.loads(header) | {"session": "", "parent": ""}) + "\n" + marked
 
@@ -108,7 +110,9 @@ async def test_a_session_comes_back_as_it_was(world: World) -> None:
     assert [(move.why, move.by, move.at) for move in await store.tip_changes(copy)] == moves
     assert len(moves) == 2
     assert [e.parts async for e in store.entries(copy) if "two" in str(e.parts).lower()], "the branch left by an undo"
-    assert {entry.tip.session for entry in await store.path(copy)} == {copy}
+    # The fork that comes back is a fork at the same entry, and copies nothing.
+    assert {entry.tip.session for entry in await store.path(copy)} == {copy, was.parent}
+    assert (await store.path(copy))[:2] == (await store.path(session))[:2]
 
 
 async def test_what_a_parent_said_after_a_fork_is_not_in_the_export(world: World) -> None:
@@ -232,11 +236,13 @@ async def test_an_export_comes_through_an_empty_store_as_it_was(world: World, ta
         assert [*map(but_for_new_ids, back)] == [*map(but_for_new_ids, texts)]
         assert (await there.store.session(copies[1], zoe)).parent == copies[0]
         assert json.loads(back[1].split("\n")[0])["parent"] == copies[0]
+        past = await there.store.path(copies[0])
+        assert (await there.store.path(copies[1]))[: len(past)] == past, "it goes on from the entry, and copies nothing"
         was, found = await world.store.usage(fork), await there.store.usage(copies[1])
         assert found == was != []
         await there.close()
-    again = await world.store.import_session(back[1], ann)
-    assert but_for_new_ids(await world.store.export(again, ann)) == but_for_new_ids(texts[1])
+    again = [await world.store.import_session(text, ann) for text in back]
+    assert [but_for_new_ids(await world.store.export(one, ann)) for one in again] == [*map(but_for_new_ids, texts)]
 
 
 async def test_a_parent_that_never_came_is_still_named(world: World) -> None:
@@ -247,6 +253,21 @@ async def test_a_parent_that_never_came_is_still_named(world: World) -> None:
     assert (await world.store.session(copy, bob)).parent is None, "it is Ann's"
     header = json.loads((await world.store.export(copy, bob)).split("\n")[0])
     assert header["parent"] == (await world.store.session(session, ann)).parent
+
+
+async def test_a_past_that_is_told_otherwise_or_was_forgotten_is_copied_and_never_linked(world: World) -> None:
+    ann = await world.person("ann")
+    session = await a_session(world, ann)
+    text = await world.store.export(session, ann)
+    forged = await world.store.import_session(text.replace('"one"', '"uno"', 1), ann)
+    assert {entry.tip.session for entry in await world.store.path(forged)} == {forged}
+    assert (await world.store.path(forged))[0].text == "uno"
+    # A fork of what was copied is linked to the copies: they are found where they came to stand.
+    fork = await world.fork(await world.dm(ann, "third"), session, ann)
+    await world.exchange(fork, ann, "five", "FIVE")
+    copy = await world.store.import_session((await world.store.export(fork, ann)).replace('"one"', '"uno"', 1), ann)
+    assert {entry.tip.session for entry in await world.store.path(copy)} == {copy, forged}
+    assert [entry.text for entry in await world.store.path(copy)][-2:] == ["five", "FIVE"]
 
 
 async def test_persons_who_are_unknown_there_stay_who_they_were(world: World, tmp_path: Path) -> None:

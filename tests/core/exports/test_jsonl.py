@@ -187,13 +187,13 @@ def test_jsonl_is_the_same_on_every_machine() -> None:
     costs = (Cost(1, Usage("m", 3, 4, 1, cost=0.5), 7, 2.5),)
     said_in = Line(1, None, ANN, (Text("hi"),), 1.5, 1, Source("chat/main/u", "chat/main/c"))
     whole = Transcript(1.0, 3.5, (said_in, *LINES[1:]), 3, "Trip", leaps, costs, "s1", "s0")
-    nowhere = ',"source":{"identity":"","address":""}}'
+    nowhere = ',"source":{"identity":"","address":""},"origin":null}'
     assert to_jsonl(whole).splitlines() == [
         (
-            '{"segue":2,"title":"Trip","began":1.0,"used":3.5,"tip":3,"entries":3,"moves":1,"costs":1,'
+            '{"segue":3,"title":"Trip","began":1.0,"used":3.5,"tip":3,"entries":3,"moves":1,"costs":1,'
             '"session":"s1","parent":"s0","files":0}'
         ),
-        OLD[1][:-1] + ',"source":{"identity":"chat/main/u","address":"chat/main/c"}}',
+        OLD[1][:-1] + ',"source":{"identity":"chat/main/u","address":"chat/main/c"},"origin":null}',
         OLD[2][:-1] + nowhere,
         OLD[3][:-1] + nowhere,
         '{"before":2,"after":1,"why":"undo","by":"p1","at":3.0}',
@@ -256,7 +256,7 @@ def test_a_transcript_numbers_its_entries_and_what_a_summary_stands_for() -> Non
         0.5,
         4.5,
         (
-            Line(1, None, ANN, (Text("a"),), 1.0),
+            Line(1, None, ANN, (Text("a"),), 1.0, origin=Tip(old, 7)),
             Line(2, 1, AGENT, (Text("b"),), 2.0, 4),
             Line(3, 2, GATEWAY, (Summary("s", "", 1),), 3.0),
             Line(4, 1, GATEWAY, (Summary("s", "", 0),), 4.0),
@@ -307,7 +307,9 @@ def summary(n: int, session: str = "") -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("at", "changes", "problem"),
     [
-        (1, {"segue": 3}, "version 3, not 2"),
+        (1, {"segue": 4}, "version 4, not 3"),
+        (2, {"origin": {"session": "s0", "n": -1}}, "its origin, -1, is out of range"),
+        (2, {"origin": {"session": "\0", "n": 1}}, "origin"),
         (1, {"segue": "1"}, "Expected `int`"),
         (1, {"entries": 3}, "tells of 3 entries, 1 moves and 1 costs, and 4 lines follow"),
         (1, {"entries": 4, "moves": -1}, "-1 moves"),

@@ -27,6 +27,8 @@ _CAME_AS = "import/"
 """A setting's name, with an owner and a session's id where it was exported: the session that it became here."""
 _PARENT = "import-parent/"
 """A setting's name, with the id of a session: the id of its parent elsewhere, which never came here."""
+_COPIED = "import-copied/"
+"""A setting's name, with the id of a session: the entries elsewhere that its first ones are copies of, as JSON."""
 
 
 def transcript(session: SessionId, owner: PersonId) -> Transaction[Transcript]:
@@ -52,6 +54,9 @@ def whole(session: SessionId) -> Transaction[Transcript]:
     # Databases differ in how they sort words.
     costs.sort(key=lambda cost: (cost.turn, cost.usage.model))
     made = transcript_of(found, [*inherited.values(), *own], moves, costs)
+    if copied := (yield from _copied(session)):
+        told = [replace(line, origin=origin) for line, origin in zip(made.lines, copied, strict=False)]
+        made = replace(made, lines=(*told, *made.lines[len(told) :]))
     if not made.parent and (parent := (yield from first(str, q.setting(name=f"{_PARENT}{session}")))):
         return replace(made, parent=parent)
     return made
@@ -74,6 +79,21 @@ class Brought(Value, frozen=True):
 
     session: SessionId
     new: bool
+
+
+class Numbering(Value, frozen=True):
+    """The entries that the numbers of a transcript name here."""
+
+    session: SessionId
+    linked: tuple[Tip, ...] = ()
+    """Entries of other sessions, which its first lines are."""
+
+    def tip(self, number: int | None) -> Tip | None:
+        """The entry of a number; None for none."""
+        if not number:
+            return None
+        count = len(self.linked)
+        return self.linked[number - 1] if number <= count else Tip(self.session, number - count)
 
 
 class Furnished(Value, frozen=True):
@@ -124,16 +144,18 @@ def bring(
         tip=None,
         at=transcript.began,
     )
-    yield from _add_entries(transcript.lines, session, origin.after)
-    tip = Tip(session, transcript.tip) if transcript.tip else origin.after
+    here = Numbering(session, (yield from _links(transcript, owner)))
+    own = transcript.lines[len(here.linked) :]
+    yield from _add_entries(own, here, origin.after)
+    tip = here.tip(transcript.tip) or origin.after
     yield q.set_tip(
         session=session,
         tip_session=tip.session if tip else None,
         tip=tip.n if tip else None,
-        length=len(transcript.lines),
+        length=len(own),
         at=transcript.used,
     )
-    yield from _add_leaps(transcript.leaps, session)
+    yield from _add_leaps(transcript.leaps, here)
     # New turns go on counting after those that the entries and the costs name.
     turns = [line.turn for line in transcript.lines] + [cost.turn for cost in transcript.costs]
     yield q.skip_turns(session=session, turn=max(turns, default=0))
@@ -143,6 +165,8 @@ def bring(
         yield q.add_usage(session=session, turn=cost.turn, size=cost.size, at=cost.at, **spent)
     if transcript.session:
         yield q.set_setting(name=f"{_CAME_AS}{owner}/{transcript.session}", value=session)
+    if copied := [line.origin for line in own if line.origin]:
+        yield q.set_setting(name=f"{_COPIED}{session}", value=msgspec.json.encode(copied).decode())
     if transcript.parent and not parent:
         yield q.set_setting(name=f"{_PARENT}{session}", value=transcript.parent)
     if transcript.title:
@@ -167,19 +191,67 @@ def furnish(
     return Furnished(lane, new=True)
 
 
-def _add_entries(lines: Sequence[Line], session: SessionId, after: Tip | None) -> Transaction[None]:
+def _links(transcript: Transcript, owner: PersonId) -> Transaction[tuple[Tip, ...]]:
+    """The entries of the owner's sessions here that the first lines of a transcript are, so that a fork copies nothing.
+
+    None of them if one isn't here as it is told: it may have been forgotten, or never have come.
+    """
+    inherited = [line for line in transcript.lines if line.origin]
+    if not inherited or any(line.origin is None for line in transcript.lines[: len(inherited)]):
+        return ()
+    came: dict[SessionId, tuple[SessionId | None, int]] = {}
+    known: dict[Tip, Tip] = {}
+    names = [line.origin.session for line in inherited if line.origin]
+    for name in dict.fromkeys([*names, *([SessionId(transcript.parent)] if transcript.parent else [])]):
+        session = yield from _parent_here(name, owner)
+        copies = (yield from _copied(session)) if session and session != name else []
+        came[name] = session, len(copies)
+        known |= {origin: Tip(session, n) for n, origin in enumerate(copies, 1) if session}
+    for origin in (line.origin for line in inherited if line.origin):
+        session, before = came[origin.session]
+        if origin not in known and session:
+            known[origin] = Tip(session, origin.n + before)
+    tips = [known[line.origin] for line in inherited if line.origin in known]
+    if len(tips) < len(inherited):
+        return ()
+    here, entries = Numbering(SessionId(""), tuple(tips)), dict[Tip, Entry]()
+    for line in reversed(inherited):
+        tip = tips[line.number - 1]
+        if tip not in entries:
+            if (yield from transcripts.entry(tip)) is None:
+                return ()
+            entries |= {entry.tip: entry for entry in (yield from transcripts.path(tip))}
+        if not _same(entries[tip], line, here):
+            return ()
+    return tuple(tips)
+
+
+def _copied(session: SessionId) -> Transaction[list[Tip]]:
+    """The entries elsewhere that the first ones of an imported session are copies of."""
+    found = yield from first(str, q.setting(name=f"{_COPIED}{session}"))
+    return msgspec.json.decode(found, type=list[Tip]) if found else []
+
+
+def _same(entry: Entry, line: Line, here: Numbering) -> bool:
+    """Whether an entry here is what a line tells, be it as the gateway's own word or as an import marks it."""
+    told = [(line.author, line.parts), _imported(line)]
+    told = [(author, tuple(_named(part, here, None) for part in parts)) for author, parts in told]
+    return (entry.author, entry.parts) in told and (entry.at, entry.parent) == (line.at, here.tip(line.parent))
+
+
+def _add_entries(lines: Sequence[Line], here: Numbering, after: Tip | None) -> Transaction[None]:
     for line in lines:
         author, parts = _imported(line)
-        parent = Tip(session, line.parent) if line.parent else after
+        parent = here.tip(line.parent) or after
         yield q.add_entry(
-            session=session,
-            n=line.number,
+            session=here.session,
+            n=line.number - len(here.linked),
             parent_session=parent.session if parent else None,
             parent=parent.n if parent else None,
             role=author.role,
             person=author.person,
             name=author.name,
-            parts=encode_parts(tuple(_named(part, session, after) for part in parts)),
+            parts=encode_parts(tuple(_named(part, here, after) for part in parts)),
             at=line.at,
             turn=line.turn,
             identity=line.source.identity,
@@ -197,14 +269,15 @@ def _imported(line: Line) -> tuple[Author, Parts]:
     )
 
 
-def _add_leaps(leaps: Sequence[Leap], session: SessionId) -> Transaction[None]:
+def _add_leaps(leaps: Sequence[Leap], here: Numbering) -> Transaction[None]:
     for leap in leaps:
+        before, after = here.tip(leap.before), here.tip(leap.after)
         yield q.add_tip_move(
-            session=session,
-            from_session=session if leap.before else None,
-            from_n=leap.before,
-            to_session=session if leap.after else None,
-            to_n=leap.after,
+            session=here.session,
+            from_session=before.session if before else None,
+            from_n=before.n if before else None,
+            to_session=after.session if after else None,
+            to_n=after.n if after else None,
             why=leap.why,
             by=leap.by,
             at=leap.at,
@@ -220,9 +293,9 @@ def _parent_here(parent: str, owner: PersonId) -> Transaction[SessionId | None]:
     return found.id if found and found.owner == owner else None
 
 
-def _named(part: Part, session: SessionId, after: Tip | None) -> Part:
+def _named(part: Part, here: Numbering, after: Tip | None) -> Part:
     """A part as this session keeps it: a summary names its last entry by session and number."""
     if not isinstance(part, Summary):
         return part
-    last = after if not part.n and after else Tip(session, part.n)
+    last = here.tip(part.n) or after or Tip(here.session, 0)
     return Summary(part.text, last.session, last.n)

@@ -22,8 +22,8 @@ from segue.core.values import LAST_MOMENT, Moment, SessionId, Value
 from segue.errors import Invalid
 
 T = TypeVar("T")
-VERSION = 2
-"""The form that is written. The first had neither moves, costs, links nor sources, and is read still."""
+VERSION = 3
+"""The form that is written. The first had neither moves, costs, links nor sources, the second no origins of entries."""
 DAMAGED = "Export the session again: this text was cut off or changed."
 _MOST = 2**53
 
@@ -65,6 +65,8 @@ class Line(Value, frozen=True, forbid_unknown_fields=True):
     at: Moment
     turn: int = 0
     source: Source = NOWHERE
+    origin: Tip | None = None
+    """The entry of another session that this one goes on from; such entries come first."""
 
 
 class Leap(Value, frozen=True, forbid_unknown_fields=True):
@@ -152,6 +154,7 @@ def transcript_of(
             entry.at,
             entry.turn,
             entry.source,
+            None if entry.tip.session == session.id else entry.tip,
         )
         for entry in entries
     ]
@@ -300,6 +303,9 @@ def _checked(line: Line, at: int) -> Line:
     _check_number("turn", line.turn, at)
     _check_words("person", line.author.person, at)
     _check_words("source", line.source.identity + line.source.address, at)
+    if line.origin:
+        _check_words("origin", line.origin.session, at)
+        _check_number("origin", line.origin.n, at)
     check_moment(line.at, at)
     check_parts(line.parts, line.number, at)
     author = Author(line.author.role, line.author.person, clean_name(line.author.name))
