@@ -29,6 +29,7 @@ from segue.core.transcripts import Draft, Entry
 from segue.core.values import Secret, Value
 from segue.database.postgres import Postgres
 from segue.database.sqlite import Sqlite
+from segue.database.statements import POSTGRES, SQLITE, migrations
 from segue.runtime.gateway import Gateway
 from segue.runtime.server.app import make_app
 from segue.runtime.server.listeners import Listener, serving
@@ -40,6 +41,10 @@ from tests.drills.planting import Bug, planted
 
 SECRET = "drill"
 ACCOUNT = "alpha"
+
+
+LATER = [(9999, "alter table sessions add column mood text not null default 'calm'; create table moods (mood text)")]
+"""A migration of a version that is still to come: it adds, as all of them do."""
 
 
 class Mind(enum.Enum):
@@ -80,6 +85,8 @@ class Plan(Value, frozen=True):
     """Minutes without a word after which a session ends; 0 for never."""
     ending: str = ""
     """What the agent is asked when a session ends."""
+    newer: bool = False
+    """Whether it is of a version that knows one migration more."""
     full: str = ""
     """A file; while it exists, the disk is full."""
     mind: Mind = Mind.REPEATS
@@ -187,10 +194,11 @@ def _refuse_if(full: Path) -> None:
 
 async def _driver(plan: Plan) -> Driver:
     if plan.where.startswith("postgresql://"):
-        return await Postgres.open(plan.where, probe=_probe(plan))
+        return await Postgres.open(plan.where, probe=_probe(plan), steps=[*migrations(POSTGRES), *LATER[: plan.newer]])
     disk = Disk()
     disk.guard = lambda _: _refuse_if(Path(plan.full)) if plan.full else None
-    return await Sqlite.open(Path(plan.where), probe=_probe(plan), vfs=disk.name)
+    steps = [*migrations(SQLITE), *LATER[: plan.newer]]
+    return await Sqlite.open(Path(plan.where), probe=_probe(plan), vfs=disk.name, steps=steps)
 
 
 async def run(plan: Plan) -> None:

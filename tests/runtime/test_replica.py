@@ -38,5 +38,5 @@ async def test_a_replica_that_is_taken_for_dead_while_it_comes_alive_tries_again
     await replica.join()
     assert replica.id == "r3"
     assert replica.left > 0
-    assert await driver.write(replicas.beat, "r3", 60.0) == 0
+    assert (await driver.write(replicas.beat, "r3", 60.0)).dead == 0
     await driver.close()

@@ -152,6 +152,12 @@ def _compile(dialect: Dialect, text: str) -> Compiled:
     return Compiled(lines, tuple(order), counted="{counted}" in text)
 
 
+@cache
+def newest_version() -> int:
+    """The newest version of a database that this program knows."""
+    return max(number for number, _ in migrations(SQLITE))
+
+
 def migrations(dialect: Dialect) -> list[tuple[int, str]]:
     """The numbered steps from an empty database to today's, each as SQL in a dialect.
 

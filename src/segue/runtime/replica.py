@@ -8,11 +8,16 @@ from collections.abc import AsyncIterator
 
 from segue.changes.exchange import replicas
 from segue.core.contracts.database import Ids
+from segue.database.statements import newest_version
 from segue.errors import Fenced
 from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
 
+NEWER = (
+    "a newer Segue brought the database to version %d; this one knows versions up to %d and goes on beside it, but "
+    "won't start again. Upgrade it, too"
+)
 _MARGIN = 0.2
 """Of the lease, kept back for writing down what a call did."""
 
@@ -26,6 +31,7 @@ class Replica:
         self.lease = lease
         self.id = ""
         self._until = 0.0
+        self._version = newest_version()
         self._calls: dict[asyncio.Timeout, float] = {}
         """Calls under way, and when each has lasted as long as it may, by the event loop's clock."""
 
@@ -54,8 +60,12 @@ class Replica:
     async def _beat(self) -> None:
         # The lease is counted from before the call, so that a slow answer makes it shorter, never longer.
         started = time.monotonic()
-        await self._store.write(replicas.beat, self.id, self.lease)
+        found = await self._store.write(replicas.beat, self.id, self.lease)
         self._until = started + self.lease
+        if found.version > self._version:
+            # Migrations only add, so that replicas can be upgraded one after the other.
+            log.warning(NEWER, found.version, newest_version())
+            self._version = found.version
         for call, longest in self._calls.items():
             if not call.expired():
                 call.reschedule(min(longest, asyncio.get_running_loop().time() + self.spare))

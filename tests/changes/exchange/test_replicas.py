@@ -10,7 +10,7 @@ from tests.changes.world import Engine, World, answer
 
 
 async def beat(world: World, me: str, seconds: float = 60.0) -> int:
-    return await world.store.driver.write(replicas.beat, me, seconds)
+    return (await world.store.driver.write(replicas.beat, me, seconds)).dead
 
 
 async def join(world: World, me: str, seconds: float = 60.0) -> None:

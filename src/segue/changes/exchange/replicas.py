@@ -1,6 +1,6 @@
 """Replicas: alive while they beat; what a dead one held is free for the others."""
 
-from segue.changes.rows import first
+from segue.changes.rows import first, one
 from segue.core.contracts.database import Transaction, urgent
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import account_key
@@ -14,9 +14,18 @@ def join(me: str, seconds: float) -> Transaction[None]:
     yield q.join_replicas(me=me, seconds=seconds)
 
 
+class Beat(Value, frozen=True):
+    """What a replica finds as it lives on."""
+
+    dead: int
+    """Replicas whose time was over."""
+    version: int
+    """The version that the database is at: a newer program may have brought it further."""
+
+
 @urgent
-def beat(me: str, seconds: float) -> Transaction[int]:
-    """Live on, and free what the dead held; returns how many were dead.
+def beat(me: str, seconds: float) -> Transaction[Beat]:
+    """Live on, and free what the dead held.
 
     A replica that expired is fenced even if nobody has buried it yet: it must come back under a new id.
     """
@@ -26,7 +35,7 @@ def beat(me: str, seconds: float) -> Transaction[int]:
     yield from _free()
     if dead:
         yield from _offer()
-    return dead
+    return Beat(dead, (yield from one(int, q.schema_version())))
 
 
 def leave(me: str) -> Transaction[None]:

@@ -6,6 +6,14 @@ insert into replicas (id, expires) values (:me, {now} + :seconds);
 -- A replica lives on; nothing comes back if it was given up.
 update replicas set expires = {now} + :seconds where id = :me and expires >= {now} returning expires;
 
+-- name: schema_version (sqlite)
+-- The version that the database is at.
+select user_version from pragma_user_version;
+
+-- name: schema_version (postgres)
+-- The version that the database is at.
+select coalesce(max(number), 0) from version;
+
 -- name: bury
 -- Replicas whose time is over; one that froze in a transaction and keeps its row locked can wait.
 delete from replicas where id in (select id from replicas where expires < {now} {skip_locked}) returning id;
