@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from segue.changes.exchange.welcome import WELCOME
 from segue.core.contracts.probes import Point
 from segue.core.prompt.envelopes import read
+from segue.core.text.notices import WELCOME
 from segue.core.transcripts import Role
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, counts, shows

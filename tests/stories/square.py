@@ -14,13 +14,13 @@ from starlette.responses import JSONResponse
 
 from segue import Session, Store, open_store
 from segue.adapters.http import Http
-from segue.changes.accept import ELSEWHERE
 from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import PLACEHOLDER, plain_text
 from segue.core.people import UNBOUNDED, Allowances
 from segue.core.settings import AccountSettings, Deletions, GatewaySettings, Mentions, Streams
+from segue.core.text.notices import ELSEWHERE
 from segue.core.values import Secret
 from segue.runtime.gateway import Gateway
 from segue.runtime.server.app import Mounted

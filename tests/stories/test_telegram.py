@@ -13,7 +13,6 @@ import pytest
 
 from segue import open_store
 from segue.adapters.telegram import Telegram
-from segue.changes.exchange.welcome import WELCOME
 from segue.cli.terminal.qr import qr
 from segue.core.accounts import Reach
 from segue.core.contracts.adapters import Files
@@ -22,6 +21,7 @@ from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
 from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.core.text.notices import WELCOME
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.errors import Refusal

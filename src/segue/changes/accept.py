@@ -16,7 +16,6 @@ from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, edits, letters, quotes, turns
 from segue.changes.exchange.edits import Deleted, Edited
 from segue.changes.exchange.letters import DeadLetter
-from segue.changes.exchange.welcome import welcome
 from segue.changes.forgetting import erasure
 from segue.changes.people import persons
 from segue.changes.people.access import Pass, Refuse, Verdict, anybody
@@ -45,6 +44,7 @@ from segue.core.settings import (
     Mentions,
     Quotes,
 )
+from segue.core.text.notices import ELSEWHERE, unknown, welcome
 from segue.core.text.visible import blank
 from segue.core.transcripts import GATEWAY, Draft, Session, Source, Tip
 from segue.core.turns import Claim, Room, Run, Turn, TurnKind
@@ -52,9 +52,6 @@ from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refused
-
-ELSEWHERE = "I answered in our private chat."
-"""The line where a command was typed whose answer only its person gets."""
 
 
 class Fresh(Value, frozen=True):
@@ -301,10 +298,7 @@ class FrontDoor:
         if arrival.edits or not (arrival.place.kind is Kind.DM or arrival.mentions_agent):
             return Handled.NOT_MEANT
         yield q.count_message(person=came.met.person.id, at=came.fresh.at)
-        near = nearest(command.word)
-        hint = f" Did you mean /{near}?" if near else " /help lists what there is."
-        text = f"There is no command /{command.word}.{hint} Two slashes at the start send it as text."
-        yield from self._say(came, Answer(text))
+        yield from self._say(came, Answer(unknown(command.word, nearest(command.word))))
         return Handled.COMMAND
 
     def _meant(self, came: Entering) -> Transaction[bool]:

@@ -23,13 +23,13 @@ from segue.core.lanes import Address, Place
 from segue.core.messages import Parts, Sent, plain_text
 from segue.core.moves import Limits, Spawn
 from segue.core.settings import Settings
+from segue.core.text.notices import CLOSED
 from segue.core.transcripts import Ending, Entry, Role, Session
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.errors import Refusal, Refused
 
-CLOSED = "It was closed before it finished its task."
 _WRITTEN = 3
 _WAITS = "waits"
 

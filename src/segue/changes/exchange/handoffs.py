@@ -25,6 +25,7 @@ from segue.core.lanes import Address, Lane, Place, Rules
 from segue.core.messages import Opening
 from segue.core.moves import Consent, Limits, Why
 from segue.core.moves import Handoff as Move
+from segue.core.text.notices import handed_off, handoff_failed, stayed
 from segue.core.transcripts import Draft, Entry, Session, TipMove
 from segue.core.turns import Ask, Claim, Finish, Finished, Outcome, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -261,8 +262,8 @@ def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
     yield q.go_on(session=found.session, turn=0)
     if found.origin.address.platform not in OWN:
         # A terminal and a page are shown each step of it.
-        text = f"This conversation goes on in {found.place}. /resume brings it back here."
-        yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/done", (), at)
+        key = f"handoff/{found.id}/done"
+        yield from deliveries.notify(found.origin.address, handed_off(found.place), key, (), at)
 
 
 def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
@@ -342,7 +343,7 @@ def _say_why(found: HandoffRecord, state: State, why: str, at: Moment) -> Transa
     """Tell the origin that the conversation is still there."""
     how = "was stopped" if state is State.CANCELLED else f"failed: {why}"
     stays = yield from _speaks((yield from lanes.now(found.origin)), found.session)
-    text = f"The handoff to {found.place} {how}." + (" The conversation is still here." if stays else "")
+    text = handoff_failed(found.place, how, stays=stays)
     yield from deliveries.notify(found.origin.address, text, f"handoff/{found.id}/undone", (), at)
 
 
@@ -409,8 +410,7 @@ def _tip_back(found: HandoffRecord, at: Moment) -> Transaction[None]:
 
 def _say_where(found: HandoffRecord, address: Address, at: Moment) -> Transaction[None]:
     """Something is to be seen of a handoff that came to nothing: say where the conversation is."""
-    where = shown(found.origin.address.platform, found.origin.address.account)
-    text = f"This conversation didn't move here: it goes on in {where}."
+    text = stayed(shown(found.origin.address.platform, found.origin.address.account))
     yield from deliveries.notify(address, text, f"handoff/{found.id}/stayed", (), at)
 
 

@@ -19,6 +19,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane, Place
 from segue.core.messages import DueWork, Part, plain_text
 from segue.core.schedules import Plan
+from segue.core.text.notices import schedule_ended
 from segue.core.transcripts import Session
 from segue.core.turns import Ask, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -196,7 +197,7 @@ def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, 
     if session is None:
         yield q.set_due(id=schedule.id, due=None, ended=at)
         yield q.keep_run(schedule=schedule.id, due=time.due, at=at)
-        note = f"Scheduled work has ended, because its session was closed, or others read it by now: {schedule.task}"
+        note = schedule_ended(schedule.task)
     else:
         call = f"schedule/{schedule.id}/{time.due:.0f}"
         work = DueWork(schedule.task, schedule.line, schedule.zone, time.due, at, time.missed)

@@ -14,6 +14,7 @@ from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Audience, Lane, Place, account_key
 from segue.core.messages import ChildResult, File, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
+from segue.core.text.notices import KEPT, answered_by
 from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
 from segue.core.turns import (
     SUSPECT,
@@ -38,7 +39,6 @@ from segue.errors import Fenced, Refusal, Refused
 
 _MOST_TOGETHER = 100
 _EVER = 2**31
-KEPT = "It is done. Others read this session by now who didn't when it was asked: its result stays in its own session."
 _ROOM = 1500
 """Characters of a reply that leave room for one line more on every platform."""
 
@@ -377,8 +377,7 @@ def _left(session: SessionId, done: Finish, before: Tip | None, tip: Tip | None)
     place = yield from first(Place, q.address(address=replies[-1].address.key))
     private = place is None or place.audience is Audience.ONE
     title = yield from (titles.of(session) if private else titles.of_at(session, replies[-1].address))
-    mark = f"(This is from “{title}”.)" if title else "(This is from the session before.)"
-    last = replies[-1]
+    mark, last = answered_by(title), replies[-1]
     if len(last.text) <= _ROOM:
         return (*replies[:-1], msgspec.structs.replace(last, text=f"{last.text}\n\n{mark}".strip()))
     return (*replies, Reply(last.address, mark, 0, last.answers))

@@ -18,11 +18,10 @@ from segue.core.lanes import Identity, Kind, Lane, Place, account_key
 from segue.core.messages import Arrival
 from segue.core.people import RANDOMNESS, UNBOUNDED, Allowance, Facts, Standing, authorize, make_code, standing_of
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
+from segue.core.text.notices import pairing
 from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
 from segue.errors import Refused
-
-PAIRING = "I only talk to people whom my host knows. Ask them to send me /link {code} within an hour."
 
 
 class Pass(Value, frozen=True):
@@ -133,7 +132,7 @@ class Access:
         account = account_key(address.platform, address.account)
         code, secret = make_code(self._randomness(RANDOMNESS)), self._randomness(32).hex()
         offered = self._host and (yield from codes.offer_pairing(met.person.id, account, address.key, code, secret, at))
-        return Refuse(PAIRING.format(code=code) if offered else None)
+        return Refuse(pairing(code) if offered else None)
 
 
 def _was_asked(command: Command, met: Met, lane: Lane, at: Moment) -> Transaction[bool]:

@@ -19,6 +19,7 @@ from segue.core.lanes import Address, Kind, Lane
 from segue.core.messages import Part, Parts, Undo
 from segue.core.moves import Why
 from segue.core.resets import Policies, due, ends
+from segue.core.text import notices
 from segue.core.transcripts import Entry, TipMove, before_answer, exchanges
 from segue.core.turns import Ask, Finish, Onto, Reply, Run, TakeBack, TurnKind, order_of
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -168,9 +169,7 @@ def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | No
         turn.message,
         asked[0].source.identity,
     )
-    title = yield from titles.of(step.before)
-    where = f"“{title}”" if title else "the session before"
-    said = f"Took back the reset. You are in {where} again, and your message is asked again there."
+    said = notices.reset_taken_back((yield from titles.of(step.before)))
     return Finish(
         (turn.seq,),
         (),
