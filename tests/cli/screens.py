@@ -19,7 +19,7 @@ from tests.served import PATIENCE
 class Terminal:
     """Somebody's terminal."""
 
-    def __init__(self, home: Path, *arguments: str) -> None:
+    def __init__(self, home: Path, *arguments: str, **environ: str) -> None:
         self._screen = pyte.HistoryScreen(80, 24, history=1000)
         # The program asks where the cursor is, as of any terminal.
         self._screen.write_process_input = self.types  # type: ignore[assignment,method-assign]  # pyte's way to be answered
@@ -27,7 +27,7 @@ class Terminal:
         self._changed = asyncio.Event()
         self.ended = False
         self._file, inside = pty.openpty()
-        self._process = segue(arguments, home, home, inside, TERM="xterm-256color")
+        self._process = segue(arguments, home, home, inside, TERM="xterm-256color", **environ)
         self.resize(24, 80)
         asyncio.get_running_loop().add_reader(self._file, self._read)
 

@@ -136,10 +136,10 @@ def test_a_tree_shows_forks_and_what_was_abandoned(home: Home) -> None:
     id, fork = home.do(grow)
     tree = home.json("sessions", "show", "Trip", "--tree")
     assert [(b["id"], b["parent"], b["after"], b["entries"]) for b in tree] == [(id, None, 0, 5), (fork, id, 2, 1)]
-    assert tree[0]["abandoned"] == [{"after": 2, "entries": 2, "text": "by train?"}]
+    assert tree[0]["abandoned"] == [{"after": 2, "entries": 2, "text": "by train?", "last": 4}]
     assert home.segue("sessions", "show", "Trip", "--tree").stdout.splitlines() == [
         f"Trip ({id}) · 5 entries",
-        "├─ after 2: abandoned, 2 entries, “by train?”",
+        "├─ after 2: abandoned, 2 entries up to 4, “by train?”",
         f"└─ after 2: {fork} · 1 entry",
     ]
 

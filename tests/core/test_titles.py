@@ -10,7 +10,9 @@ from segue.core.titles import LONGEST, Title, clean, label, new_title, parse
 from segue.errors import Invalid
 
 anything = st.text(st.characters(exclude_categories=()), max_size=130)
-title_like = st.lists(st.sampled_from([" ", "#", "1", "2", "0", "9", " #2", "a", "é", "\u200d", "\u0301", "\n"]))
+title_like = st.lists(
+    st.sampled_from([" ", "#", "1", "2", "0", "9", " #2", "a", "é", "\u200d", "\u200c", "\ufe0f", "ی", "\u0301", "\n"])
+)
 texts = anything | title_like.map("".join)
 
 
@@ -108,18 +110,24 @@ def test_what_nobody_sees_is_no_title_and_no_label(unseen: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["می\u200cکنم", "👩\u200d👩\u200d👧", "❤\ufe0f"])
-def test_joiners_come_through_in_a_label(text: str) -> None:
+def test_joiners_come_through_in_a_label_and_a_title(text: str) -> None:
     assert label(text) == text
+    assert new_title(text) == text
+    assert clean(f"\u200d{text}\u200d \u200c") == text
 
 
 @given(texts)
 @example("e\u200d\u0301")
 @example("\u2000\u0301")
+@example("\u1f71\u200d\u1f71")
+@example("\u212b\u200dی")
+@example("می\u200c\u0301کنم")
 def test_a_clean_title_is_clean_already(text: str) -> None:
     kept = clean(text)
     assert clean(kept) == kept
     assert unicodedata.is_normalized("NFC", kept)
-    assert not {unicodedata.category(c) for c in kept} & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    seen = kept.replace("\u200c", "").replace("\u200d", "")
+    assert not {unicodedata.category(c) for c in seen} & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
     assert kept == " ".join(kept.split())
 
 

@@ -361,7 +361,9 @@ async def test_a_branch_goes_on_by_itself_and_the_tree_shows_it(square: Square) 
         await square.says("/resume Cats #1")
         assert await square.texts() == ["about cats", "You said: about cats"]
         await square.says("/undo 1")
-        assert "after 1: abandoned, 2 entries, “about cats”" in await square.says("/tree")
+        assert "after 1: abandoned, 2 entries up to 3, “about cats”" in await square.says("/tree")
+        await square.says("/rewind 3")
+        assert await square.texts() == ["about cats", "You said: about cats"]
 
 
 @both

@@ -20,6 +20,10 @@ _LOOKED_AT = 16 * LONGEST
 _NUMBERED = re.compile(r"^(?P<name>.+?) #(?P<number>[1-9][0-9]{0,8})$", re.DOTALL)
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 """Characters that hold Persian words and emoji together."""
+_JOINED = "\u0600-\u1dff\u2000-\u200b\u200e-\ufe0d\ufe10-\U0010ffff"
+"""Characters that a joiner can hold together: not those of scripts whose letters stand alone."""
+_LOOSE = re.compile(f"(?<![{_JOINED}{_JOINERS}])[{_JOINERS}]+|[\u200c\u200d]+(?![{_JOINED}{_JOINERS}])")
+"""Joiners that hold nothing together, which nobody would see."""
 
 
 class Title(Value, frozen=True, order=True):
@@ -43,11 +47,17 @@ def label(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """A title as it is kept: NFC, one line, single spaces, nothing invisible."""
+    """A title as it is kept: NFC, one line, single spaces, nothing invisible but joiners where they join."""
     flat = "".join(" " if c.isspace() else c for c in text[:_LOOKED_AT])
-    shown = "".join(filter(shows, flat))
+    shown = "".join(c for c in flat if c in _JOINERS or shows(c))
+    held = _LOOSE.sub("", normal(shown, _LOOKED_AT, "NFC"))
     # Normalised last: a hidden character may have stood between a letter and its accent.
-    return " ".join(normal(shown, _LOOKED_AT, "NFC").split())
+    return " ".join(normal(held, _LOOKED_AT, "NFC").split())
+
+
+def bare(name: str) -> str:
+    """A title without joiners, as titles were kept once."""
+    return "".join(c for c in name if c not in _JOINERS)
 
 
 def new_title(text: str) -> str:

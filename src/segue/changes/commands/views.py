@@ -9,12 +9,14 @@ from msgspec.structs import replace
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import (
     MORE,
+    UNTITLED,
     Answer,
     Request,
     around,
     bound,
     called,
     counted,
+    label_of,
     name,
     own,
     quoted,
@@ -130,7 +132,7 @@ class ViewCommands:
         names: dict[SessionId, str] = {}
         for mark, branch in letters.items():
             title = (yield from readers.title(reader, branch.id)) or branch.label
-            named = f"“{title}”" if title else "an untitled session"
+            named = f"“{title}”" if title else (yield from label_of(request, branch.id)) or UNTITLED
             names[branch.id] = f"{mark}) {named}" if len(tree) > 1 else named
         names[session.id] += " (here)"
         if reader.places:

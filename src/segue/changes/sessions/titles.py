@@ -7,7 +7,7 @@ from segue.changes.rows import each, first, one
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address
-from segue.core.titles import LONGEST, Title, clean, new_title, parse
+from segue.core.titles import LONGEST, Title, bare, clean, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -66,7 +66,10 @@ def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:
     """The owner's session that goes by this title: the newest of its lineage, or the one with that number."""
     name, number = parse(text)
     owner = yield from actors.now(owner)
-    return (yield from first(SessionId, q.titled(owner=owner, name=name, number=number)))
+    found = yield from first(SessionId, q.titled(owner=owner, name=name, number=number))
+    if found is None and (kept := bare(name)) != name:
+        found = yield from first(SessionId, q.titled(owner=owner, name=kept, number=number))
+    return found
 
 
 def having(owner: PersonId, words: str) -> Transaction[list[str]]:

@@ -64,7 +64,7 @@ def _abandoned(session: SessionId, off: list[Link]) -> Transaction[tuple[Abandon
     found: list[Abandoned] = []
     for piece in pieces(off):
         entry = yield from transcripts.entry(Tip(session, piece.first.n))
-        found += [Abandoned(piece.first.after, piece.entries, entry.text if entry else "")]
+        found += [Abandoned(piece.first.after, piece.entries, entry.text if entry else "", piece.last)]
     return tuple(found)
 
 

@@ -21,6 +21,8 @@ class Abandoned(Value, frozen=True):
     entries: int
     text: str
     """Its first words."""
+    last: int
+    """The number of its newest entry."""
 
 
 class Branch(Value, frozen=True):
@@ -51,6 +53,8 @@ class Piece(Value, frozen=True):
 
     first: Link
     entries: int
+    last: int
+    """The number of the newest."""
 
 
 def off_path(links: Iterable[Link], at: int) -> tuple[list[Link], int]:
@@ -68,10 +72,12 @@ def pieces(off: Iterable[Link]) -> list[Piece]:
     """The entries off the path, the newest first, as pieces by where each leaves the path."""
     first: dict[int, Link] = {}
     count: Counter[Link] = Counter()
+    last: dict[Link, int] = {}
     for link in sorted(off, key=lambda link: link.n):  # none comes before the one that it follows
-        first[link.n] = first.get(link.after, link)
-        count[first[link.n]] += 1
-    return [Piece(link, entries) for link, entries in count.items()]
+        begun = first[link.n] = first.get(link.after, link)
+        count[begun] += 1
+        last[begun] = link.n
+    return [Piece(link, entries, last[link]) for link, entries in count.items()]
 
 
 def draw(tree: Sequence[Branch], named: Callable[[Branch], str]) -> Iterator[str]:
@@ -86,7 +92,8 @@ def draw(tree: Sequence[Branch], named: Callable[[Branch], str]) -> Iterator[str
         item, knee, indent = waiting.pop()
         where = f"after {item.after}" if item.after else "from the start"
         if isinstance(item, Abandoned):
-            yield f"{indent}{knee}{where}: abandoned, {_entries(item.entries)}, “{_short(item.text)}”"
+            many = f"{_entries(item.entries)} up to {item.last}"
+            yield f"{indent}{knee}{where}: abandoned, {many}, “{_short(item.text)}”"
         else:
             yield f"{indent}{knee}{where}: {named(item)} · {_entries(item.entries)}"
             waiting += _upwards(below[item.id], indent + ("   " if knee == _LAST else "│  "))
