@@ -30,6 +30,24 @@ def texts(run: Run | None) -> list[str]:
     return [part.text for turn in (run.turns if run else ()) for part in turn.parts if isinstance(part, Text)]
 
 
+async def test_what_waits_is_one_turn_up_to_a_megabyte_and_the_rest_the_next(world: World) -> None:
+    run = run_of(await world.hear("ann", "first", me="r"))
+    long = [f"{n}" * 400_000 for n in range(5)]
+    for text in ("short", *long, "x" * 3_000_000, "last"):
+        await world.hear("ann", text)
+    gathered = list[list[str]]()
+    while (run_next := (await finish(world, run, "done")).next) is not None:
+        run = run_next
+        gathered.append(texts(run))
+    assert gathered == [["short", *long[:2]], long[2:4], long[4:], ["x" * 3_000_000], ["last"]]
+    # Whoever claims it gathers no more either.
+    for text in long:
+        await world.hear("ann", text)
+    [claimed] = await claim(world)
+    assert texts(claimed) == long[:2]
+    assert (await world.store.driver.read(turns.backlog, run.held.session)).count == 5
+
+
 async def test_an_idle_session_is_held_by_whoever_accepts_for_it(world: World) -> None:
     run = run_of(await world.hear("ann", "hello", me="r"))
     assert texts(run) == ["hello"]

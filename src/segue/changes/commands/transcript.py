@@ -15,7 +15,6 @@ from segue.core.turns import TurnKind
 from segue.core.values import Moment
 from segue.errors import Refusal, Refused
 
-_WAITING = 100
 UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
 """Moves that nobody typed: a first message makes one, resets go with the message that caused them."""
 
@@ -138,8 +137,8 @@ def _last_said(request: Request) -> Transaction[Moment]:
     # What the agent says unasked, such as the opening of a handoff, begins no exchange.
     path = yield from transcripts.path(session.tip, lambda newest: any(map(_by_person, newest)))
     said = [entry.at for entry in path if _by_person(entry)]
-    waiting = yield from turns.waiting(session.id, _WAITING)
-    return max(said[-1] if said else 0.0, waiting[-1].accepted if waiting else 0.0)
+    waiting = yield from turns.backlog(session.id)
+    return max(said[-1] if said else 0.0, waiting.last or 0.0)
 
 
 def _by_person(entry: Entry) -> bool:

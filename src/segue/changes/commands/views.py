@@ -39,7 +39,6 @@ from segue.errors import Refusal, Refused
 
 _FOUND = 5
 _LOOKED_AT = 50
-_WAITING = 100
 _LINES = 50
 _NAMED = 10
 _NEWEST = 40
@@ -79,11 +78,11 @@ class ViewCommands:
 
     def status(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
-        waiting = yield from turns.waiting(session.id, _WAITING)
+        waiting = (yield from turns.backlog(session.id)).count
         lanes = yield from sessions.lanes(session.id)
         said = yield from transcripts.count_said(session.id)
         places = f"It is open in {len(lanes)} places." if len(lanes) > 1 else "It is open here."
-        queue = f"{counted(len(waiting), 'turn runs or waits', 'turns run or are waiting')}."
+        queue = f"{counted(waiting, 'turn runs or waits', 'turns run or are waiting')}."
         return Answer(
             f"You are in {name(session)}, begun {moment(session.began)}: {counted(said, 'message', 'messages')}. "
             f"{places} {queue if waiting else 'Nothing is waiting.'}{self._kept(request)}{self._trouble(request)}"

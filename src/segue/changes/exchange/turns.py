@@ -38,6 +38,8 @@ from segue.database.transactions import Moved
 from segue.errors import Fenced, Refusal, Refused
 
 _MOST_TOGETHER = 100
+_MOST_BYTES = 1 << 20
+"""Bytes of what waits that are read at once; the first is, however long."""
 _EVER = 2**31
 _ROOM = 1500
 """Characters of a reply that leave room for one line more on every platform."""
@@ -75,6 +77,13 @@ class Held(Value, frozen=True):
     length: int
     head: int
     tail: int
+
+
+class Backlog(Value, frozen=True):
+    """How many turns of a session run or wait, and when the last of them came."""
+
+    count: int
+    last: Moment | None
 
 
 class Addressee(Value, frozen=True):
@@ -126,9 +135,14 @@ def _below(room: Room) -> int:
     return SUSPECT if room.suspect else _EVER
 
 
-def waiting(session: SessionId, count: int) -> Transaction[list[Turn]]:
-    """The turns of a session that nobody has answered, the running one first."""
-    return (yield from each(Turn, q.waiting(session=session, head=0, count=count)))
+def waiting(session: SessionId, count: int, after: int = 0) -> Transaction[list[Turn]]:
+    """The turns of a session that nobody has answered, the running one first; no more of them than is read at once."""
+    return (yield from each(Turn, q.waiting(session=session, head=after, count=count, bytes=_MOST_BYTES)))
+
+
+def backlog(session: SessionId) -> Transaction[Backlog]:
+    """The turns of a session that nobody has answered, counted."""
+    return (yield from one(Backlog, q.backlog(session=session)))
 
 
 def failures(entries: Iterable[Entry]) -> Transaction[frozenset[Tip]]:
@@ -144,7 +158,7 @@ def _next(session: SessionId, head: int) -> Transaction[tuple[Turn, ...]]:
     opening = yield from first(Turn, q.opening_waiting(session=session))
     if opening is not None:
         return (opening,)
-    return together((yield from each(Turn, q.waiting(session=session, head=head, count=_MOST_TOGETHER))))
+    return together((yield from waiting(session, _MOST_TOGETHER, head)))
 
 
 def journal(held: Claim, turn: int, call: str, parts: Parts, at: Moment) -> Transaction[None]:

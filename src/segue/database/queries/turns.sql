@@ -112,9 +112,20 @@ update sessions set head = tail, running = 0, holder = null, due = 0 where id = 
 update sessions set running = :running where id = :session;
 
 -- name: waiting
--- The turns of a session that nobody has answered, in order.
+-- The turns of a session that nobody has answered, in order: so many, and of so many bytes, but always the first.
+with found as (
+  select seq, octet_length(parts) as size from turns
+  where session = :session and seq > :head and outcome is null order by seq limit :count
+), gathered as (
+  select seq, row_number() over (order by seq) as place, sum(size) over (order by seq) as bytes from found
+)
 select {turn} from turns
-where session = :session and seq > :head and outcome is null order by seq limit :count;
+where session = :session and seq in (select seq from gathered where place = 1 or bytes <= :bytes) order by seq;
+
+-- name: backlog
+-- How many turns of a session run or wait, and when the last of them came.
+select count(*) as count, max(accepted) as last from turns
+where session = :session and outcome is null and seq > (select head from sessions where id = :session);
 
 -- name: turn_failed
 -- One row if a turn failed for good.

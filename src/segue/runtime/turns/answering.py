@@ -239,9 +239,9 @@ class Answering:
         first = live.run.turns[0]
         if first.kind not in _SPOKEN:
             return
-        waiting = await self._store.read(turns.waiting, live.run.held.session, 100)
-        known = {turn.seq for turn in (*live.run.turns, *live.taken_in)}
-        more = [t for t in waiting if t.seq not in known and t.person == first.person and t.kind is TurnKind.ARRIVAL]
+        last = max(turn.seq for turn in (*live.run.turns, *live.taken_in))
+        waiting = await self._store.read(turns.waiting, live.run.held.session, 100, last)
+        more = [turn for turn in waiting if turn.person == first.person and turn.kind is TurnKind.ARRIVAL]
         if self._settings.busy is Busy.INTERRUPT:
             if more:
                 live.stop()
