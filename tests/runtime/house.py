@@ -13,6 +13,8 @@ from websockets.exceptions import ConnectionClosed
 
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.agents import Agent
+from segue.core.lanes import Identity
+from segue.core.people import Allowances
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.transcripts import Tip
 from segue.core.windows import HOSTS, TERMINAL, WEB
@@ -180,12 +182,17 @@ async def _meeting(store: Store) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def house(
-    folder: Path, agent: Agent, *adapters: Adapter, account: AccountSettings = PUBLIC
+    folder: Path,
+    agent: Agent,
+    *adapters: Adapter,
+    account: AccountSettings = PUBLIC,
+    limits: Allowances | None = None,
+    hosts: tuple[Identity, ...] = HOSTS,
 ) -> AsyncIterator[House]:
     """A gateway with windows, on a database of its own."""
     terminal, web = Local(TERMINAL), Local(WEB)
     accounts = {(adapter.platform, adapter.account): account for adapter in adapters}
-    settings = GatewaySettings(hosts=HOSTS, accounts=accounts, poll=0.05, grace=0.0)
+    settings = GatewaySettings(hosts=hosts, accounts=accounts, poll=0.05, grace=0.0, limits=limits or Allowances())
     async with (
         Store(await Sqlite.open(folder / "segue.db")) as store,
         _meeting(store),

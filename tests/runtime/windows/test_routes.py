@@ -13,6 +13,8 @@ from segue.changes import audit
 from segue.changes.audit import Event
 from segue.changes.people import browsers
 from segue.cli.gateway import SOCKET
+from segue.core.people import Allowance, Allowances
+from segue.core.windows import HOSTS
 from segue.runtime.files import Folder
 from segue.runtime.windows import routes
 from segue.runtime.windows.frames import (
@@ -22,6 +24,7 @@ from segue.runtime.windows.frames import (
     OpenRequest,
     RefusedFrame,
     SearchRequest,
+    TranscriptFrame,
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.routes import Windows
@@ -60,6 +63,41 @@ async def closed(guest: Guest) -> int:
 async def test_who_is_not_signed_in_sees_nothing(here: House, headers: dict[str, str]) -> None:
     async with here.window({"Origin": here.url, **headers}) as guest:
         assert await closed(guest) == 4401
+
+
+async def test_a_person_has_so_many_windows_open_and_no_more(tmp_path: Path) -> None:
+    two = Allowances(person=Allowance(windows=2))
+    async with house(tmp_path, EchoAgent(), limits=two, hosts=()) as here:
+        store = here.gateway.store
+        # Terminal and page are one person, who isn't the host.
+        await store.link(*[await store.person(identity) for identity in HOSTS])
+        async with here.terminal() as terminal:
+            await terminal.opened()
+            async with here.page() as page:
+                await page.opened()
+                async with here.terminal() as third:
+                    told = (await third.shown(NoticeFrame)).text
+                    assert told.startswith("window: you have 2 open, which is as many as you may. Close one")
+                    assert third.had(TranscriptFrame) == []
+            async with here.page() as again:
+                while isinstance(await again.frame(), NoticeFrame):
+                    # The one that closed isn't gone yet.
+                    await again.sends(OpenRequest())
+                await again.opened()
+        facts = await store.driver.read(audit.newest, 50)
+        assert ("limited", "windows") in [(noted.fact.event, noted.fact.detail) for noted in facts]
+
+
+async def test_the_host_opens_as_many_windows_as_they_like(tmp_path: Path) -> None:
+    async with (
+        house(tmp_path, EchoAgent(), limits=Allowances(person=Allowance(windows=1))) as here,
+        here.terminal() as one,
+        here.page() as two,
+        here.page() as three,
+    ):
+        for guest in (one, two, three):
+            await guest.opened()
+            assert guest.had(NoticeFrame) == []
 
 
 async def test_a_wrong_token_is_not_made_good_by_a_cookie(here: House) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from html import escape
@@ -18,7 +19,11 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
+from segue.changes.people.allowances import Allowing
 from segue.changes.people.browsers import LIFETIME
+from segue.core.values import PersonId
 from segue.core.windows import TERMINAL, WEB
 from segue.errors import Invalid, StoreError
 from segue.runtime.files import UNKNOWN, Folder
@@ -86,6 +91,9 @@ class Windows:
         self._gateway = gateway
         self._sign_in = sign_in
         self._places = {TERMINAL: terminal, WEB: web}
+        self._allowing = Allowing(gateway.settings)
+        self._open = Counter[PersonId]()
+        """Windows of each person that are open here."""
 
     def routes(self) -> list[BaseRoute]:
         """Routes of the server."""
@@ -173,11 +181,14 @@ class Windows:
 
         try:
             window, asked = await self._opened(socket, platform, who)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(window.show(asked))
-                group.create_task(self._hear(socket, window))
-                if platform == WEB:
-                    group.create_task(self._until_signed_out(socket))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(window.show(asked))
+                    group.create_task(self._hear(socket, window))
+                    if platform == WEB:
+                        group.create_task(self._until_signed_out(socket))
+            finally:
+                self._open[window.person.id] -= 1
         except* WebSocketDisconnect:
             log.debug("a window closed")
 
@@ -192,11 +203,22 @@ class Windows:
                 raise Invalid("frame", "a window is opened first", "Reload the page.")
             place = self._places[platform]
             window = Window(self._gateway, place, _seat_of(who, request, place), send, time.time)
-            return await window.open(request), request
+            await window.open(request)
+            await self._count(window.person.id)
+            return window, request
 
         while (opened := await _next(socket, open_one)) is None:
             """It was told what is wrong, and may try again."""
         return opened
+
+    async def _count(self, person: PersonId) -> None:
+        """Count a window more of a person's, unless they have as many as they may."""
+        driver = self._gateway.store.driver
+        most = (await driver.read(self._allowing.of, person)).windows
+        if self._open[person] >= most:
+            await driver.write(audit.note, Fact(Event.LIMITED, person, detail="windows"), time.time())
+            raise Invalid("window", f"you have {most} open, which is as many as you may", "Close one, then open this.")
+        self._open[person] += 1
 
     async def _until_signed_out(self, socket: WebSocket) -> None:
         """Close a window whose browser signed out, or was signed out."""

@@ -84,7 +84,7 @@ class Window:
         self._clock = clock
         self._place = Place(Address(place.platform, place.account, chat=seat.chat), Kind.DM)
         self._identity = next(host for host in HOSTS if host.platform == place.platform)
-        self._person: Person
+        self.person: Person
         self.lane: Lane
         self._view: WindowView
         self._sights: deque[Sight | Delivery] = deque()
@@ -115,11 +115,11 @@ class Window:
     async def open(self, asked: OpenRequest) -> Self:
         """Find the lane that it looks at."""
         store = self._gateway.store
-        self._person = await store.person(self._identity, self._seat.name)
-        self.lane = await store.lane(self._place, self._person)
-        merged = await store.merges(self._person)
+        self.person = await store.person(self._identity, self._seat.name)
+        self.lane = await store.lane(self._place, self.person)
+        merged = await store.merges(self.person)
         self._view = WindowView(
-            self._driver, asked.page, frozenset({self._person.id, *(merge.gone for merge in merged)})
+            self._driver, asked.page, frozenset({self.person.id, *(merge.gone for merge in merged)})
         )
         last = await self._driver.read(handoffs.last_from, self.lane)
         self._past = last.id if last is not None and last.settled is not None else ""
@@ -194,12 +194,12 @@ class Window:
 
     async def list_sessions(self) -> None:
         """Show the person's own sessions, the last used first."""
-        found = await self._driver.read(lists.recent, self._person.id, _LISTED)
+        found = await self._driver.read(lists.recent, self.person.id, _LISTED)
         await self._send(SessionsFrame(tuple(listed(each.session, each.text) for each in found)))
 
     async def search(self, words: str) -> None:
         """Show the sessions in which something was said."""
-        found = await self._driver.read(lists.having, self._person.id, words, _LISTED)
+        found = await self._driver.read(lists.having, self.person.id, words, _LISTED)
         await self._send(FoundFrame(words, tuple(listed(each.session, each.text) for each in found)))
 
     async def _accept(self, id: str, text: str) -> None:
@@ -228,20 +228,20 @@ class Window:
         wanted = asked.session
         if asked.begins is Begins.JOINED and self._seat.beside:
             place = Place(Address(self._local.platform, self._local.account, chat=self._seat.beside), Kind.DM)
-            joined = await store.bound(await store.lane(place, self._person))
+            joined = await store.bound(await store.lane(place, self.person))
             wanted = wanted or (joined.id if joined else None)
         if wanted is not None:
             if bound is None or bound.id != wanted:
                 await self.resume(wanted)
         elif asked.begins is Begins.NEW or self._seat.beside:
             if bound is not None and bound.tip is not None:
-                await store.move(Renew(self.lane, SessionId(uuid4().hex)), self._person)
+                await store.move(Renew(self.lane, SessionId(uuid4().hex)), self.person)
         elif asked.begins is not Begins.HERE and await self._opens_by_itself(bound):
             try:
-                if last := await self._driver.read(sessions.last_own, self._person.id):
-                    await store.move(Resume(self.lane, last.id), self._person)
+                if last := await self._driver.read(sessions.last_own, self.person.id):
+                    await store.move(Resume(self.lane, last.id), self.person)
                 elif bound is not None:
-                    await store.move(Release(self.lane), self._person)
+                    await store.move(Release(self.lane), self.person)
             except Refused as refused:
                 await self._send(NoticeFrame(str(refused)))
 
@@ -331,7 +331,7 @@ class Window:
 
     async def _invite(self) -> None:
         """Show how the conversation can be taken along, if it can."""
-        found = await self._gateway.invite(self.lane, self._person)
+        found = await self._gateway.invite(self.lane, self.person)
         if found is not None:
             await self._send(InvitationFrame(found.code, found.links, found.typed))
 
