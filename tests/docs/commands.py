@@ -72,9 +72,14 @@ whoever owns the session. A turn that runs is stopped first.
 A stone stays where something stood: when it was removed, and by whom. Branches keep their own entries over the stones.
 Afterwards the words are in no row, index, log or free page of the database and in no file of the data folder; messages
 of the agent are deleted where the platform lets it. The receipt lists what Segue can't reach: your own messages on a
-platform, a provider's copy, an agent's own session, exports that were sent, backups (on PostgreSQL WAL archives and
-standbys, too), and the lines that a terminal keeps of what was typed in it. It also says where words of it still stand
-because somebody or a model repeated them: these are yours to forget in turn.
+platform, a provider's copy, an agent's own session, exports that were sent, backups. It also says where words of it
+still stand because somebody or a model repeated them: these are yours to forget in turn. What was typed in terminals is
+kept in one file without saying where it went: that file is emptied (retention leaves what was typed in the last day).
+
+On PostgreSQL no row and no index has the words: the tables are vacuumed, the indexes of words built anew. Not in reach
+there, and named in the receipt: WAL archives, standbys, free space in the database's files, which the server doesn't
+overwrite but uses again, and terminals on other machines. What a query or a backup that runs meanwhile still sees goes
+when the server next vacuums.
 
 The host may have sessions forgotten by themselves, so many days after their last message: `[retention]` in segue.toml,
 and `retention_days` in an account's table, which beats it. A session goes when every place where it was spoken to keeps

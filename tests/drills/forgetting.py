@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from prompt_toolkit.history import FileHistory
+
 from segue import Store, open_store
 from segue.changes.exchange import letters
 from segue.core.contracts.adapters import Connection, Intake
@@ -19,6 +21,7 @@ from segue.core.messages import Arrival, Citation, Delivery, Part, Reasoning, Se
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import SessionId
 from segue.runtime.files import Folder
+from segue.runtime.forgetting import HISTORY
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, ScriptedAgent
 from segue.testing.agents import Step, Uses, said
@@ -26,7 +29,10 @@ from tests.drills.remains import files_with, remains
 
 PATIENCE = 20.0
 PLATFORM, ACCOUNT = "sink", "main"
-CHORES = ("retry", "cited", "edited", "searched", "exported", "summed up", "branched", "letter", "file", "indexed")
+CHORES = (
+    *("retry", "cited", "edited", "searched", "exported", "summed up", "branched", "letter", "file", "indexed"),
+    *("titled", "typed"),
+)
 
 
 class Sink:
@@ -166,12 +172,15 @@ async def _sing(cage: Cage, word: str, chores: list[str], dice: random.Random) -
     asked, answer = await cage.says(f"my secret is {word}", *files)
     await _repeat(cage, word, chores, asked, answer)
     whole = "branched" not in chores and dice.random() < 0.3
+    if whole and "titled" in chores:
+        # Its title is the session's, not an exchange's.
+        await cage.says(f"/title {word}")
     await (cage.says("/forget session") if whole else cage.says("/forget", quotes=asked))
     _, receipt = await cage.says("/yes")
     if not receipt.startswith("Forgotten:"):
         return [f"no receipt: {receipt}"]
     found = await remains(cage.where, word)
-    found += [f"file {name}" for name in files_with(cage.folder / "files", word)]
+    found += [f"file {name}" for name in files_with(cage.folder, word)]
     return found + [f"log: {line}" for line in cage.heard.lines if word in line]
 
 
@@ -195,9 +204,19 @@ async def _repeat(cage: Cage, word: str, chores: list[str], asked: str, answer: 
     if "branched" in chores:
         await cage.says("/branch")
         await cage.says("on its own")
+    await _keep(cage, word, chores, asked)
+
+
+async def _keep(cage: Cage, word: str, chores: list[str], asked: str) -> None:
+    """Let the word come to where nobody said it."""
     if "letter" in chores:
         raw = ascii(Text(f"{asked} {word}"))
         await cage.store.driver.write(letters.bury, f"{PLATFORM}/{ACCOUNT}", raw, "it was torn", 1.0)
+    if "typed" in chores:
+        cage.folder.mkdir(parents=True, exist_ok=True)
+        typed = FileHistory(str(cage.folder / HISTORY))
+        for text in (f"my secret is {word}", f"/search {word}"):
+            typed.store_string(text)
     if "indexed" in chores:
         await cage.store.index()
 

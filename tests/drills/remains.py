@@ -47,6 +47,24 @@ async def _on_server(dsn: str, word: str) -> list[str]:
         for (table,) in tables:
             rows = await connection.fetch(f"select t::text from segue.{table} t where strpos(t::text, $1) > 0", word)
             found += [f"{table}: {row}" for (row,) in rows]
-        return found
+    finally:
+        await connection.close()
+    return found + await _in_indexes(dsn, word)
+
+
+async def _in_indexes(dsn: str, word: str) -> list[str]:
+    """The indexes whose files have a word in any byte, as only a superuser can look."""
+    connection = await asyncpg.connect(dsn, user="postgres")
+    try:
+        await connection.execute("checkpoint")
+        found = await connection.fetch(
+            """
+            select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname in ('segue', 'pg_toast') and c.relkind = 'i' and pg_relation_size(c.oid) > 0
+            and position($1::bytea in pg_read_binary_file(pg_relation_filepath(c.oid))) > 0 order by c.relname
+            """,
+            word.encode(),
+        )
+        return [f"index {name}" for (name,) in found]
     finally:
         await connection.close()

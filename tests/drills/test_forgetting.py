@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from segue.database import sqlite_file
+from segue.database.postgres_server import Server
 from segue.database.sqlite import Sqlite
 from segue.database.statements import SQLITE, Compiled, compile_for
+from segue.runtime.forgetting import Cleaner
 from tests.drills import forgetting
 
 STEPS = (
@@ -45,3 +47,22 @@ async def test_free_pages_that_are_not_overwritten_keep_a_canary(
 async def test_a_file_that_is_not_scrubbed_keeps_a_canary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file.SqliteFile, "scrub", lambda _: True)
     assert await forgetting.run(str(tmp_path / "segue.db"), tmp_path / "data", 40, 7)
+
+
+async def test_an_index_on_a_server_that_is_not_built_anew_keeps_a_canary(
+    today_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_more_than_vacuum(server: Server) -> None:
+        connection = await server.connect()
+        await connection.execute("vacuum (index_cleanup on)")
+        await connection.close()
+
+    monkeypatch.setattr(Server, "scrub", no_more_than_vacuum)
+    found = await forgetting.run(today_dsn, tmp_path / "data", 40, 7)
+    assert "index search_tokens" in found[0]
+
+
+async def test_what_was_typed_stays_if_nobody_drops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cleaner, "_drop_typed", lambda *_: None)
+    [found] = await forgetting.run(str(tmp_path / "segue.db"), tmp_path / "data", 40, 7)
+    assert found.endswith("file history")

@@ -33,7 +33,11 @@ _IN_THE_WAY = (
 class Postgres:
     """Runs transactions against one schema of a PostgreSQL database."""
 
-    copies = ("WAL archives, standbys and backups of the database",)
+    copies = (
+        "WAL archives, standbys and backups of the database",
+        "free space in its files until that is used again",
+        "what was typed in terminals on other machines",
+    )
 
     def __init__(
         self, server: Server, pool: "Pool", channel: Channel, queries: Mapping[str, Compiled], probe: Probe
@@ -79,7 +83,7 @@ class Postgres:
         return cast(T, await self._settle(_READ, unheeded, lambda: transaction(*args, **kwargs), self._pool))
 
     async def scrub(self) -> bool:
-        """Vacuum what lost its words, and build the index of words anew: an index keeps a word that no row has."""
+        """Vacuum what lost its words, and build the indexes of words anew: an index keeps a word that no row has."""
         await self._server.scrub()
         return True
 

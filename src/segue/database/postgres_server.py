@@ -36,6 +36,8 @@ _WORDY = (
     *("schedules", "persons", "addresses", "sessions"),
 )
 """The tables that hold what people said."""
+_OF_WORDS = ("search_tokens", "titles_exact", "sessions_label")
+"""The indexes that do."""
 _SILENT = "it doesn't answer. See whether it runs and whether the address is right."
 _MEANINGS: tuple[tuple[type[Exception], type[StoreError], str], ...] = (
     (asyncpg.LockNotAvailableError, StoreLocked, "somebody else held it too long. Try again."),
@@ -172,14 +174,16 @@ class Server:
         return difference(version, shape_of((row[0], row[1]) for row in columns), migrations(SQLITE))
 
     async def scrub(self) -> None:
-        """Vacuum the tables that held words, and build the index of words anew.
+        """Vacuum the tables that held words, and build the indexes of words anew.
 
-        An index that maps words to rows keeps a word when its last row is gone.
+        An index that maps words to rows keeps a word when its last row is gone, and pages of any index keep the bytes
+        of what was vacuumed until they are used again.
         """
         connection = await self.connect()
         try:
             await connection.execute(f"vacuum (index_cleanup on) {', '.join(_WORDY)}")
-            await connection.execute("reindex index concurrently search_tokens")
+            for index in _OF_WORDS:
+                await connection.execute(f"reindex index concurrently {index}")
         except TROUBLE as error:
             raise self.named(error) from error
         finally:

@@ -6,6 +6,7 @@ clean up; what one couldn't do is tried again, also after a restart.
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from segue.changes.forgetting import cleaning, retention
 from segue.changes.forgetting.cleaning import Forgetting, LeftMessage
-from segue.changes.forgetting.erasure import Removed
+from segue.changes.forgetting.erasure import Cause, Removed
 from segue.changes.forgetting.extent import TimeRun
 from segue.core.contracts.adapters import Adapter, DeletesMessages
 from segue.core.contracts.database import Clock, Driver
@@ -35,6 +36,9 @@ _CALL = 10.0
 """Seconds that a platform has to delete a message."""
 _GRACE = 60.0
 """Seconds after which a file that nothing names belongs to nobody: until then its message may be on its way in."""
+HISTORY = "history"
+"""The file in which terminals keep what was typed, each entry under the time at which it was."""
+_ENTRY = re.compile(rb"^# (?P<at>[^\n]*)\n(?:\+[^\n]*\n)*", re.MULTILINE)
 Adapters = Mapping[tuple[str, str], Adapter]
 
 
@@ -84,6 +88,7 @@ class Cleaner:
         taken, found = forgetting.took, await self._store.read(cleaning.standing, forgetting.id)
         standing = [message for message in found if not await self._delete(message)]
         await asyncio.to_thread(self._drop_work, taken.work, taken.schedules)
+        await asyncio.to_thread(self._drop_typed, forgetting)
         if not await self._drop_files(taken.files, forgetting.at):
             return False
         try:
@@ -121,6 +126,21 @@ class Cleaner:
             for file in folder.glob("*") if folder.is_dir() else ():
                 file.unlink(missing_ok=True)
 
+    def _drop_typed(self, forgetting: Forgetting) -> None:
+        """Empty the file of what was typed in terminals: nothing in it says which of it was forgotten.
+
+        What the host keeps no longer was typed more than a day ago.
+        """
+        if self._data is None or not (self._data / HISTORY).exists():
+            return
+        with (self._data / HISTORY).open("r+b") as file:
+            typed = file.read() if forgetting.why is Cause.RETENTION else b""
+            lately = forgetting.at - retention.DAY
+            kept = [entry[0] for entry in _ENTRY.finditer(typed) if _typed_at(entry["at"]) > lately]
+            file.seek(0)
+            file.write(b"\n".join([b"", *kept] if kept else []))
+            file.truncate()
+
     async def _drop_files(self, files: Iterable[str], at: Moment) -> bool:
         """Delete the files that went with it, and those that nothing names; returns whether no more is to be done."""
         if self.leftovers is None or self._data is None:
@@ -154,6 +174,14 @@ class Retaining:
                 forgotten += await self._store.write(retention.look, session, self._settings, at)
             after = found[-1].id
         return forgotten
+
+
+def _typed_at(written: bytes) -> Moment:
+    """When something was typed, as a terminal wrote it, in local time; long ago if it can't be told."""
+    try:
+        return datetime.fromisoformat(written.decode()).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def receipt_of(forgetting: Forgetting, taken: Removed, standing: Iterable[LeftMessage], copies: Iterable[str]) -> str:

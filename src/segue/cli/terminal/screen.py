@@ -27,6 +27,7 @@ from segue.cli.terminal.qr import qr
 from segue.core.commands import Command, parse
 from segue.core.transcripts import Role
 from segue.core.values import SessionId
+from segue.runtime.forgetting import HISTORY
 from segue.runtime.windows.frames import (
     CommandsFrame,
     CommandsRequest,
@@ -108,7 +109,7 @@ class Terminal:
         self._prompt: PromptSession[str] = PromptSession(
             message=self._message,
             bottom_toolbar=self._status,
-            history=FileHistory(str(private_file(folder / "history"))),
+            history=FileHistory(str(private_file(folder / HISTORY))),
             completer=self._suggestions,
             complete_while_typing=True,
             key_bindings=keys,
