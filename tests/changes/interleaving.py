@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import asyncpg
 
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.contracts.wakes import Wake
 from segue.database.statements import POSTGRES, compile_for
-from segue.database.transactions import Moved
+from segue.database.transactions import Moved, one_by_one
 from segue.errors import SegueError
 
 Make = Callable[[], Transaction[Any]]
@@ -46,7 +46,7 @@ class Half:
     def __init__(self, connection: asyncpg.Connection, make: Make) -> None:
         self._connection = connection
         self._make = make
-        self._steps: Transaction[Any] | None = None
+        self._steps: Generator[Statement | Wake, list[Row], Any] | None = None
         self._rows: Any = None
         self.answer = ""
 
@@ -65,7 +65,7 @@ class Half:
     async def _next(self) -> None:
         if self._steps is None:
             await self._connection.execute("begin isolation level read committed")
-            self._steps, self._rows = self._make(), None
+            self._steps, self._rows = one_by_one(self._make()), None
         try:
             statement = self._steps.send(self._rows)
         except StopIteration as done:

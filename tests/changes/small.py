@@ -88,6 +88,11 @@ def change(n: int, word: str) -> Transaction[None]:
     yield Statement("change", {"n": n, "word": word})
 
 
+def change_and_look(n: int, word: str) -> Transaction[dict[int, str]]:
+    yield Statement("change", {"n": n, "word": word})
+    return (yield from everything())
+
+
 def everything() -> Transaction[dict[int, str]]:
     rows = yield Statement("all", {})
     return {int(n): str(word) for n, word in rows}

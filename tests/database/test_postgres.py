@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 
 from segue.core.contracts.database import Statement, Transaction
-from segue.database.postgres import Pool
+from segue.database.postgres import Pool, _Kind
 from segue.database.postgres import Postgres as Driver
-from segue.database.statements import POSTGRES, Compiled
+from segue.database.statements import POSTGRES, Compiled, compile_for
 from segue.errors import (
     Invalid,
     OutcomeUnknown,
@@ -24,7 +24,7 @@ from segue.errors import (
     StoreReadOnly,
     StoreUnreachable,
 )
-from tests.changes.small import ask, change, everything, open_postgres, put, steps
+from tests.changes.small import ask, change, change_and_look, everything, open_postgres, put, steps
 from tests.database.wire import Fault, Wire
 from tests.postgres import Postgres
 
@@ -108,12 +108,23 @@ async def test_a_read_has_no_outcome_to_be_unsure_of(postgres_dsn: str) -> None:
 async def test_whoever_freezes_in_a_transaction_does_not_hold_its_locks_for_ever(postgres_dsn: str) -> None:
     async with Wire.to(postgres_dsn) as wire, driver(wire.dsn, patience=0.3) as frozen, driver(postgres_dsn) as db:
         wire.fail("commit\0", Fault.FREEZE)
-        stuck = asyncio.create_task(frozen.write(change, 0, "from the frozen one"))
+        stuck = asyncio.create_task(frozen.write(change_and_look, 0, "from the frozen one"))
         await wire.failing.wait()
         await db.write(change, 0, "from the other one")
         with pytest.raises(OutcomeUnknown):
             await stuck
         assert await db.read(everything) == {0: "from the other one"}
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT_BEFORE, Fault.CUT_AFTER])
+async def test_a_wire_that_is_cut_during_the_only_call_leaves_the_outcome_unknown(
+    postgres_dsn: str, fault: Fault
+) -> None:
+    async with Wire.to(postgres_dsn) as wire, driver(wire.dsn) as db:
+        wire.fail("cut here", fault)
+        with pytest.raises(OutcomeUnknown):
+            await db.write(change, 0, "cut here")
+        assert await db.read(everything) == {0: "cut here" if fault is Fault.CUT_AFTER else "first"}
 
 
 async def test_a_server_that_went_away_is_named_and_found_again(durable_postgres: Postgres) -> None:
@@ -137,6 +148,21 @@ async def test_a_server_that_went_away_is_named_and_found_again(durable_postgres
         assert await heard.get() == ""  # it listens again by itself, and says that something may have been missed
         assert await db.write(put, 2) == "word"
         assert await db.read(everything) == {0: "first", 1: "word", 2: "word", 3: "word"}
+
+
+async def test_a_name_that_is_held_in_one_schema_is_free_in_another(postgres_dsn: str) -> None:
+    hold = compile_for(POSTGRES)["hold_name"].sql
+    settings = {"search_path": "segue", "lock_timeout": "100ms"}
+    async with driver(postgres_dsn), driver(postgres_dsn, schema="other"), beside(postgres_dsn) as other:
+        here, beside_it = [await asyncpg.connect(postgres_dsn, server_settings=settings) for _ in range(2)]
+        await other.execute("set search_path to other; set lock_timeout to '100ms'")
+        async with here.transaction():
+            await here.fetch(hold, "telegram/bot//1/")
+            await other.fetch(hold, "telegram/bot//1/")
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                await beside_it.fetch(hold, "telegram/bot//1/")
+        await here.close()
+        await beside_it.close()
 
 
 async def test_machines_wake_each_other(postgres_dsn: str) -> None:
@@ -190,7 +216,8 @@ async def test_a_read_is_one_snapshot(postgres_dsn: str) -> None:
         return first, (yield from everything())
 
     async with driver(postgres_dsn) as db, beside(postgres_dsn) as other:
-        db._queries = {**db._queries, "wait": Compiled("select pg_advisory_xact_lock(7)", ())}
+        wait = Compiled("select 1 from (select pg_advisory_xact_lock(7)) as waited", ())
+        db._kinds = {**db._kinds, "wait": _Kind(wait.sql, wait.order, wait.silent, wait.reads)}
         await other.execute("select pg_advisory_lock(7)")
         looking = asyncio.create_task(db.read(look_twice))
         await waiting_for_a_lock(other)
@@ -205,7 +232,7 @@ async def test_whoever_is_cancelled_inside_a_statement_leaves_the_connection_usa
     async with driver(postgres_dsn, connections=1) as db, beside(postgres_dsn) as other:
         async with other.transaction():
             await other.execute("update segue.words set word = 'theirs' where n = 0")
-            write = asyncio.create_task(db.write(change, 0, "ours"))
+            write = asyncio.create_task(db.write(change_and_look, 0, "ours"))
             await waiting_for_a_lock(other)
             write.cancel()
             with pytest.raises(asyncio.CancelledError):

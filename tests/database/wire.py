@@ -27,6 +27,8 @@ class Wire:
         self._word = b""
         self._fault = Fault.CUT_BEFORE
         self.left = 0
+        self.trips = 0
+        """Times that we said something and waited for the answer."""
         self.failing = asyncio.Event()
         self.dsn = ""
         self._over = asyncio.Event()
@@ -53,9 +55,12 @@ class Wire:
     async def _accept(self, ours: asyncio.StreamReader, to_us: asyncio.StreamWriter) -> None:
         self._ends.add(to_us)
         theirs, to_them = await asyncio.open_unix_connection(self._socket)
-        back = asyncio.create_task(_relay(theirs, to_us))
+        answered = asyncio.Event()
+        back = asyncio.create_task(_relay(theirs, to_us, answered))
         try:
             while said := await _read(ours):
+                self.trips += answered.is_set()
+                answered.clear()
                 if self.left and self._word in said:
                     self.left -= 1
                     self.failing.set()
@@ -81,8 +86,9 @@ class Wire:
                 await self._over.wait()
 
 
-async def _relay(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+async def _relay(source: asyncio.StreamReader, sink: asyncio.StreamWriter, said_something: asyncio.Event) -> None:
     while said := await _read(source):
+        said_something.set()
         sink.write(said)
     sink.close()
 

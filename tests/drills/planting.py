@@ -35,6 +35,7 @@ from segue.core.values import SessionId
 from segue.database import sqlite_file, statements
 from segue.database.sqlite import _Worker
 from segue.database.sqlite_threads import Job
+from segue.database.transactions import one_by_one
 from segue.errors import StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import Inbox
@@ -103,7 +104,7 @@ def split(at: str) -> Patch:
             whole = job.transaction
 
             def halves(*args: Any, **kwargs: Any) -> Transaction[Any]:
-                steps = whole(*args, **kwargs)
+                steps = one_by_one(whole(*args, **kwargs))
                 rows: Any = None
                 while True:
                     try:

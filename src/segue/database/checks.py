@@ -16,6 +16,7 @@ from segue.database.boot_clock import clock_in
 from segue.database.shapes import difference, shape_in, unlike
 from segue.database.sqlite_file import APPLICATION, SqliteFile
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations
+from segue.database.transactions import one_by_one
 from segue.errors import StoreCorrupt, StoreUnreachable
 
 T = TypeVar("T")
@@ -83,8 +84,9 @@ class ReadOnly(Live, frozen=True):
         """Whether today's queries can read it."""
         return self.version == self.newest
 
-    async def read(self, steps: Transaction[T]) -> T:
+    async def read(self, whole: Transaction[T]) -> T:
         """Run a transaction that only reads, without a driver."""
+        steps = one_by_one(whole)
         try:
             statement = next(steps)
             while True:

@@ -2,18 +2,28 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 import asyncpg
 
-from segue.core.contracts.database import URGENT, Transaction
+from segue.core.contracts.database import URGENT, Row, Statement, Together, Transaction
 from segue.core.contracts.probes import Point, Probe
 from segue.core.contracts.wakes import Wake
+from segue.database.postgres_batches import Batches, Part
 from segue.database.postgres_hints import Channel
 from segue.database.postgres_server import TROUBLE, Server
 from segue.database.statements import POSTGRES, Compiled, compile_for, migrations
-from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded
+from segue.database.transactions import (
+    ATTEMPTS,
+    Moved,
+    Steps,
+    never_settled,
+    refuse_moved,
+    refuse_unsound,
+    unheeded,
+    went_on,
+)
 from segue.errors import OutcomeUnknown, StoreUnreachable
 
 P = ParamSpec("P")
@@ -47,7 +57,8 @@ class Postgres:
         self._first = Pool(server.connect_for_transactions, 1)
         """For what is urgent."""
         self._channel = channel
-        self._queries = queries
+        self._kinds = {name: _Kind(q.sql, q.order, q.silent, q.reads) for name, q in queries.items()}
+        self._batches = Batches(queries)
         self._probe = probe
         self._running = 0
         self._closing = asyncio.Event()
@@ -139,49 +150,130 @@ class Postgres:
         self, begin: str, probe: Probe, transaction: Callable[[], Transaction[Any]], pool: "Pool"
     ) -> _Done:
         async with pool.lend() as connection:
-            at = None
+            course = _Course(connection, self._kinds, self._batches, begin, probe)
             try:
-                await connection.execute(begin)
-                probe(at := Point.WRITE_BEGUN)
-                result = await self._run(connection, transaction())
-                probe(at := Point.WRITE_DONE)
-                await connection.execute("commit")
+                result = await course.run(transaction())
             except asyncio.CancelledError:
                 connection.terminate()
                 raise
             except BaseException as error:
                 if isinstance(error, TROUBLE) and _gone(connection, error):
                     connection.terminate()
-                    raise self._lost(begin, at, error) from error
-                with contextlib.suppress(*TROUBLE):  # else the connection ends, which takes it back as well
-                    await connection.execute("rollback")
+                    raise self._lost(begin, course.at, error) from error
+                if connection.is_in_transaction():
+                    with contextlib.suppress(*TROUBLE):  # else the connection ends, which takes it back as well
+                        await connection.execute("rollback")
                 raise
             probe(Point.WRITE_COMMITTED)
-            return result
-
-    async def _run(self, connection: asyncpg.Connection, steps: Transaction[Any]) -> _Done:
-        """The result of a transaction, and the wake-ups that it asks for."""
-        rows: Any = None
-        wakes: list[Wake] = []
-        try:
-            while True:
-                statement = steps.send(rows)
-                if isinstance(statement, Wake):
-                    wakes.append(statement)
-                    rows = []
-                    continue
-                arguments = statement.arguments
-                refuse_unsound(arguments)
-                query = self._queries[statement.name]
-                rows = await connection.fetch(query.sql, *[arguments[name] for name in query.order])
-        except StopIteration as done:
-            return done.value, wakes
+            return result, course.wakes
 
     def _lost(self, begin: str, at: Point | None, error: Exception) -> Exception:
         if begin is _WRITE and at is Point.WRITE_DONE:
             place = self._server.place
             return OutcomeUnknown(f"{place}: the connection broke during the commit. Look before you repeat it.")
         return _Broken(error)
+
+
+class _Kind(NamedTuple):
+    """A query, and how much of a hurry there is to send it."""
+
+    sql: str
+    order: tuple[str, ...]
+    silent: bool
+    reads: bool
+
+
+class _Course:
+    """One try of a transaction on a connection.
+
+    What only reads, before anything is written or locked, needs no begin: each statement sees what is committed by
+    then, as it would after one. What is written last goes with its commit, in one call if its shape is known.
+    """
+
+    def __init__(
+        self, connection: asyncpg.Connection, kinds: Mapping[str, _Kind], batches: Batches, begin: str, probe: Probe
+    ) -> None:
+        self._connection = connection
+        self._kinds = kinds
+        self._batches = batches
+        self._begin = begin
+        self._probe = probe
+        self._begun = False
+        self._over = False
+        self._pending: list[Statement] = []
+        """Statements whose rows nobody reads, to be sent with the next that is read."""
+        self.at: Point | None = None
+        self.wakes: list[Wake] = []
+
+    async def run(self, steps: Transaction[Any]) -> Any:
+        """The result of the transaction, once it is committed."""
+        rows: Any = None
+        if self._begin is _READ:
+            await self._open()
+        try:
+            while True:
+                step = steps.send(rows)
+                if isinstance(step, Wake):
+                    self.wakes.append(step)
+                    rows = []
+                elif self._over:
+                    raise went_on()
+                elif isinstance(step, Together):
+                    rows = await self._send(step.statements, last=step.last)
+                elif step.must or self._kinds[step.name].silent:
+                    refuse_unsound(step.arguments)
+                    self._pending.append(step)
+                    rows = []
+                else:
+                    [rows] = await self._send((step,))
+        except StopIteration as done:
+            if self._pending:
+                await self._send((), last=True)
+            elif not self._over:
+                await self._close()
+            return done.value
+
+    async def _send(self, wanted: Sequence[Statement], *, last: bool = False) -> list[list[Row]]:
+        """Send what is pending and what is wanted; returns the rows of the latter."""
+        for statement in wanted:
+            refuse_unsound(statement.arguments)
+        statements, first = [*self._pending, *wanted], len(self._pending)
+        self._pending = []
+        shape = tuple(Part(s.name, s.must, n >= first) for n, s in enumerate(statements))
+        at_once = len(shape) == 1 or await self._batches.ready(self._connection, shape)
+        if not (self._begun or all(self._kinds[s.name].reads for s in statements)):
+            if last and at_once:
+                self._probe(Point.WRITE_BEGUN)
+                self._probe(Point.WRITE_DONE)
+                self.at = Point.WRITE_DONE
+            else:
+                await self._open()
+        if at_once and len(shape) > 1:
+            rows = await self._batches.run(self._connection, shape, statements)
+        else:
+            rows = [await self._one(statement) for statement in statements][first:]
+        if last:
+            await self._close()
+        return rows
+
+    async def _one(self, statement: Statement) -> list[Row]:
+        sql, order, _, _ = self._kinds[statement.name]
+        rows: list[Any] = await self._connection.fetch(sql, *[statement.arguments[name] for name in order])
+        refuse_moved(statement, rows)
+        return rows
+
+    async def _open(self) -> None:
+        await self._connection.execute(self._begin)
+        self._begun = True
+        self._probe(Point.WRITE_BEGUN)
+        self.at = Point.WRITE_BEGUN
+
+    async def _close(self) -> None:
+        self._over = True
+        if self._begun:
+            self._probe(Point.WRITE_DONE)
+            self.at = Point.WRITE_DONE
+            await self._connection.execute("commit")
 
 
 class _Broken(Exception):

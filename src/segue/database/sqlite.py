@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Self, TypeVar, cast
 
 import apsw
 
-from segue.core.contracts.database import Clock, Transaction
+from segue.core.contracts.database import Clock, Statement, Together, Transaction
 from segue.core.contracts.probes import Point, Probe
 from segue.core.contracts.wakes import Wake
 from segue.database.hints import Hints
@@ -22,7 +22,7 @@ from segue.database.sqlite_file import SqliteFile
 from segue.database.sqlite_hints import Sockets
 from segue.database.sqlite_threads import Desk, Inline, Job, Threads
 from segue.database.statements import SQLITE, Compiled, compile_for, migrations
-from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded
+from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded, went_on
 from segue.errors import OutcomeUnknown, StoreUnreachable
 
 P = ParamSpec("P")
@@ -220,20 +220,30 @@ class _Worker:
     def _run(self, job: Job) -> Any:
         steps = job.transaction(*job.args, **job.kwargs)
         rows: Any = None
-        job.wakes = []
+        job.wakes, over = [], False
         try:
             while True:
-                statement = steps.send(rows)
-                if isinstance(statement, Wake):
-                    job.wakes.append(statement)
+                step = steps.send(rows)
+                if isinstance(step, Wake):
+                    job.wakes.append(step)
                     rows = []
-                    continue
-                refuse_unsound(statement.arguments)
-                sql, in_order, counted = self._queries[statement.name]
-                found = self._execute(sql, in_order(statement.arguments))
-                rows = [(1,)] * self._connection.changes() if counted else found.fetchall()
+                elif over:
+                    raise went_on()
+                elif isinstance(step, Together):
+                    rows, over = [self._rows(statement) for statement in step.statements], step.last
+                else:
+                    rows = self._rows(step)
         except StopIteration as done:
             return done.value
+
+    def _rows(self, statement: Statement) -> Any:
+        refuse_unsound(statement.arguments)
+        sql, in_order, counted = self._queries[statement.name]
+        found = self._execute(sql, in_order(statement.arguments))
+        rows = [(1,)] * self._connection.changes() if counted else found.fetchall()
+        if statement.must and not rows:
+            raise Moved
+        return rows
 
     def _leave(self) -> None:
         if self._connection.in_transaction:

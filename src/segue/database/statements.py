@@ -21,6 +21,11 @@ _ARGUMENT = re.compile(r"'[^']*'|--[^\n]*|(?<!:):(?P<name>[a-z0-9_]+)")
 _ONLY = re.compile(r"^-- only: (?P<only>sqlite|postgres)\n(?P<body>.*?)^-- end\n", re.MULTILINE | re.DOTALL)
 
 
+_WRITES = ("insert", "update", "delete")
+_LOCKS = "select pg_advisory_xact_lock"
+_WAITS = re.compile(r"\bfor\b|_lock\(")
+
+
 class Dialect(Value, frozen=True, eq=False):
     """One database's words for what the other says differently."""
 
@@ -83,6 +88,16 @@ class Compiled(Value, frozen=True):
     order: tuple[str, ...]
     counted: bool = False
     """It gives a row for each one that it changed, by `{counted}`."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nobody reads rows of it: it only writes, or only takes a lock that has a name."""
+        return self.sql.startswith(_LOCKS) or (self.sql.startswith(_WRITES) and "returning" not in self.sql)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it only reads, and waits for nobody."""
+        return self.sql.startswith("select") and not _WAITS.search(self.sql)
 
 
 class Queries:

@@ -1,10 +1,11 @@
 """Rules of a transaction that hold on both databases."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, TypeVar
 
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Row, Statement, Together, Transaction
 from segue.core.contracts.probes import Point
+from segue.core.contracts.wakes import Wake
 from segue.database.statements import q
 from segue.errors import Invalid, Refused, StoreError, StoreLocked, StoreTooNew
 
@@ -12,10 +13,41 @@ ATTEMPTS = 100
 """Tries of a transaction before it counts as one that can't get through."""
 _LARGEST = 2**63 - 1
 Steps = list[tuple[int, str]]
+T = TypeVar("T")
 
 
 class Moved(Exception):
     """The facts changed between two statements of a transaction: roll back and run it again from its start."""
+
+
+def one_by_one(steps: Transaction[T]) -> Generator[Statement | Wake, list[Row], T]:
+    """The same transaction, one statement at a time: batches taken apart, what must find something looked at."""
+    rows: Any = None
+    while True:
+        try:
+            step = steps.send(rows)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        if not isinstance(step, Together):
+            rows = yield step
+            refuse_moved(step, rows)
+            continue
+        rows = []
+        for statement in step.statements:
+            rows.append((yield statement))
+            refuse_moved(statement, rows[-1])
+
+
+def refuse_moved(step: Statement | Wake, rows: list[Row]) -> None:
+    """Raise `Moved` if a statement that must find or change something didn't."""
+    if isinstance(step, Statement) and step.must and not rows:
+        raise Moved
+
+
+def went_on() -> RuntimeError:
+    """The error for a transaction that says more after its last statements."""
+    return RuntimeError("a transaction went on after the batch that it had called its last")
 
 
 def unheeded(_: Point) -> None:
@@ -63,9 +95,6 @@ def pending(steps: Steps, version: int, place: str) -> Steps:
             f"{place} is at version {version} and this Segue knows versions up to {newest}. Install a newer Segue."
         )
     return [step for step in sorted(steps) if step[0] > version]
-
-
-T = TypeVar("T")
 
 
 def attempt(steps: Transaction[T]) -> Transaction[T]:

@@ -1,6 +1,6 @@
 """The cache of transcripts: one more message costs what is new, whatever was said before it."""
 
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path as FilePath
 from typing import Any
@@ -11,7 +11,6 @@ from segue import AccountSettings, Gateway, GatewaySettings, Store, open_store
 from segue.changes.sessions import transcripts
 from segue.core.contracts.agents import Work
 from segue.core.contracts.database import Row, Statement, Transaction
-from segue.core.contracts.wakes import Wake
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Summary, Text
 from segue.core.moves import Renew
@@ -19,6 +18,7 @@ from segue.core.settings import Redaction, Streams
 from segue.core.transcripts import AGENT, GATEWAY, Author, Draft, Entries, Entry, Path, Role, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind
 from segue.core.values import SessionId
+from segue.database.transactions import one_by_one
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import TranscriptCache
 from segue.testing import EchoAgent, Telegram
@@ -46,7 +46,7 @@ class Counting:
         return await self._driver.write(self._counted, transaction, args, kwargs)
 
     def _counted(self, transaction: Callable[..., Transaction[Any]], args: Any, kwargs: Any) -> Transaction[Any]:
-        running: Generator[Statement | Wake, list[Row], Any] = transaction(*args, **kwargs)
+        running = one_by_one(transaction(*args, **kwargs))
         rows: list[Row] | None = None
         while True:
             try:

@@ -15,12 +15,30 @@ class Statement(Value, frozen=True):
 
     name: str
     arguments: Mapping[str, Plain]
+    must: bool = False
+    """Whether the transaction runs again from its start if this finds or changes no row."""
+
+
+def must(statement: Statement) -> Statement:
+    """A statement that finds or changes a row, or the transaction runs again; its rows aren't read."""
+    return Statement(statement.name, statement.arguments, must=True)
+
+
+class Together(Value, frozen=True):
+    """Statements that are sent together; a list of rows comes back for each of them."""
+
+    statements: tuple[Statement, ...]
+    last: bool = False
+    """Whether no statement follows: the transaction is committed with these. After it only wake-ups may be yielded, and
+    an error may be raised only if nothing was changed."""
 
 
 Row = Sequence[Any]
-Transaction = Generator[Statement | Wake, list[Row], T]
+Transaction = Generator[Statement | Together | Wake, list[Row], T]
 """A short piece of work on the database: it yields statements and receives their rows, and yields wake-ups, which are
-sent once it is committed. It can run again, because it is a function of its arguments."""
+sent once it is committed. It can run again, because it is a function of its arguments. What has no rows that it could
+read (a write that returns nothing, or one that must change something) may be sent later, in order, with the next
+statement that has."""
 Clock = Callable[[], Moment]
 Ids = Callable[[], str]
 

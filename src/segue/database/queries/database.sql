@@ -15,8 +15,8 @@ release mark;
 select 1 where :name is not null;
 
 -- name: hold_name (postgres)
--- Let nobody else hold this name until the transaction ends.
-select pg_advisory_xact_lock(hashtextextended(cast(:name as text), 0));
+-- Let nobody else hold this name until the transaction ends; another schema's names are others.
+select pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || cast(:name as text), 0));
 
 -- name: add_setting
 -- A value, unless the name has one: nothing comes back then.
