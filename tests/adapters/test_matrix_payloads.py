@@ -528,8 +528,11 @@ async def test_what_the_homeserver_answers_says_what_becomes_of_a_message(line: 
     assert told.value.seconds == 1.5
 
 
-async def test_at_the_homeservers_own_limits_every_answer_is_seen_to_grow(line: Line, tmp_path: Path) -> None:
-    """Answers of four seconds, one in each quarter of a minute: that is all that a homeserver takes for long."""
+@pytest.mark.parametrize(("answers", "pause"), [(3, 2.0), (12, 11.0)])
+async def test_at_the_homeservers_own_limits_every_answer_is_seen_to_grow(
+    line: Line, tmp_path: Path, answers: int, pause: float
+) -> None:
+    """Answers of four seconds: a few right after each other, and many as fast as a homeserver takes them for long."""
     clock = HandClock()
     server = Homeserver(line.adapter._server.url, BOT, Secret("t"))
     adapter = Matrix("main", server, Folder(tmp_path), frozenset(), Bucket(10, 5.0), clock)
@@ -541,7 +544,7 @@ async def test_at_the_homeservers_own_limits_every_answer_is_seen_to_grow(line: 
         allowed.add(written, clock())
         return message or delivery.message
 
-    for n in range(12):
+    for n in range(answers):
         delivery, steps = msgspec.structs.replace(a_delivery(AT, f"answer {n}"), attempt=0), 0
         for second in range(4):
             with contextlib.suppress(SendLater):
@@ -551,7 +554,7 @@ async def test_at_the_homeservers_own_limits_every_answer_is_seen_to_grow(line: 
                 steps += 1
             clock.passes(1.0)
         await writes(msgspec.structs.replace(delivery, attempt=1))
-        clock.passes(11.0)
+        clock.passes(pause)
         grew.append(steps)
     await adapter.close()
     assert min(grew) >= 1, grew

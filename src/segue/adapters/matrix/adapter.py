@@ -12,7 +12,7 @@ from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.outcomes import connecting
-from segue.adapters.shared.rates import Bucket, Limiter
+from segue.adapters.shared.rates import Bucket, Limiter, Rate
 from segue.core.contracts.adapters import Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
@@ -25,8 +25,6 @@ _TYPING = 6_000
 _WRITTEN = "written"
 _KEPT_BACK = 5
 """Of the messages that may be written at once, one in so many is kept for final texts, not for replies that grow."""
-_QUICK = 3
-"""Steps in which a reply grows quickly; after them, as fast as the homeserver takes messages for long."""
 
 
 class Matrix:
@@ -51,10 +49,7 @@ class Matrix:
         self._server = server
         self._files = files
         self._limiter = Limiter(clock)
-        self._final = {_WRITTEN: pace}
-        size, seconds = pace.size - pace.size // _KEPT_BACK, pace.seconds
-        self._step = {_WRITTEN: Bucket(max(1, size), seconds), "shown": Bucket(_QUICK, seconds)}
-        self._first = {_WRITTEN: Bucket(max(1, size - 1), seconds), "shown": Bucket(_QUICK - 1, seconds)}
+        self._pace = pace
         self._rooms = Rooms(server)
         self._own = Account(self.platform, account, server.space)
         invitations = Invitations(self._own, server, self._rooms, inviters)
@@ -149,15 +144,25 @@ class Matrix:
         return Address(address.platform, address.account, address.space, chat, thread)
 
     async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
-        # Only what streams was never attempted before: it may wait, so that the final text needn't.
-        # A placeholder shows nothing by itself: it is sent if there is room for the first words, too.
-        shown = self._first if delivery.text == PLACEHOLDER else self._step
-        await self._limiter.turn(self._final if delivery.attempt else shown)
+        await self._limiter.turn(self._wanted(delivery))
         try:
             return await self._server.send(there.chat, _transaction(key), content)
         except SendLater as error:
             self._limiter.quiet(error.seconds, _WRITTEN)
             raise
+
+    def _wanted(self, delivery: Delivery) -> dict[str, Bucket | Rate]:
+        """What a message takes of what may be written: of a reply that grows, less and less the emptier the bucket."""
+        pace = self._pace
+        if delivery.attempt:
+            return {_WRITTEN: pace}
+        # Only what streams was never attempted before: it may wait, so that the final text needn't.
+        size = pace.size - pace.size // _KEPT_BACK
+        if delivery.text == PLACEHOLDER:
+            # It shows nothing by itself: it is sent if there is room for the first words, too.
+            return {_WRITTEN: Bucket(max(1, size - 1), pace.seconds)}
+        slower = pace.seconds * self._limiter.used(_WRITTEN, pace)
+        return {_WRITTEN: Bucket(max(1, size), pace.seconds), "shown": Rate(1, slower)}
 
 
 def _transaction(key: str) -> str:

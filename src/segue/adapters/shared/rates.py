@@ -41,6 +41,10 @@ class Bucket(Value, frozen=True):
         """Seconds until one more may be made; what is kept is when the bucket will be full again."""
         return made[-1] - (self.size - 1) * self.seconds - now if made else 0.0
 
+    def used(self, made: list[Moment], now: Moment) -> float:
+        """The part of it that isn't there now, from 0 to 1."""
+        return max(0.0, made[-1] - now) / self.seconds / self.size if made else 0.0
+
     def add(self, made: list[Moment], now: Moment) -> None:
         """Count one more."""
         made[:] = [max(now, made[-1] if made else now) + self.seconds]
@@ -76,6 +80,10 @@ class Limiter:
         if len(self._made) > _MANY:
             self._drop(now)
         return 0.0
+
+    def used(self, key: str, bucket: Bucket) -> float:
+        """The part of a bucket that isn't there now, from 0 to 1."""
+        return bucket.used(self._made.get(key, []), self._clock())
 
     def quiet(self, seconds: float | None, *keys: str) -> None:
         """Let no call under these keys be made for so long, if the platform said so."""
