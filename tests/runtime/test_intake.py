@@ -62,6 +62,37 @@ async def running(path: Path, *adapters: FakeAdapter, host: Identity | None = No
         yield gateway
 
 
+class Sharded(SignalAdapter):
+    """An adapter with two connections, each of which keeps how far it came."""
+
+    lines = ("one", "two")
+
+    def __init__(self, platform: Signal) -> None:
+        super().__init__(platform)
+        self.places: dict[str, str] = {}
+
+    async def run(self, intake: Intake) -> None:
+        self.places[intake.line] = await intake.cursor.read()
+        if intake.line == "two" and not self.places["two"]:
+            await intake.cursor.keep("the place of two")
+            raise Disconnected("two broke")
+        intake.connected()
+        await super().run(intake)
+
+
+async def test_several_connections_of_an_account_are_each_held_once_and_have_a_place_each(tmp_path: Path) -> None:
+    signal = Signal()
+    ann, here, there = signal.person("Ann"), Sharded(signal), Sharded(signal)
+    async with running(tmp_path, here) as gateway, running(tmp_path, there) as other:
+        await until(lambda: {**here.places, **there.places} == {"one": "", "two": "the place of two"})
+        ann.says("hello", signal.dm(ann))
+        await signal.dm(ann).reads("hello")
+        await until(lambda: Reach.CONNECTED in {one.accounts["signal.main"].reach for one in (gateway, other)})
+        assert sorted([*here.places, *there.places]) in (["one", "two"], ["one", "two", "two"])
+        await signal.settles()
+    assert signal.dm(ann).replies == ["hello"]
+
+
 async def test_a_connection_that_breaks_heals_and_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -26,12 +26,19 @@ _WORDS = {
 }
 
 
+_GRAVEST = (Reach.BROKEN, Reach.CONNECTING, Reach.CONNECTED, Reach.ELSEWHERE, Reach.CALLED)
+
+
 class Health(Value, frozen=True):
     """The health of an account with its platform now."""
 
     reach: Reach
     why: str = ""
     """The cause, and what is done about it."""
+
+    def beside(self, other: "Health") -> "Health":
+        """The health of an account that has both connections: the graver, and what is here before elsewhere."""
+        return min(self, other, key=lambda health: _GRAVEST.index(health.reach))
 
     @property
     def words(self) -> str:

@@ -36,7 +36,7 @@ from segue.runtime.files import Exporting
 from segue.runtime.forgetting import Cleaner, Retaining
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
-from segue.runtime.intake import Life
+from segue.runtime.intake import Life, lines_of
 from segue.runtime.invitations import Invitation, Inviting
 from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
@@ -122,9 +122,10 @@ class Gateway:
         self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
         self._lives = [
-            Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands)
+            Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
             for adapter in adapters
             if not isinstance(adapter, ShowsWindows)
+            for line in lines_of(adapter)
         ]
         self._cleaner = self._made_cleaner()
         self._ears = self._listeners()
@@ -239,7 +240,10 @@ class Gateway:
     @property
     def accounts(self) -> dict[str, Health]:
         """The health of each account, by its name."""
-        return {life.name: life.health for life in self._lives}
+        found: dict[str, Health] = {}
+        for life in self._lives:
+            found[life.name] = life.health.beside(found.get(life.name, life.health))
+        return found
 
     @property
     def dead_letters(self) -> int:

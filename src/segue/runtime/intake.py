@@ -9,7 +9,16 @@ from segue.changes.exchange import replicas
 from segue.changes.exchange.replicas import Leased
 from segue.core.accounts import Health, Reach
 from segue.core.commands import Spec
-from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Connection, Cursor, TakesWebhooks
+from segue.core.contracts.adapters import (
+    Accept,
+    Accepted,
+    Adapter,
+    Arrived,
+    Connection,
+    Cursor,
+    HasLines,
+    TakesWebhooks,
+)
 from segue.errors import Disconnected, Fenced, Invalid
 from segue.runtime.cancelling import surely
 from segue.runtime.replica import Pause, Replica
@@ -23,7 +32,7 @@ _STEADY = 5.0
 
 
 class Life:
-    """One account's life, and how it stands with its platform."""
+    """The life of one account, or of one of its connections, and how it stands with its platform."""
 
     def __init__(
         self,
@@ -33,12 +42,16 @@ class Life:
         accept: Accept,
         poll: float,
         commands: Sequence[Spec] = (),
+        line: str = "",
     ) -> None:
         self._store = store
         self._adapter = adapter
         self._replica = replica
         self._accept = accept
         self._commands = commands
+        self._line = line
+        self._held = f"{adapter.account}#{line}" if line else adapter.account
+        """The connection, as replicas lease it: no account's name has that sign in it."""
         self.name = f"{adapter.platform}.{adapter.account}"
         self.health = Health(Reach.CONNECTING)
         self.wake = Pause(poll)
@@ -59,8 +72,9 @@ class Life:
                 continue
             loop = asyncio.get_running_loop()
             started = loop.time()
+            given = _Given(cursor, self._accept, self._commands, self.connected, self._line)
             try:
-                await surely(partial(self._adapter.run, _Given(cursor, self._accept, self._commands, self.connected)))
+                await surely(partial(self._adapter.run, given))
                 if isinstance(self._adapter, TakesWebhooks):
                     self.health = Health(Reach.CALLED)
                     return
@@ -93,13 +107,18 @@ class Life:
         adapter = self._adapter
         if adapter.connection is Connection.ANY:
             return _Shared()
-        held = await self._store.write(replicas.take_connection, adapter.platform, adapter.account, self._replica.id)
+        held = await self._store.write(replicas.take_connection, adapter.platform, self._held, self._replica.id)
         return _Kept(self._store, held) if held is not None else None
 
     async def _leave(self) -> None:
         adapter = self._adapter
         if adapter.connection is Connection.ONE:
-            await self._store.write(replicas.leave_connection, adapter.platform, adapter.account, self._replica.id)
+            await self._store.write(replicas.leave_connection, adapter.platform, self._held, self._replica.id)
+
+
+def lines_of(adapter: Adapter) -> Sequence[str]:
+    """The connections that an adapter keeps up, each of which has a life."""
+    return adapter.lines if isinstance(adapter, HasLines) else ("",)
 
 
 def wait_after(before: float, lasted: float) -> float:
@@ -110,7 +129,10 @@ def wait_after(before: float, lasted: float) -> float:
 class _Given:
     """The intake of one life."""
 
-    def __init__(self, cursor: Cursor, accept: Accept, commands: Sequence[Spec], connected: Callable[[], None]) -> None:
+    def __init__(
+        self, cursor: Cursor, accept: Accept, commands: Sequence[Spec], connected: Callable[[], None], line: str
+    ) -> None:
+        self.line = line
         self.cursor = cursor
         self.commands = commands
         self.connected = connected

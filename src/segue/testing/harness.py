@@ -130,7 +130,10 @@ class Bookmark:
 class Given:
     """An intake in memory: `Given(inbox.accept)` is what `adapter.run` wants."""
 
-    def __init__(self, accept: Accept, cursor: Cursor | None = None, commands: Sequence[Spec] = ()) -> None:
+    def __init__(
+        self, accept: Accept, cursor: Cursor | None = None, commands: Sequence[Spec] = (), line: str = ""
+    ) -> None:
+        self.line = line
         self.cursor = cursor or Bookmark()
         self.commands = commands
         self._accept = accept

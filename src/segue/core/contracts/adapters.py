@@ -117,6 +117,11 @@ class Intake(Protocol):
     """An account's side of the gateway, given to its adapter for one life."""
 
     @property
+    def line(self) -> str:
+        """The connection that this life keeps up, of those in `HasLines.lines`; empty where there is one alone."""
+        ...
+
+    @property
     def commands(self) -> Sequence[Spec]:
         """Everything that can be typed, for a menu."""
         ...
@@ -135,6 +140,19 @@ class Intake(Protocol):
 
     def connected(self) -> None:
         """Say that the platform answers: from now on the account is well."""
+        ...
+
+
+@runtime_checkable
+class HasLines(Protocol):
+    """An adapter that needs several connections to its platform, such as the shards of a bot that is in many guilds.
+
+    Each has a life, a lease and a cursor of its own: `run` is called for each, and replicas share them out.
+    """
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """Their names, which stay the same from one start to the next."""
         ...
 
 
