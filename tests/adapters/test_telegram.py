@@ -19,6 +19,7 @@ from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.incoming import Heard, read
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.outgoing import fits
+from segue.adapters.telegram.rich import rich
 from segue.adapters.telegram.updates import Attachment, Peer, Update, decode
 from segue.core.commands import SPECS, Command, parse
 from segue.core.contracts.adapters import Accepted, Arrived, HasStartLinks
@@ -36,7 +37,7 @@ from segue.core.messages import (
     plain_text,
 )
 from segue.core.values import Secret
-from segue.errors import Disconnected, Invalid, SendLater, SendNever, SendUnsure, StoreFull
+from segue.errors import Disconnected, Invalid, MessageGone, SendLater, SendNever, SendUnsure, StoreFull
 from segue.testing import HandClock, Inbox, Shelf, post
 from segue.testing.harness import Given, living
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
@@ -415,6 +416,72 @@ async def test_a_file_that_may_come_later_is_waited_for_but_not_for_ever(there: 
 )
 def test_markdown_becomes_what_telegram_reads(markdown: str, html: str) -> None:
     assert render(markdown) == html
+
+
+@pytest.mark.parametrize(
+    ("markdown", "html"),
+    [
+        ("plain, **bold**, `code`, > quoted and $5 or $6", ""),
+        ("# Head\n\n*text*", "<h1>Head</h1><p><em>text</em></p>"),
+        ("- a\n- b\n  - c", "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"),
+        ("3. a\n4. b", '<ol start="3"><li>a</li><li>b</li></ol>'),
+        (
+            "|a|\n|-:|\n|<|",
+            '<table bordered><tr><th align="right">a</th></tr><tr><td align="right">&lt;</td></tr></table>',
+        ),
+        ("$$a < b$$", "<tg-math-block>a &lt; b</tg-math-block>"),
+        (r"so \(x^2\) it is", "<p>so <tg-math>x^2</tg-math> it is</p>"),
+        ("# A\n\n```\n$$code$$\n```", "<h1>A</h1><pre><code>$$code$$\n</code></pre>"),
+        ("# A\n\n![cat](https://e.example/cat)", '<h1>A</h1><p><a href="https://e.example/cat">cat</a></p>'),
+        ("# A\n\n[here](javascript:alert(1))", "<h1>A</h1><p>[here](javascript:alert(1))</p>"),
+        ("# A\n\n<b>no</b>", "<h1>A</h1><p>&lt;b&gt;no&lt;/b&gt;</p>"),
+        ("$$ never closed", ""),
+        ("# A \ue000", ""),
+    ],
+)
+def test_what_a_plain_message_cannot_show_becomes_a_rich_one(markdown: str, html: str) -> None:
+    assert rich(markdown) == html
+
+
+async def test_a_final_text_with_a_table_is_a_rich_message(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    between.refuse = lambda _, body: Response('{"ok": true, "result": true}') if "rich_message" in body else None
+    table = "|a|b|\n|-|-|\n|c|d|"
+    await adapter.edit(a_delivery(table, message="1", attempt=1, choices=("/yes",)))
+    method, body = between.calls[-1]
+    assert (method, json.loads(body["rich_message"])) == ("editMessageText", {"html": rich(table)})
+    assert "text" not in body
+    assert "/yes" in body["reply_markup"]
+
+
+async def test_a_text_that_still_grows_is_a_plain_message(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    message = await adapter.send(a_delivery("…"))
+    await adapter.edit(a_delivery("|a|b|\n|-|-|\n|c|", message=message))
+    assert "rich_message" not in between.calls[-1][1]
+
+
+async def test_a_rich_message_that_is_refused_is_sent_as_a_plain_one(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    message = await adapter.send(a_delivery("…"))
+    why = "Bad Request: RICH_MESSAGE_INVALID"
+    between.refuse = lambda _, body: refusal(400, why) if "rich_message" in body else None
+    for text in ("# One", "# Two"):
+        await adapter.edit(a_delivery(text, message=message, attempt=1))
+        assert between.read(HERE)[-1].text == text[2:]
+    # A server from before rich messages misses the text, and isn't asked again.
+    why = "Bad Request: message text is empty"
+    for text in ("# Three", "# Four"):
+        await adapter.edit(a_delivery(text, message=message, attempt=1))
+        assert between.read(HERE)[-1].text == text[2:]
+    assert sum("rich_message" in body for _, body in between.calls) == 3
+
+
+async def test_a_message_that_is_gone_is_gone_for_a_rich_one_too(there: tuple[Between, Telegram]) -> None:
+    between, adapter = there
+    between.refuse = lambda *_: refusal(400, "Bad Request: message to edit not found")
+    with pytest.raises(MessageGone):
+        await adapter.edit(a_delivery("# Head", message="1", attempt=1))
 
 
 def test_what_is_seen_is_what_is_counted() -> None:

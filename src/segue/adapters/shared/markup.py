@@ -4,6 +4,7 @@ A mark is a function of a node and of what was written for its children. What ha
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape as escaped
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
@@ -72,3 +73,48 @@ def language(node: Node) -> str:
 def target(node: Node) -> str:
     """Where a link or a picture leads."""
     return str(node.attrs.get("href") or node.attrs.get("src") or "")
+
+
+def html_text(text: str) -> str:
+    """A text between tags."""
+    return escaped(text, quote=False)
+
+
+def html_code(node: Node, _: Sequence[str]) -> str:
+    """A block of code with its language."""
+    named = f' class="language-{escaped(language(node))}"' if language(node) else ""
+    return f"<pre><code{named}>{html_text(node.content)}</code></pre>"
+
+
+def html_link(node: Node, inside: Sequence[str]) -> str:
+    """A link, and of a picture too: whoever shows a picture fetches it, and so tells its server who reads."""
+    return f'<a href="{escaped(target(node))}">{"".join(inside) or html_text(target(node))}</a>'
+
+
+def _html_paragraph(node: Node, inside: Sequence[str]) -> str:
+    return "".join(inside) if node.hidden else f"<p>{''.join(inside)}</p>"
+
+
+def _html_numbered(node: Node, inside: Sequence[str]) -> str:
+    start = f' start="{node.attrs["start"]}"' if "start" in node.attrs else ""
+    return f"<ol{start}>{''.join(inside)}</ol>"
+
+
+_TAGS = {"s": "del", "bullet_list": "ul", "list_item": "li"}
+_TAGS |= {kind: kind for kind in ("em", "strong", "blockquote", "table", "thead", "tbody", "tr", "th", "td")}
+HTML: Mapping[str, Mark] = {
+    **{kind: between(f"<{tag}>", f"</{tag}>") for kind, tag in _TAGS.items()},
+    "root": between("", ""),
+    "paragraph": _html_paragraph,
+    "heading": lambda node, inside: f"<{node.tag}>{''.join(inside)}</{node.tag}>",
+    "code_inline": lambda node, _: f"<code>{html_text(node.content)}</code>",
+    "code_block": html_code,
+    "fence": html_code,
+    "link": html_link,
+    "image": html_link,
+    "ordered_list": _html_numbered,
+    "hr": instead("<hr>"),
+    "hardbreak": instead("<br>"),
+    "softbreak": instead("<br>"),
+}
+"""Marks for a platform that shows HTML with lists, headings and tables."""

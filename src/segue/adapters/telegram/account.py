@@ -26,6 +26,8 @@ class TelegramAccount(Value, frozen=True):
     """The public address of this Segue, such as https://segue.example.org; without it updates are polled for."""
     api: str = PUBLIC
     """Where the Bot API is, for those who run a server of it themselves."""
+    rich: bool = True
+    """Answers with tables, headings, lists or maths are rich messages; apps from before June 2026 don't show them."""
 
     def __post_init__(self) -> None:
         if self.token != LEFT and not _TOKEN.fullmatch(self.token.reveal()):
@@ -75,7 +77,8 @@ class TelegramAccount(Value, frozen=True):
 
     @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
-        return cls(Secret(answers["token"].strip()), **_given(answers))
+        given = _given(answers)
+        return cls(Secret(answers["token"].strip()), given.get("webhook", ""), given.get("api", PUBLIC))
 
     async def greet(self, account: str, user: str) -> str:
         """Say hello; a bot may only write to who wrote to it."""
@@ -91,8 +94,8 @@ class TelegramAccount(Value, frozen=True):
         """The adapter for this account: it polls, unless there is an address that Telegram can call."""
         api = self.api.rstrip("/")
         if not self.webhook:
-            return Telegram(account, self.token, files, api)
-        return TelegramByWebhook(account, self.token, files, api, webhook=self.webhook.rstrip("/"))
+            return Telegram(account, self.token, files, api, rich=self.rich)
+        return TelegramByWebhook(account, self.token, files, api, webhook=self.webhook.rstrip("/"), rich=self.rich)
 
 
 @asynccontextmanager

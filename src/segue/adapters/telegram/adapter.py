@@ -60,6 +60,7 @@ class Telegram:
         files: Files,
         api: str = PUBLIC,
         *,
+        rich: bool = True,
         pace: Pace = Pace(),  # noqa: B008 -- frozen
         clock: Clock = time.time,
         ticks: Clock = time.monotonic,
@@ -72,7 +73,7 @@ class Telegram:
         self._files = files
         self._clock = clock
         self._chats = Chats(self._api, pace, ticks)
-        self._outgoing = Outgoing(files, self._chats)
+        self._outgoing = Outgoing(files, self._chats, rich=rich)
         self._me: Peer | None = None
         self._openings = Openings()
         self._tries = Tries()

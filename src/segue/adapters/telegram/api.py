@@ -84,6 +84,10 @@ class NoFileThere(SendNever):
     """A server of the Bot API's that is too old to put a file into a text."""
 
 
+class NoRichThere(SendNever):
+    """A server of the Bot API's that doesn't know rich messages, and so misses the text."""
+
+
 _REFUSALS: dict[str, type[SendNever]] = {
     "message is not modified": Unchanged,
     "can't parse entities": Unreadable,
@@ -91,4 +95,5 @@ _REFUSALS: dict[str, type[SendNever]] = {
     "message can't be edited": MessageGone,
     "message_id_invalid": MessageGone,
     "there is no media in the message": NoFileThere,
+    "message text is empty": NoRichThere,
 }

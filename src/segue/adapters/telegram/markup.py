@@ -6,14 +6,25 @@ from urllib.parse import urlsplit
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import Mark, between, columns, instead, language, lines, listed, rendered, target
+from segue.adapters.shared.markup import (
+    Mark,
+    between,
+    columns,
+    html_text,
+    instead,
+    language,
+    lines,
+    listed,
+    rendered,
+    target,
+)
 
 _SCHEMES = {"http", "https", "mailto", "tel", "tg"}
 
 
 def render(text: str) -> str:
     """A text as Telegram reads it."""
-    return rendered(text, _MARKS, _text)
+    return rendered(text, _MARKS, html_text)
 
 
 def visible(html: str) -> str:
@@ -31,10 +42,6 @@ def utf16(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _text(text: str) -> str:
-    return escape(text, quote=False)
-
-
 def _quote(_: Node, inside: Sequence[str]) -> str:
     # A quote in a quote is more than Telegram takes.
     text = "\n\n".join(filter(None, inside)).replace("<blockquote>", "").replace("</blockquote>", "")
@@ -42,15 +49,16 @@ def _quote(_: Node, inside: Sequence[str]) -> str:
 
 
 def _code(node: Node, _: Sequence[str]) -> str:
-    code = _text(node.content.rstrip("\n"))
+    code = html_text(node.content.rstrip("\n"))
     if (named := language(node)) and code:
         code = f'<code class="language-{escape(named)}">{code}</code>'
     return f"<pre>{code}</pre>" if code else ""
 
 
-def _link(node: Node, inside: Sequence[str]) -> str:
+def link(node: Node, inside: Sequence[str]) -> str:
+    """A link, if it leads where Telegram lets one lead."""
     url = target(node)
-    text = "".join(inside) or _text(url)
+    text = "".join(inside) or html_text(url)
     try:
         known = urlsplit(url).scheme in _SCHEMES
     except ValueError:
@@ -63,16 +71,16 @@ _MARKS: dict[str, Mark] = {
     "strong": between("<b>", "</b>"),
     "em": between("<i>", "</i>"),
     "s": between("<s>", "</s>"),
-    "code_inline": lambda node, _: f"<code>{_text(node.content)}</code>",
+    "code_inline": lambda node, _: f"<code>{html_text(node.content)}</code>",
     "blockquote": _quote,
     "bullet_list": listed,
     "ordered_list": listed,
     "list_item": lines,
     "fence": _code,
     "code_block": _code,
-    "table": lambda node, _: f"<pre>{_text(columns(node))}</pre>",
-    "link": _link,
-    "image": _link,
+    "table": lambda node, _: f"<pre>{html_text(columns(node))}</pre>",
+    "link": link,
+    "image": link,
     "hr": instead("———"),
     "softbreak": instead("\n"),
     "hardbreak": instead("\n"),

@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 
 from segue.adapters.shared.attachments import content_of
-from segue.adapters.telegram.api import NoFileThere, Unchanged, Unreadable
+from segue.adapters.telegram.api import NoFileThere, NoRichThere, Unchanged, Unreadable
 from segue.adapters.telegram.chats import Chats, number, thread
 from segue.adapters.telegram.markup import render, utf16, visible
+from segue.adapters.telegram.rich import rich
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
 from segue.core.text.markdown import READABLE
+from segue.errors import MessageGone, SendNever
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +32,8 @@ _QUIET = {"is_disabled": True}
 class Outgoing:
     """Sends what one bot says."""
 
-    def __init__(self, files: Files, chats: Chats) -> None:
+    def __init__(self, files: Files, chats: Chats, *, rich: bool) -> None:
+        self._rich = rich
         self._files = files
         self._chats = chats
 
@@ -48,12 +51,37 @@ class Outgoing:
         message = number(delivery.message)
         with contextlib.suppress(Unchanged):
             if delivery.file is None:
-                await self._write(delivery, "editMessageText", message_id=message)
+                if not await self._enriched(delivery, message):
+                    await self._write(delivery, "editMessageText", message_id=message)
                 return
             try:
                 await self._put_in(delivery, delivery.file, message)
             except NoFileThere:
                 await self._put_after(delivery, delivery.file)
+
+    async def _enriched(self, delivery: Delivery, message: int) -> bool:
+        """Make a final text a rich message, where it has something to show for it and Telegram takes it."""
+        html = rich(delivery.text) if self._rich and delivery.attempt else ""
+        if not html:
+            return False
+        buttons = _buttons(delivery.choices)
+        try:
+            await self._chats.call(
+                delivery.address,
+                "editMessageText",
+                message_id=message,
+                rich_message={"html": html},
+                reply_markup=buttons,
+            )
+        except (Unchanged, MessageGone):
+            raise
+        except NoRichThere:
+            self._rich = False
+            return False
+        except SendNever as error:
+            log.warning("a rich message was refused, so it is sent as a plain one: %s", error)
+            return False
+        return True
 
     async def _put_in(self, delivery: Delivery, file: File, message: int) -> None:
         content = await content_of(self._files, file)
