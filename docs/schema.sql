@@ -423,10 +423,13 @@ create table questions (
   deadline real not null,
   answer text,
   answered real
-) strict;
+, state text not null default 'open', session text, turn integer not null default 0, call text, epoch integer not null default 0, approvers text not null default '[]', words text not null default '', choices text not null default '[]', allows text not null default '', agent text not null default '', answered_by text not null default '') strict;
 create index questions_asked on questions (lane, person, asked);
 create index questions_open on questions (deadline) where answered is null;
 create index questions_of_person on questions (person);
+create unique index questions_of_turn on questions (session, turn, call) where session is not null;
+create index questions_in_lane on questions (lane) where state = 'open';
+create index questions_to_approvers on questions (asked) where state = 'open' and approvers <> '[]';
 
 create table codes (
   digest text primary key,
@@ -637,3 +640,14 @@ create table partings (
   primary key (one, two),
   check (one < two)
 ) strict, without rowid;
+
+create table permissions (
+  id text primary key,
+  person text not null references persons (id),
+  agent text not null,
+  what text not null,
+  session text,
+  since real not null,
+  until real
+) strict;
+create index permissions_of_person on permissions (person) where until is null;

@@ -1,7 +1,7 @@
 """Tests that work for long, each with the reason why it may.
 
 What counts is work, not time: processor seconds of the test itself, of the programs that it ran and of the processes
-that were forked for it. A machine that is busy with something else makes no test slower.
+that were forked for it. A machine that is busy with something else makes a test work twice as long at most.
 """
 
 import os
@@ -9,8 +9,8 @@ from multiprocessing import forkserver
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
-BOUND = 5.0
-"""Seconds of work; a test that isn't in the list takes half of it at most where this was written."""
+BOUND = 10.0
+"""Seconds of work; a test that isn't in the list takes a quarter of it at most where this was written, by itself."""
 
 REASONS = {
     "tests/adapters/test_matrix.py::test_a_homeserver_that_was_killed_is_connected_again_and_nothing_is_lost": (
@@ -38,6 +38,7 @@ REASONS = {
     "tests/drills/test_planted.py::test_readers_find_it": (
         "a leak that takes a certain turn of events is looked for in many towns"
     ),
+    "tests/drills/test_questions.py::test_a_planted_mistake_is_found": "gateways are killed until the mistake shows",
     "tests/drills/test_soak.py::test_nothing_of_a_turn_is_kept_when_it_is_over": (
         "what a thousand turns leave behind is counted"
     ),

@@ -22,6 +22,7 @@
     │   │   └── MessageGone        the message that it would change isn't there any more
     │   └── SendUnsure         nobody knows whether it did
     ├── AgentFailed        an agent can't answer; it says why, and whether another try may help
+    ├── Unanswered         a person whom an agent asked didn't answer
     ├── TooLong            more was said than an agent's model takes: it is to be summed up
     ├── Disconnected       an account can't be reached now; it is tried again
     └── Fenced             somebody else holds this session or delivery now: drop the work, write nothing
@@ -164,6 +165,10 @@ class AgentFailed(SegueError):
         self.problem = problem
         self.fix = fix
         self.passes = passes
+
+
+class Unanswered(SegueError):
+    """A person was asked something and didn't answer in time, or it is asked no more; the message says which."""
 
 
 class TooLong(SegueError):

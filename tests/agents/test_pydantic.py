@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pydantic import BaseModel
 from pydantic_ai import Agent as Pydantic
 from pydantic_ai import RunContext
+from pydantic_ai import Tool as PydanticTool
 from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelRequestRejectedError, ModelRetry
 from pydantic_ai.messages import (
     BinaryContent,
@@ -264,3 +266,37 @@ def test_thoughts_and_caches_are_counted(thought: dict[str, Any]) -> None:
     response = ModelResponse([TextPart("Yes.")], usage=spent, model_name="a model that nobody sells")
     agent = PydanticAgent(Pydantic(FixedModel()))
     assert agent._usage(response) == Usage("a model that nobody sells", 100, 20, 5, 60, 10, None)
+
+
+async def tidies(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+    results = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+    if not results:
+        yield {0: DeltaToolCall("remove", '{"path": "old.txt"}', tool_call_id="c1")}
+    else:
+        yield f"It came to: {results[-1].content}"
+
+
+@pytest.mark.parametrize(("answer", "text"), [("yes", "removed old.txt"), ("no", "The person said no.")])
+async def test_a_tool_that_needs_approval_is_asked_about_first(answer: str, text: str) -> None:
+    asked: list[tuple[str, str, str | None]] = []
+    removed: list[str] = []
+
+    def remove(path: str) -> str:
+        removed.append(path)
+        return f"removed {path}"
+
+    async def ask(words: str, choices: Sequence[str] = (), key: str | None = None, allows: str = "") -> str:
+        asked.append((words, allows, key))
+        return answer
+
+    agent = as_agent(
+        Pydantic(FunctionModel(stream_function=tidies), tools=[PydanticTool(remove, requires_approval=True)])
+    )
+    told = await events_of(agent, replace(work("tidy up"), ask=ask))
+    assert [(words, allows) for words, allows, _ in asked] == [("May I use remove(path='old.txt')?", "remove")]
+    assert removed == (["old.txt"] if answer == "yes" else [])
+    assert text_of(told) == f"It came to: {text}"
+    assert len([event for event in told if isinstance(event, ToolCall)]) == 1
+    again = await events_of(agent, replace(work("tidy up"), ask=ask))
+    assert text_of(again) == text_of(told)
+    assert asked[0][2] == asked[1][2], "a turn that runs again asks under the same key"

@@ -108,7 +108,7 @@ async def test_letters_of_strangers_are_bounded_and_those_of_others_stay(world: 
     await world.store.driver.write(bury, "http/b", "another account's", "why", at)
     assert await world.store.driver.write(letters.forget_strangers, "http/a", at) == 5
     assert await world.raw("select count(*) from letters") == [(letters.MOST + 2,)]
-    assert await world.raw("select min(id) from letters") == [(6,)]
+    assert await world.raw("select raw from letters order by id limit 1") == [("5",)]
     assert await world.store.driver.write(letters.forget_strangers, "http/a", at + 31 * 86400.0) == letters.MOST
     assert await world.raw("select raw from letters order by id") == [("of the host",), ("another account's",)]
     assert await world.raw("select value from settings where name like 'letters%'") == [(str(letters.MOST + 5),)]

@@ -3,7 +3,7 @@
 import pytest
 
 from segue.core.lanes import Address, Kind, Lane
-from segue.core.retention import Retention
+from segue.core.settings import Retention
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import apsw
 
 from segue import Store
 from segue.adapters.http import HttpAccount
-from segue.core.contracts.agents import Event, Work
+from segue.core.contracts.agents import Agent, Event, Work
 from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point, Probe
 from segue.core.handoffs import Patience
@@ -24,7 +24,7 @@ from segue.core.people import UNBOUNDED
 from segue.core.prompt.envelopes import by_then
 from segue.core.prompt.envelopes import words as words_of
 from segue.core.resets import Policies, Policy, When
-from segue.core.settings import AccountSettings, GatewaySettings, Redaction, Settings, Streams
+from segue.core.settings import AccountSettings, GatewaySettings, QuestionSettings, Redaction, Settings, Streams
 from segue.core.transcripts import Draft, Entry
 from segue.core.values import Secret, Value
 from segue.database.postgres import Postgres
@@ -52,6 +52,7 @@ class Mind(enum.Enum):
 
     REPEATS = "says again what it was asked"
     DELEGATES = "has children do it"
+    ASKS = "does it if it may"
 
 
 class Plan(Value, frozen=True):
@@ -90,6 +91,8 @@ class Plan(Value, frozen=True):
     full: str = ""
     """A file; while it exists, the disk is full."""
     mind: Mind = Mind.REPEATS
+    deadline: float = 86_400.0
+    """Seconds for which a question stays open."""
     dies_at: Point | None = None
     """A label at which the process kills itself."""
     dies_after: int = 1
@@ -124,6 +127,24 @@ class Repeats:
         yield Text("You said: ")
         await asyncio.sleep(self._pace)
         yield Text(words)
+
+
+class Asks:
+    """An agent that does what it is told if its person says yes, and writes down what it did."""
+
+    def __init__(self, spy: str) -> None:
+        self._spy = Path(spy)
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        words = plain_text(work.asked[0].parts)
+        if not words.endswith("-wish"):
+            yield Text("What?")
+            return
+        chat = words.removeprefix("I am ").removesuffix("-wish")
+        answer = await work.ask(f"May {chat}?", ("yes", "no"))
+        with self._spy.open("a") as spy:
+            spy.write(f"{chat}\t{answer}\n")
+        yield Text(f"{'Did' if answer == 'yes' else 'Left'} {chat}.")
 
 
 class Delegates:
@@ -228,9 +249,12 @@ async def run(plan: Plan) -> None:
         ),
         ending=plan.ending,
         sweep=plan.lease / 10,
+        questions=QuestionSettings(plan.deadline),
     )
     listener = Listener("127.0.0.1", plan.port)
-    agent = Delegates(plan.pace) if plan.mind is Mind.DELEGATES else Repeats(plan.pace, plan.spy, plan.wire)
+    agent: Agent = Repeats(plan.pace, plan.spy, plan.wire)
+    if plan.mind is not Mind.REPEATS:
+        agent = Delegates(plan.pace) if plan.mind is Mind.DELEGATES else Asks(plan.spy)
     gateway = Gateway(store, agent, [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway, knows=lambda _: True), listener):
         await ended.wait()

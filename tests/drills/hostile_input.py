@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import ValidationError
+from msgspec.structs import replace
 
 from segue import open_store
 from segue.adapters.http import Http
 from segue.changes.exchange import letters
 from segue.core.messages import Delivery
 from segue.core.people import UNBOUNDED
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
+from segue.core.settings import AccountSettings, GatewaySettings, QuestionSettings, Streams
 from segue.core.values import Secret, Value
 from segue.core.windows import HOSTS, TERMINAL, WEB
 from segue.errors import SegueError
@@ -115,6 +116,8 @@ async def run(where: str, cases: int, seed: int, bug: Bug = Bug.NONE, kinds: tup
     account = AccountSettings(public=True, streams=Streams.WHOLE)
     accounts = {(one.platform, one.account): account for one in adapters[:3]}
     settings = GatewaySettings(hosts=(HOST, *HOSTS), accounts=accounts, limits=UNBOUNDED, poll=0.05, grace=0.0)
+    # Nobody answers what a tool asks: the time for it is over at once.
+    settings = replace(settings, questions=QuestionSettings(0.001))
     with planted(*bug.patches), listening() as ears:
         async with await open_store(where) as store:
             await meet_host(store)

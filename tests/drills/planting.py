@@ -30,6 +30,7 @@ from segue.core.contracts.database import Statement, Transaction
 from segue.core.lanes import Address, Lane
 from segue.core.messages import Arrival
 from segue.core.people import Standing
+from segue.core.questions import Question, QuestionState
 from segue.core.turns import Run
 from segue.core.values import SessionId
 from segue.database import sqlite_file, statements
@@ -43,6 +44,7 @@ from segue.runtime.outbox import Outbox
 from segue.runtime.retrying import Patient
 from segue.runtime.tools.reading import Reading
 from segue.runtime.turns.answering import Answering
+from segue.runtime.turns.asking import Askers
 from segue.runtime.turns.running import Running
 from segue.runtime.windows.window import Window
 from segue.store import Store
@@ -314,6 +316,9 @@ class Bug(enum.Enum):
     ANSWERS_GO_ANYWHERE = "what a session says unasked goes to any place that asked once"
     LISTS_TELL_ALL = "where others read, lists and searches tell as much as in private"
     HOME_OF_ALL = "the host's yes to a home stands for everybody's sessions"
+    ANSWERED_TWICE = "the last answer to a question wins, after the first was heard"
+    RUNS_BEFORE_THE_ANSWER = "an agent goes on before anybody has answered"
+    NO_DEADLINE = "a question stays open for ever"
     TERMINAL_OPENS_ON_ANY = "a terminal opens by itself on a session that a group reads"
 
     @property
@@ -322,7 +327,31 @@ class Bug(enum.Enum):
         return _PATCHES[self]
 
 
+def _asked_twice(ask: Any) -> Any:
+    async def again(self: Any, live: Running, asking: Any) -> str:
+        await ask(self, live, asking)
+        await asyncio.sleep(0.3)
+        answer: str = await ask(self, live, asking)
+        return answer
+
+    return again
+
+
+def _at_once(_over: Any) -> Any:
+    async def over(_self: Any, _live: Running, question: Question) -> Question:
+        return replace(question, state=QuestionState.ANSWERED, answer="yes")
+
+    return over
+
+
 _PATCHES: dict[Bug, tuple[Patch, ...]] = {
+    Bug.ANSWERED_TWICE: (
+        query("settle_question", "and state = 'open' and", "and"),
+        Patch(Question, "open", lambda _: lambda *_: True),
+        Patch(Askers, "ask", _asked_twice),
+    ),
+    Bug.RUNS_BEFORE_THE_ANSWER: (Patch(Askers, "_over", _at_once),),
+    Bug.NO_DEADLINE: (query("questions_over", "deadline < :at", "1 = 0"),),
     Bug.NONE: (),
     Bug.COMMAND_RAISES: (Patch(ScheduleCommands, "schedule", _raising),),
     Bug.PATTERN_EXPLODES: (Patch(Planner, "divide", _exploding),),

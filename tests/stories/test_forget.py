@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from segue.changes.forgetting import cleaning
 from segue.core.messages import Stone, Summary
-from segue.core.retention import Retention
-from segue.core.settings import Deletions, GatewaySettings
+from segue.core.settings import Deletions, GatewaySettings, Retention
 from segue.core.transcripts import Role
 from segue.runtime.forgetting import Retaining
 from segue.runtime.retrying import Patient

@@ -13,10 +13,11 @@ import pytest
 
 from segue import open_store
 from segue.adapters.telegram import Telegram
+from segue.agents.given import as_agent
 from segue.cli.terminal.qr import qr
 from segue.core.accounts import Reach
 from segue.core.contracts.adapters import Files
-from segue.core.contracts.agents import Agent
+from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
@@ -487,3 +488,35 @@ async def test_a_file_that_the_agent_gives_comes_once_over_a_kill_between_text_a
         await between.shows(ANN, "and then")
     assert texts(between, ANN).count("Here are the plans.") == 1
     assert list(between.attached.values()) == ["plans.md"], "the file is there once"
+
+
+async def test_a_button_answers_what_the_agent_asks_and_goes_away(there: tuple[Between, str], tmp_path: Path) -> None:
+    between, url = there
+
+    async def deletes(work: Work) -> str:
+        allowed = await work.ask("Delete the old files?", allows="delete_files")
+        return "Deleted." if allowed == "yes" else "Kept."
+
+    def pressing(message: str, choice: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        def pressed(update: dict[str, Any]) -> dict[str, Any]:
+            said = update.pop("message")
+            shown = {**said, "message_id": int(message), "from": {"id": 1, "is_bot": True, "first_name": BOT}}
+            update["callback_query"] = {
+                "id": f"press-{message}",
+                "from": said["from"],
+                "data": choice,
+                "message": shown,
+            }
+            return update
+
+        return pressed
+
+    async with running(tmp_path, url, as_agent(deletes)):
+        await between.says("501", "tidy up")
+        asked = await between.shows(ANN, "Delete the old files?")
+        await between.says("501", "pressed", doctor=pressing(asked.message, "no"))
+        await between.shows(ANN, "Kept.")
+        await between.shows(ANN, "Delete the old files?\n\nAnswered: no (Person 501).")
+    keyboards = [json.loads(body["reply_markup"]) for _, body in between.calls if "reply_markup" in body]
+    offered = [[button["callback_data"] for row in board["inline_keyboard"] for button in row] for board in keyboards]
+    assert ["yes", "no", "for this session", "always"] in offered

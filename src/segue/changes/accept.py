@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.commands.request import Answer, Request
-from segue.changes.exchange import deliveries, edits, letters, quotes, turns
+from segue.changes.exchange import deliveries, edits, letters, questions, quotes, turns
 from segue.changes.exchange.edits import Deleted, Edited
 from segue.changes.exchange.letters import DeadLetter
 from segue.changes.forgetting import erasure
@@ -25,11 +25,11 @@ from segue.changes.places import addresses, merges
 from segue.changes.rows import first, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
-from segue.core.commands import Command, Unknown, nearest, parse
+from segue.core.commands import Command, Means, Unknown, nearest, parse
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
-from segue.core.messages import Arrival, Aside, Parts, Telling, Text, encode_parts, plain_text
+from segue.core.messages import Arrival, Aside, File, Parts, Telling, Text, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
 from segue.core.people import MINUTE, Limit, PersonTally, Standing
 from segue.core.prompt.section import RESET, first_words
@@ -201,6 +201,8 @@ class FrontDoor:
         # May they?
         text = plain_text(arrival.parts)
         command = parse(text) if self._run and text.lstrip().startswith("/") else None
+        if self._run and (arrival.quotes or arrival.pressed or (spot.speaking and spot.speaking.asked)):
+            command = (yield from _answers(arrival, met, spot, command, fresh.at)) or command
         verdict = yield from self._judge(arrival, command, met, spot.lane, fresh.at)
         runs = me if room is None or room.takes(met.person.id) else None
         came = Entering(arrival, fresh, runs, met, spot, verdict)
@@ -232,7 +234,8 @@ class FrontDoor:
     def _errand(self, came: Entering, command: Command | Unknown | None) -> Transaction[Errand | Handled | OverLimit]:
         """The work that an arrival asks for, unless its person may not, or it was a command that asks for none."""
         arrival, fresh, _, met, spot, verdict = came
-        meant = arrival.place.kind is Kind.DM or (yield from self._meant(came))
+        answers = isinstance(command, Command) and command.means is Means.ANSWERED
+        meant = arrival.place.kind is Kind.DM or answers or (yield from self._meant(came))
         if isinstance(verdict, Refuse):
             if verdict.notice and meant:
                 yield from self._say(came, Answer(verdict.notice))
@@ -331,11 +334,12 @@ class FrontDoor:
 
     def _say(self, came: Entering, said: Answer) -> Transaction[None]:
         """Say something where it was asked, or by the way to whoever asked; then it says so here."""
-        here, key, at = came.arrival.place.address, f"notice/{came.fresh.trace}", came.fresh.at
+        here, at = came.arrival.place.address, came.fresh.at
+        key = questions.key_of(said.question) if said.question else f"notice/{came.fresh.trace}"
         to, only = (said.to.address, said.to.only) if said.to else (here, "")
         answers: tuple[str, ...] = (came.arrival.message,)
         if to != here:
-            yield from deliveries.notify(here, ELSEWHERE, f"{key}/elsewhere", answers, at)
+            yield from deliveries.notify(here, ELSEWHERE, f"notice/{came.fresh.trace}/elsewhere", answers, at)
             answers = ()
         yield from deliveries.notify(to, said.text, key, answers, at, said.choices, said.file, only)
 
@@ -462,6 +466,28 @@ class FrontDoor:
         if self._settings.busy is not Busy.QUEUE:
             yield Wake(Topic.LOOK, session)
         return Queued(session, slot.seq, lane, met, reset)
+
+
+def _answers(
+    arrival: Arrival, met: Met, spot: Spot, command: Command | Unknown | None, at: Moment
+) -> Transaction[Command | None]:
+    """The command that a message stands for which answers a question: by a button, by a reply, or by its words.
+
+    Without either it must be exactly one of the choices, or a question for any words must be the only one here.
+    """
+    about = arrival.pressed.message if arrival.pressed else arrival.quotes if command is None else ""
+    if arrival.edits or (command is not None and not about):
+        return None
+    text = arrival.pressed.choice if arrival.pressed else plain_text(arrival.parts)
+    question = (yield from questions.of_message(spot.lane.address, about)) if about else None
+    if question is not None:
+        theirs = arrival.pressed or (yield from questions.may_answer(question, met.person.id))
+        return Command("answer", f"{question.id} {text}", Means.ANSWERED) if theirs else None
+    asked = yield from questions.open_in(spot.lane, met.person.id, at)
+    if about or len(asked) != 1 or arrival.unfetched or any(isinstance(part, File) for part in arrival.parts):
+        return None
+    [question] = asked
+    return Command("answer", f"{question.id} {text}", Means.ANSWERED) if question.choose(text) is not None else None
 
 
 def see(arrival: Arrival, at: Moment) -> Transaction[bool]:

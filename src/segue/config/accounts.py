@@ -50,7 +50,15 @@ def read_owners(said: Mapping[str, Any], accounts: Iterable[AccountTable], table
     """The identities of the one person who runs this Segue."""
     owners = tables.read(_only(said, {"owners"}), Owners, "").owners
     known = {account.path: account for account in accounts}
-    return tuple(dict.fromkeys(_identity(owner, known) for owner in owners))
+    return tuple(dict.fromkeys(_identity(owner, known, "owners") for owner in owners))
+
+
+def check_approvers(accounts: Collection[AccountTable]) -> None:
+    """Refuse an approver whom nobody could be."""
+    known = {account.path: account for account in accounts}
+    for account in accounts:
+        for approver in account.settings.approvers:
+            _identity(approver, known, joined(account.path, "approvers"))
 
 
 def refuse_silence(accounts: Iterable[AccountTable], owners: Collection[Identity]) -> None:
@@ -87,13 +95,13 @@ def _account(platform: str, name: str, table: object, tables: Tables) -> Account
     return AccountTable(platform, name, tables.read(_only(table, own), kind, path), settings)
 
 
-def _identity(owner: str, accounts: Mapping[str, AccountTable]) -> Identity:
+def _identity(owner: str, accounts: Mapping[str, AccountTable], key: str) -> Identity:
     where, slash, user = owner.partition("/")
     if not slash or "." not in where or not user.strip():
-        raise Invalid("owners", f'"{owner}" is not an identity', 'Write it as "PLATFORM.ACCOUNT/USER".')
+        raise Invalid(key, f'"{owner}" is not an identity', 'Write it as "PLATFORM.ACCOUNT/USER".')
     account = accounts.get(where)
     if account is None:
-        raise Invalid("owners", f'"{owner}" names no account of this file', nearest(where, accounts))
+        raise Invalid(key, f'"{owner}" names no account of this file', nearest(where, accounts))
     return Identity(account.platform, account.name, user)
 
 

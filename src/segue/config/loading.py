@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from segue import plugins
-from segue.config.accounts import AccountTable, read_accounts, read_owners, refuse_silence
+from segue.config.accounts import AccountTable, check_approvers, read_accounts, read_owners, refuse_silence
 from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import Fetch, References
 from segue.config.sections import (
@@ -22,8 +22,7 @@ from segue.config.sections import (
 from segue.config.tables import Incomplete, Tables, as_table, keys_of, nearest, within
 from segue.core.lanes import Identity, Rules
 from segue.core.moves import Limits
-from segue.core.retention import Retention
-from segue.core.settings import GatewaySettings, Redaction, Settings
+from segue.core.settings import GatewaySettings, QuestionSettings, Redaction, Retention, Settings
 from segue.core.values import Live, Secret
 from segue.errors import Invalid
 from segue.plugins import MakesAgent
@@ -37,6 +36,7 @@ SECTIONS = (
     "lanes",
     "limits",
     "owners",
+    "questions",
     "replica",
     "resets",
     "retention",
@@ -95,6 +95,7 @@ def from_tables(
     accounts = read_accounts(said, SECTIONS, tables)
     owners = read_owners(said, accounts, tables)
     refuse_silence(accounts, owners)
+    check_approvers(accounts)
     # Last, because it is all that the others fetched.
     return Config(
         file=file,
@@ -133,6 +134,7 @@ def _gateway(
         quotes=lanes.quotes,
         labels=lanes.labels,
         retention=tables.section(said, "retention", Retention),
+        questions=tables.section(said, "questions", QuestionSettings),
         limits=read_limits(said.get("limits", {}), tables),
         zone=tables.section(said, "schedules", SchedulesSection).zone,
         **settings,

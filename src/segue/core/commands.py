@@ -85,6 +85,14 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
         Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
         Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),
         Spec("no", "", "Refuse what was just asked.", PEOPLE, ("deny",)),
+        Spec("answer", "[N] TEXT", "Answer what was asked, or number N of /questions.", PEOPLE),
+        Spec(
+            "questions",
+            "[revoke N]",
+            "List what waits for your answer and what you allow for always; or allow one of those no more.",
+            PEOPLE,
+            shown_to=ShownTo.ASKER_OF_A_LIST,
+        ),
     ),
     "Later": (
         Spec("schedule", "WHEN TASK [--to DESTINATION]", "Have something done later, or again and again.", OWNERS),
@@ -124,6 +132,7 @@ class Means(Enum):
     """How a command came about."""
 
     TYPED = "somebody typed it"
+    ANSWERED = "somebody answered a question in another way than by a command"
     FOLLOWED = "somebody opened a start link or pressed Start, perhaps without reading it"
 
 

@@ -112,6 +112,13 @@ class Identity(Value, frozen=True, order=True):
         return f"{self.platform}.{self.account}/{self.user}"
 
     @classmethod
+    def named(cls, name: str) -> "Identity":
+        """The identity that people write like this."""
+        where, _, user = name.partition("/")
+        platform, _, account = where.partition(".")
+        return cls(platform, account, user)
+
+    @classmethod
     def parse(cls, key: str) -> "Identity":
         """The identity that wrote this key."""
         return cls(*_split(key, 3, "identity"))

@@ -296,12 +296,12 @@ class Arrival(Value, frozen=True):
     @property
     def heard(self) -> "Arrival":
         """The same with all that reaches the agent among its parts: citations, what a button says, remarks."""
-        if not (self.cites or self.remarks or self.pressed):
+        if not (self.cites or self.remarks or (self.pressed and not self.parts)):
             return self
-        said = (*self.parts, Text(self.pressed.choice)) if self.pressed else self.parts
+        said = self.parts or ((Text(self.pressed.choice),) if self.pressed else ())
         parts = (*self.cites, *said, *map(Aside, self.remarks))
         meant = self.mentions_agent or self.pressed is not None
-        return msgspec.structs.replace(self, parts=parts, mentions_agent=meant, cites=(), remarks=(), pressed=None)
+        return msgspec.structs.replace(self, parts=parts, mentions_agent=meant, cites=(), remarks=())
 
     @property
     def unfetched(self) -> tuple[File, ...]:
@@ -364,7 +364,7 @@ class Delivery(Value, frozen=True):
     answers: tuple[str, ...] = ()
     """The platform ids of the arrivals that it answers, the last one last."""
     choices: tuple[str, ...] = ()
-    """Commands that answer it, such as /yes and /no: buttons where the platform has them."""
+    """Answers to it: buttons where the platform has them. Of what isn't a command, a numbered list stands elsewhere."""
     only: str = ""
     """The platform's id of the one person who is to see it; empty for everybody there."""
     file: File | None = None
@@ -378,6 +378,15 @@ class Delivery(Value, frozen=True):
     def placeholder(self) -> "Delivery":
         """The placeholder that is sent ahead; a key of its own, or a resend of the final text would find this."""
         return msgspec.structs.replace(self, text=PLACEHOLDER, key=f"{self.key}/placeholder", file=None, choices=())
+
+    @property
+    def without_buttons(self) -> "Delivery":
+        """The same with its choices as a numbered list; commands are named in the text already."""
+        choices = [choice for choice in self.choices if not choice.startswith("/")]
+        if not choices or choices[0] == "1":
+            return self
+        listed = "\n".join(f"{n}. {choice}" for n, choice in enumerate(choices, 1))
+        return msgspec.structs.replace(self, text=f"{self.text}\n\n{listed}", choices=())
 
     def with_message(self, message: str) -> "Delivery":
         """The same delivery as an edit of a message."""

@@ -11,7 +11,6 @@ from segue.core.lanes import Identity, Kind, Lane, Place, Rules
 from segue.core.moves import Limits
 from segue.core.people import Allowances
 from segue.core.resets import Policies
-from segue.core.retention import Days, Retention
 from segue.core.values import Count, Seconds, Value
 from segue.errors import Invalid
 
@@ -101,6 +100,26 @@ class Redaction(StrEnum):
     """Stable pseudonyms, except on platforms that mention people by their ids."""
 
 
+Days = Annotated[int, Meta(ge=0, le=36_500)]
+
+
+class Retention(Value, frozen=True):
+    """[retention]: days after its last message that a session is forgotten; 0 is never.
+
+    An account's own number beats that of the kind of place, which beats the default.
+    """
+
+    days: Days = 0
+    dm: Days | None = None
+    group: Days | None = None
+    thread: Days | None = None
+
+    def of(self, lane: Lane, kind: Kind, account: int | None) -> int:
+        """The days that hold in a lane; `account` is what its account says."""
+        own = self.thread if lane.address.thread else self.dm if kind is Kind.DM else self.group
+        return next((days for days in (account, own) if days is not None), self.days)
+
+
 class AccountSettings(Value, frozen=True):
     """The host's settings for one account of a platform."""
 
@@ -119,6 +138,8 @@ class AccountSettings(Value, frozen=True):
     """Days after its last message that a session is forgotten; None if the account has no rule of its own."""
     agent: str = ""
     """The agent of sessions that begin there, by its name; empty for the default one."""
+    approvers: tuple[str, ...] = ()
+    """Identities, as PLATFORM.ACCOUNT/USER, that answer what agents ask there; none: whoever they talk with does."""
 
     def __post_init__(self) -> None:
         for key, ids in (("allow", self.allow), ("allow_groups", self.allow_groups)):
@@ -130,6 +151,13 @@ class AccountSettings(Value, frozen=True):
 
 NO_ACCOUNT = AccountSettings()
 """The settings of an account that the host didn't name."""
+
+
+class QuestionSettings(Value, frozen=True):
+    """The host's settings for what agents ask."""
+
+    deadline: Seconds = 86400.0
+    """Seconds for which a question stays open."""
 
 
 class GatewaySettings(Value, frozen=True):
@@ -179,6 +207,7 @@ class GatewaySettings(Value, frozen=True):
     sweep: float = 30.0
     """Seconds between looks for sessions that are over."""
     retention: Retention = Retention()
+    questions: QuestionSettings = QuestionSettings()
 
     def kept_days(self, lane: Lane, kind: Kind) -> int:
         """Days after its last message that a session of a lane is forgotten; 0 is never."""

@@ -278,6 +278,8 @@ class Run(Value, frozen=True):
     """The parent that waits for the session's result, if it was started for one task."""
     waited: float = 0.0
     """Seconds for which the session waited for a slot."""
+    asked: bool = False
+    """Whether an earlier attempt asked its person something."""
 
     @property
     def name(self) -> int:

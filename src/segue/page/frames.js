@@ -22,7 +22,7 @@ export const STEPS = {
 };
 
 export const start = {
-  session: null, transcript: [], earlier: null, growing: "", waiting: [], notices: [], handoff: null, unsent: [], sessions: [], commands: [], found: null, state: "connecting",
+  session: null, transcript: [], earlier: null, growing: "", waiting: [], notices: [], handoff: null, unsent: [], questions: [], sessions: [], commands: [], found: null, state: "connecting",
 };
 
 const noticed = (now, notice) => ({ ...now, notices: [...now.notices, { ...notice, after: now.transcript.length }] });
@@ -41,6 +41,7 @@ export const shows = {
   notice: (now, { text, files }) => noticed(now, { text, files }),
   refused: (now, { text }) => noticed(now, { text }),
   invitation: (now, { code, links, typed }) => noticed(now, { invitation: { code, links, typed } }),
+  questions: (now, { questions }) => ({ ...now, questions }),
   handoff: (now, { state, step, to }) => ({ ...now, handoff: { state, step, to } }),
   sessions: (now, { sessions }) => ({ ...now, sessions }),
   commands: (now, { commands }) => ({ ...now, commands }),

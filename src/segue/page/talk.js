@@ -43,6 +43,17 @@ function Failed({ entry, last, command }) {
       <button onClick=${() => command("/why")}>Why</button></p>`}</div>`;
 }
 
+// Something that one is asked: a button for each choice, or a line for any words; the first answer wins, wherever it is given.
+function Question({ id, words, choices, command }) {
+  const [said, setSaid] = useState(""), [done, setDone] = useState(false);
+  const answer = (text) => { setDone(true); command(`/answer ${id} ${text}`); };
+  return html`<form class="question" aria-label="A question" onSubmit=${(e) => { e.preventDefault(); if (said.trim()) answer(said); }}>
+    <p>${words}</p>
+    ${choices.length ? html`<p>${choices.map((choice) => html`<button type="button" disabled=${done} onClick=${() => answer(choice)}>${choice}</button> `)}</p>`
+      : html`<p><input aria-label="Your answer" value=${said} onInput=${(e) => setSaid(e.target.value)} disabled=${done} /> <button disabled=${done}>Answer</button></p>`}
+  </form>`;
+}
+
 const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
 const whole = new Intl.DateTimeFormat([], { dateStyle: "full", timeStyle: "medium" });
 const date = new Intl.DateTimeFormat([], { weekday: "long", day: "numeric", month: "long" });
@@ -112,7 +123,7 @@ export function Talk({ now, send, command }) {
     else if (still && top < before.top) stays.current = false;
   };
   const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<${Notice} ...${x} />`);
-  const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff;
+  const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff && !now.questions.length;
   const idle = !waiting.length;
   const past = useMemo(() => now.transcript.map((e, i) => {
     const day = dayOf(e.at), before = now.transcript[i - 1];
@@ -127,6 +138,7 @@ export function Talk({ now, send, command }) {
     ${waiting.map((e) => html`<${Said} entry=${e} state=${e.unsent ? "unsent" : ""} />`)}
     ${now.growing && html`<${Said} entry=${{ role: "agent", text: now.growing }} state="grows" />`}
     ${now.waiting.length > 0 && !now.growing && html`<div class="said agent thinks" role="img" aria-label="Answering"><i></i><i></i><i></i></div>`}
+    ${now.questions.map((question) => html`<${Question} key=${question.id} ...${question} command=${command} />`)}
     ${now.handoff && moved(now.handoff) && html`<p class="notice" role="status">${moved(now.handoff)}</p>`}
   </section>`;
 }

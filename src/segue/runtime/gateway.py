@@ -48,6 +48,7 @@ from segue.runtime.telemetry.metrics import Metrics
 from segue.runtime.telemetry.spans import Tracing
 from segue.runtime.telemetry.watchdog import Watchdog
 from segue.runtime.tools import Toolbox
+from segue.runtime.tools.asking import ASK
 from segue.runtime.tools.children import Children
 from segue.runtime.tools.messages import Messages
 from segue.runtime.tools.reading import Reading
@@ -55,7 +56,7 @@ from segue.runtime.tools.schedules import Scheduling
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.turns import Turns
 from segue.runtime.windows.local import Watched
-from segue.runtime.windows.watchers import Changed, Forgotten, HandoffMoved, Watches
+from segue.runtime.windows.watchers import Changed, Forgotten, HandoffMoved, SomethingAsked, Watches
 from segue.store import Store, fresh_ids
 
 log = logging.getLogger(__name__)
@@ -160,6 +161,7 @@ class Gateway:
             Topic.FORGOTTEN: lambda _: self._cleaner.wake.set(),
             Topic.LETTERS: lambda _: self._inbox.wake.set(),
             Topic.LOOK: self._look,
+            Topic.ASKED: lambda _: self.watches.tell(Topic.ASKED, SomethingAsked()),
             Topic.NOTED: self.metrics.noted,
             Topic.BEGUN: lambda person: self._spawn(self._sweep.bound(PersonId(person))),
         }
@@ -168,7 +170,7 @@ class Gateway:
         """The tools of agents."""
         children, reading = Children(ground), Reading(ground.store, prompt)
         scheduling = Scheduling(ground.store, planner, prompt, ground.clock, ground.ids)
-        return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers))
+        return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers, ASK))
 
     async def __aenter__(self) -> Self:
         await self._unite()

@@ -15,7 +15,7 @@ from typing import ParamSpec, assert_never
 
 from segue.changes.exchange import deliveries, handoffs
 from segue.changes.exchange.deliveries import Attempt, Outgoing
-from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, Whispers
+from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsButtons, Whispers
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Sending
 from segue.core.settings import Blind
@@ -186,6 +186,8 @@ class Outbox:
         if held.delivery.only and not isinstance(adapter, Whispers):
             raise SendNever(f"{adapter.platform}.{adapter.account} can't send what only one person is to see.")
         delivery = held.delivery
+        if not isinstance(adapter, ShowsButtons):
+            delivery = delivery.without_buttons
         if delivery.file is not None:
             delivery = await self._exporting.ready(delivery, delivery.file, adapter)
         if delivery.message and isinstance(adapter, EditsMessages):

@@ -1,8 +1,9 @@
 """Questions: one at a time in a lane, answered once, and only for so long."""
 
 from segue.changes.exchange import questions
-from segue.changes.exchange.questions import LIFETIME, Question, QuestionReply
+from segue.changes.exchange.questions import LIFETIME
 from segue.core.lanes import Lane
+from segue.core.questions import Question, QuestionState
 from segue.core.values import PersonId
 from tests.changes.world import World, private
 
@@ -11,7 +12,7 @@ async def asked(world: World, body: str = "b") -> tuple[Lane, PersonId]:
     """Ann is asked something in her private chat."""
     queued = await world.hear("ann", "hello", private("here"))
     who = queued.met.person.id
-    await world.store.driver.write(questions.ask, queued.lane, who, "readers", body, world.ids(), world.clock())
+    await world.store.driver.write(questions.ask, queued.lane, who, "readers", body, "?", world.ids(), world.clock())
     return queued.lane, who
 
 
@@ -27,10 +28,10 @@ async def test_a_question_is_answered_once_and_by_nobody_else(world: World) -> N
     assert await world.store.driver.read(questions.last, lane, bob) is None
     question = await last(world, lane, ann)
     assert (question.kind, question.body, question.open(world.clock())) == ("readers", "b", True)
-    assert await world.store.driver.write(questions.answer, question, QuestionReply.YES, world.clock())
-    assert not await world.store.driver.write(questions.answer, question, QuestionReply.NO, world.clock())
+    assert await world.store.driver.write(questions.answer, question, "yes", "Ann", world.ids(), world.clock())
+    assert not await world.store.driver.write(questions.answer, question, "no", "Ann", world.ids(), world.clock())
     again = await last(world, lane, ann)
-    assert (again.answer, again.open(world.clock()), again.expired(world.clock())) == (QuestionReply.YES, False, False)
+    assert (again.answer, again.open(world.clock()), again.expired(world.clock())) == ("yes", False, False)
 
 
 async def test_a_question_ends_with_its_time_whether_or_not_anybody_swept(world: World) -> None:
@@ -45,8 +46,8 @@ async def test_a_question_ends_with_its_time_whether_or_not_anybody_swept(world:
     assert (await last(world, lane, ann)).open(at)
     await world.store.driver.write(questions.expire, at + 1)
     swept = await last(world, lane, ann)
-    assert (swept.answer, swept.expired(at + 1)) == (QuestionReply.EXPIRED, True)
-    assert not await world.store.driver.write(questions.answer, question, QuestionReply.YES, at + 1)
+    assert (swept.state, swept.expired(at + 1)) == (QuestionState.EXPIRED, True)
+    assert not await world.store.driver.write(questions.answer, question, "yes", "Ann", world.ids(), at + 1)
     assert at == world.clock() + LIFETIME
 
 
@@ -55,4 +56,4 @@ async def test_a_new_question_takes_the_place_of_the_old_one(world: World) -> No
     first = await last(world, lane, ann)
     await asked(world, "new")
     assert (await last(world, lane, ann)).body == "new"
-    assert not await world.store.driver.write(questions.answer, first, QuestionReply.YES, world.clock())
+    assert not await world.store.driver.write(questions.answer, first, "yes", "Ann", world.ids(), world.clock())

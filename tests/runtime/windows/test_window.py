@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from segue.agents.given import as_agent
 from segue.changes.exchange.traces import TurnState
+from segue.core.contracts.agents import Work
 from segue.core.lanes import Address, Kind, Lane, Place
 from segue.core.messages import Delivery
 from segue.core.moves import Consent, Resume
@@ -14,6 +16,7 @@ from segue.runtime.windows.frames import (
     FoundFrame,
     GrowingFrame,
     NoticeFrame,
+    QuestionsFrame,
     RefusedFrame,
     ResumeRequest,
     SearchRequest,
@@ -361,3 +364,21 @@ async def test_a_window_opens_by_itself_on_nothing_that_others_read(tmp_path: Pa
             assert told.endswith("“milk”. Everyone in The Club reads this session. /branch goes on alone.")
         async with here.page() as page:
             await page.shows("tea", "tea")
+
+
+async def test_a_question_is_a_card_in_every_window_of_its_person_until_one_answers(tmp_path: Path) -> None:
+    async def travels(work: Work) -> str:
+        return f"Off to {await work.ask('Where to?', ('Berlin', 'Paris'))}."
+
+    async with house(tmp_path, as_agent(travels)) as here, here.page() as page, here.terminal() as terminal:
+        await page.opened()
+        await terminal.opened()
+        await page.says("a trip please")
+        [question] = (await page.shown(QuestionsFrame)).questions
+        assert (question.words, question.choices, question.here) == ("Where to?", ("Berlin", "Paris"), True)
+        [elsewhere] = (await terminal.shown(QuestionsFrame)).questions
+        assert (elsewhere.id, elsewhere.here) == (question.id, False)
+        await terminal.says(f"/answer {question.id} paris")
+        assert (await page.shown(QuestionsFrame)).questions == ()
+        assert (await terminal.shown(QuestionsFrame)).questions == ()
+        await page.shows("a trip please", "Off to Paris.")

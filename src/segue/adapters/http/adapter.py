@@ -23,6 +23,7 @@ class Http:
     sending = Sending.KEYED
     connection = Connection.ANY
     whispers: Literal[True] = True
+    buttons: Literal[True] = True
     largest_file = sys.maxsize
     """The platform fetches a file, and so says itself when it has enough."""
 

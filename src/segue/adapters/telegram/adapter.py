@@ -7,7 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from starlette.requests import Request
@@ -50,6 +50,7 @@ class Telegram:
     platform = "telegram"
     sending = Sending.EDIT
     connection = Connection.ONE
+    buttons: Literal[True] = True
     largest_file = 50 * 1000 * 1000
     """What a bot may send."""
 

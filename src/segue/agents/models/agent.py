@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 from msgspec.structs import replace
-from pydantic_ai import AgentRunResultEvent
+from pydantic_ai import AgentRunResult, AgentRunResultEvent
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.capabilities import ReinjectSystemPrompt
 from pydantic_ai.exceptions import (
@@ -42,11 +42,12 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model
-from pydantic_ai.tools import RunContext, ToolDefinition
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
 from segue.agents.models.attachments import withheld
+from segue.agents.models.deferred import Deferred
 from segue.agents.models.history import history, history_of, verbatim
 from segue.agents.models.keys import Prices
 from segue.core.contracts.agents import AgentState, Event, Progress, SummedUp, Tools, Usage, Work
@@ -155,13 +156,36 @@ class PydanticAgent:
                 return SummedUp(done.output, tuple(self._usage(response) for response in said))
 
     async def _run(self, work: Work, messages: list[ModelMessage]) -> AsyncGenerator[Event, None]:
-        """One run of the agent, from what was said and done so far."""
+        """A run of the agent, from what was said and done so far; what its tools wait for is asked of people."""
+        told: set[str] = set()
+        asking, results = Deferred(work), None
+        result: AgentRunResult[Any] | None = None
+        while True:
+            async with aclosing(self._once(work, messages, results)) as events:
+                async for event in events:
+                    if isinstance(event, AgentRunResult):
+                        result = event
+                    elif not isinstance(event, ToolCall) or event.id not in told:
+                        # A call that was put off is told of again when it is made.
+                        told |= {event.id} if isinstance(event, ToolCall) else set()
+                        yield event
+            if result is None or not isinstance(result.output, DeferredToolRequests):
+                return
+            results, messages = await asking.results(result.output), result.all_messages()
+
+    async def _once(
+        self, work: Work, messages: list[ModelMessage], results: DeferredToolResults | None
+    ) -> AsyncGenerator[Event | AgentRunResult[Any], None]:
+        """One run of the library, and what it came to."""
         toolsets = [GatewayTools(work.tools)] if work.tools.offered else []
-        settings = self._settings(work)
-        spoke = False
-        counted = 0
+        spoke, counted = False, 0
         async with self._agent.run_stream_events(
-            None, message_history=messages, toolsets=toolsets, **settings
+            None,
+            message_history=messages,
+            toolsets=toolsets,
+            deferred_tool_results=results,
+            output_type=_or_deferred(self._agent.output_type),
+            **self._settings(work),
         ) as events:
             async for event in events:
                 for said in _events(event):
@@ -172,9 +196,11 @@ class PydanticAgent:
                     for response in responses[counted:]:
                         yield self._usage(response)
                     counted = len(responses)
-                if isinstance(event, AgentRunResultEvent) and not spoke:
-                    for said in _output(event.result.output):
-                        yield said
+                if isinstance(event, AgentRunResultEvent):
+                    if not spoke and not isinstance(event.result.output, DeferredToolRequests):
+                        for said in _output(event.result.output):
+                            yield said
+                    yield event.result
 
     def _settings(self, work: Work) -> dict[str, Any]:
         """The arguments of a run beside its messages."""
@@ -252,6 +278,12 @@ def _events(event: object) -> Iterator[Event]:
             yield ToolResult(part.tool_call_id, _content(part), failed=part.outcome != "success")
         case _:
             """Its other events tell nothing that a transcript keeps."""
+
+
+def _or_deferred(output: Any) -> Any:
+    """An agent's own output, or calls that its tools put off."""
+    several = list(output) if isinstance(output, list | tuple) else [output]
+    return several if DeferredToolRequests in several else [*several, DeferredToolRequests]
 
 
 def _content(part: ToolReturnPart) -> Any:

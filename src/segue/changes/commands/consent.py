@@ -1,13 +1,13 @@
-"""Commands that answer what Segue asked: /yes and /no; and the question who may read a session."""
+"""Commands that answer what was asked: /yes, /no, /answer and /questions; and the question who may read a session."""
 
 from collections.abc import Callable
 
 import msgspec
 from msgspec.structs import replace
 
-from segue.changes.commands.request import Answer, Request, called, counted
+from segue.changes.commands.request import Answer, Request, called, counted, line_of, short
 from segue.changes.exchange import questions
-from segue.changes.exchange.questions import Question, QuestionReply
+from segue.changes.exchange.questions import Permission
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
 from segue.changes.rows import each
@@ -17,13 +17,20 @@ from segue.core.lanes import Lane, also_read_in
 from segue.core.messages import Part, plain_text
 from segue.core.moves import Consent, Fork, Limits, Renew, Resume
 from segue.core.people import Standing
-from segue.core.values import SessionId
+from segue.core.questions import ALWAYS, FOR_THIS_SESSION, NO, YES, Question, QuestionState, listed
+from segue.core.values import Moment, SessionId, is_id
 from segue.database.statements import q
-from segue.errors import Refusal, Refused
+from segue.errors import Invalid, Refusal, Refused
 
+_LISTED, _ALLOWED = "questions", "permissions"
+"""The kinds of lists that /questions shows."""
 READERS = "readers"
 """The kind of question whether more people may read a session."""
 NOTHING_ASKED = "Nothing was asked of you here."
+SEVERAL = "Several things are asked of you here. /questions lists them, /answer N TEXT answers one; so does a reply."
+COMMANDS = ("/yes", "/no")
+"""The commands that answer a question of Segue's own."""
+NOT_YOURS = "That was asked of somebody else."
 EXPIRED = "That was asked more than five minutes ago. Ask for it again."
 _UNTOLD = 3
 """Answers that waited in a session for somebody to come back, and are told then."""
@@ -90,7 +97,6 @@ class Consents:
         others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode(move).decode()
         asked_in = request.alone.lane if request.alone else request.lane
-        yield from questions.ask(asked_in, request.met.person.id, READERS, body, self._ids(), request.at)
         this, here = ("this chat", "here") if asked_in == request.lane else ("that chat", "there")
         where = request.arrival.place.name or this
         title = f"“{found}”" if request.alone and (found := (yield from titles.of(wanted))) else "that session"
@@ -99,7 +105,9 @@ class Consents:
             f"Everyone in {where} could read {title} then: {counted(said, 'message', 'messages')}; "
             f"{known}. Type /yes within five minutes to allow it, /no to leave it."
         )
-        return Answer(text, choices=("/yes", "/no"), to=request.alone)
+        id = self._ids()
+        yield from questions.ask(asked_in, request.met.person.id, READERS, body, text, id, request.at)
+        return Answer(text, choices=COMMANDS, question=id, to=request.alone)
 
     def back(self, request: Request, session: SessionId, lane: Lane) -> Transaction[Answer]:
         """The answer that a lane speaks to a session again; whoever is alone there is told who else reads it."""
@@ -111,27 +119,116 @@ class Consents:
         return Answer(f"Back in {yield from called(request, session)}.{also}{since}")
 
     def yes(self, request: Request) -> Transaction[Answer]:
-        question = yield from self._open(request)
-        if isinstance(question, Answer):
-            return question
-        yield from questions.answer(question, QuestionReply.YES, request.at)
-        return (yield from self.kinds[question.kind](request, question.body))
+        return (yield from self._decide(request, YES))
 
     def no(self, request: Request) -> Transaction[Answer]:
-        question = yield from self._open(request)
-        if isinstance(question, Answer):
-            return question
-        yield from questions.answer(question, QuestionReply.NO, request.at)
-        return Answer(LEFT)
+        return (yield from self._decide(request, NO))
 
-    def _open(self, request: Request) -> Transaction[Question | Answer]:
-        """The open question to this person in this lane, or why there is nothing to answer."""
-        question = yield from questions.last(request.lane, request.met.person.id)
-        if question is None or (question.answer is not None and not question.expired(request.at)):
+    def answer(self, request: Request) -> Transaction[Answer]:
+        """`/answer TEXT`, `/answer N TEXT` of a list, or `/answer ID TEXT` as windows and buttons say it."""
+        word, _, rest = request.rest.partition(" ")
+        question = (yield from questions.find(word)) if is_id(word) else None
+        if question is None and rest and word.isdecimal():
+            try:
+                listed = yield from sessions.line(request.lane, request.met.person.id, _LISTED, line_of(word))
+                question = yield from questions.find(listed)
+            except Refused:
+                """There is no such list: the number is a part of the answer."""
+        if question is None:
+            return (yield from self._decide(request, request.rest))
+        return (yield from self._settle(request, question, rest))
+
+    def questions(self, request: Request) -> Transaction[Answer]:
+        """List what waits for an answer and what is allowed for always, or revoke one of those."""
+        person = request.met.person.id
+        if request.rest:
+            return (yield from self._revoke(request))
+        asked = yield from questions.open_to(person, request.at)
+        allowed = yield from questions.permissions(person)
+        if not request.private:
+            # Elsewhere only what was asked here is anybody's business.
+            here = {question.id for question in (yield from questions.open_in(request.lane, person, request.at))}
+            asked, allowed = [question for question in asked if question.id in here], []
+        for lane in request.shown_in:
+            yield from sessions.keep_list(lane, person, _LISTED, [question.id for question in asked], request.at)
+            yield from sessions.keep_list(lane, person, _ALLOWED, [one.id for one in allowed], request.at)
+        lines = [f"{n}. {short(question.words)}" for n, question in enumerate(asked, 1)]
+        lines += ["/answer N TEXT answers one."] if asked else ["Nothing waits for your answer."]
+        if allowed:
+            lines += ["You allow:"]
+            lines += [f"{n}. {_permission(one)}" for n, one in enumerate(allowed, 1)]
+            lines += ["/questions revoke N allows one of these no more."]
+        return Answer("\n".join(lines))
+
+    def _revoke(self, request: Request) -> Transaction[Answer]:
+        word, _, number = request.rest.partition(" ")
+        if word.casefold() != "revoke" or not number.strip().isdecimal():
+            raise Invalid(
+                "questions", f"“{short(request.rest)}” isn't known", "Type /questions, or /questions revoke N."
+            )
+        person = request.met.person.id
+        id = yield from sessions.line(request.lane, person, _ALLOWED, line_of(number.strip()))
+        if not (yield from questions.revoke(person, id, request.at)):
+            raise Refused(Refusal.NOT_LISTED)
+        return Answer("That is allowed no more. I will ask again.")
+
+    def _decide(self, request: Request, text: str) -> Transaction[Answer]:
+        """Answer the question that a message replies to, or the only one that is open here."""
+        person, about = request.met.person.id, _about(request)
+        question = (yield from questions.of_message(request.lane.address, about)) if about else None
+        if question is None:
+            asked = yield from questions.open_in(request.lane, person, request.at)
+            if len(asked) > 1:
+                return Answer(SEVERAL)
+            question = asked[0] if asked else (yield from questions.last(request.lane, person))
+        if question is None or (question.kind != questions.AGENT and _over(question, request.at)):
             return Answer(NOTHING_ASKED)
-        return question if question.open(request.at) else Answer(EXPIRED)
+        return (yield from self._settle(request, question, text))
+
+    def _settle(self, request: Request, question: Question, text: str) -> Transaction[Answer]:
+        """Answer a question, and do what its answer leads to."""
+        if not (yield from questions.may_answer(question, request.met.person.id)):
+            return Answer(NOT_YOURS)
+        if not question.open(request.at):
+            return Answer(_late(question, request.at))
+        chosen = question.choose(text)
+        if chosen is None:
+            offered = listed(question.choices)
+            return Answer(
+                f"That is none of the choices:\n{offered}" if question.choices else "There is no answer in it."
+            )
+        person = request.met.person
+        if not (yield from questions.answer(question, chosen, person.name, self._ids(), request.at)):
+            return Answer(_late((yield from questions.read(question.id)), request.at))
+        if question.kind == questions.AGENT:
+            return Answer()
+        return (yield from self.kinds[question.kind](request, question.body)) if chosen == YES else Answer(LEFT)
 
     def _readers(self, request: Request, body: str) -> Transaction[Answer]:
         move = replace(_going.decode(body), consent=Consent.GIVEN)
         yield from self.move(request, move)
         return (yield from self.back(request, move.session, move.lane))
+
+
+def _about(request: Request) -> str:
+    """The message that somebody answers by a reply or a button."""
+    pressed = request.arrival.pressed
+    return pressed.message if pressed else request.arrival.quotes
+
+
+def _over(question: Question, at: Moment) -> bool:
+    return question.state is not QuestionState.OPEN and not question.expired(at)
+
+
+def _late(question: Question, at: Moment) -> str:
+    """What an answer is told that comes too late."""
+    if question.kind != questions.AGENT:
+        return EXPIRED if question.expired(at) else NOTHING_ASKED
+    if question.expired(at):
+        return "That came too late: nobody had answered in time."
+    return f"That came too late. {question.outcome}"
+
+
+def _permission(one: Permission) -> str:
+    agent = f" ({one.agent})" if one.agent else ""
+    return f"{one.what}{agent}, {ALWAYS if one.session is None else FOR_THIS_SESSION}"

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from segue.changes.commands.consent import Consents
+from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, line_of, name, quoted
 from segue.changes.exchange import questions, quotes
 from segue.changes.forgetting import erasure, extent
@@ -37,9 +37,10 @@ class ForgetCommand:
             return Answer(_USAGE)
         going = yield from self._going(request, target)
         body = msgspec.json.encode((target.session, target.n)).decode()
-        yield from questions.ask(request.lane, request.met.person.id, FORGET, body, self._ids(), request.at)
         text = f"{yield from _told(target, going)} Nothing brings it back. Type /yes within five minutes to have it "
-        return Answer(f"{text}forgotten, /no to keep it.", choices=("/yes", "/no"))
+        text, id = f"{text}forgotten, /no to keep it.", self._ids()
+        yield from questions.ask(request.lane, request.met.person.id, FORGET, body, text, id, request.at)
+        return Answer(text, choices=COMMANDS, question=id)
 
     def _target(self, request: Request) -> Transaction[Tip | None]:
         """The entry whose exchange is meant; 0 of a session is the session."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from segue.changes.commands.consent import Consents
+from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, line_of, name
 from segue.changes.exchange import handoffs, questions
 from segue.changes.places import addresses
@@ -124,13 +124,14 @@ class HandoffCommand:
         people = yield from addresses.people(choice.place.address)
         others = len(people.keys() - {request.met.person.id})
         body = msgspec.json.encode((session.id, choice.place)).decode()
-        yield from questions.ask(request.lane, request.met.person.id, READERS, body, self._ids(), request.at)
         known = f"{counted(others, 'other person has', 'other people have')} spoken there so far"
         text = (
             f"In {choice.name} {choice.readers}: {counted(said, 'message', 'messages')} of {name(session)}; {known}. "
             "Type /yes within five minutes to hand it off, /no to leave it."
         )
-        return Answer(text, choices=("/yes", "/no"))
+        id = self._ids()
+        yield from questions.ask(request.lane, request.met.person.id, READERS, body, text, id, request.at)
+        return Answer(text, choices=COMMANDS, question=id)
 
     def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
         session = yield from bound(request)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
-from segue.changes.commands.consent import Consents
+from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, line_of
 from segue.changes.exchange import deliveries, handoffs, questions
 from segue.changes.people import actors, codes, grants, persons
@@ -64,7 +64,6 @@ NOBODY_LET_IN = (
 REVOKED = "{other} may talk to me no more, unless segue.toml lets them."
 HOST = "host"
 """The kind of question whether somebody is the host."""
-_CHOICES = ("/yes", "/no")
 T = TypeVar("T")
 
 
@@ -133,8 +132,9 @@ class LinkCommand:
         body = msgspec.json.encode(_typed(code, request)).decode()
         # A stranger's chat is remembered only from here on.
         yield from moves.see(replace(request.arrival.place, address=request.lane.address), request.lane.person, at)
-        yield from questions.ask(request.lane, person, questions.LINK, body, self._ids(), at)
-        return Answer(ASKED.format(other=(yield from persons.described(code.person))), choices=_CHOICES)
+        text, id = ASKED.format(other=(yield from persons.described(code.person))), self._ids()
+        yield from questions.ask(request.lane, person, questions.LINK, body, text, id, at)
+        return Answer(text, choices=COMMANDS, question=id)
 
     def _same(self, code: Code, request: Request) -> Transaction[Answer]:
         """Somebody typed a code of their own: there is nobody to join, but perhaps a conversation to bring."""
@@ -156,10 +156,9 @@ class LinkCommand:
                 origin.address, TOLD.format(other=named), f"linked/{joining.code.digest}", (), at
             )
             return Answer((yield from self._join(joining, at)))
-        yield from questions.ask(origin, other, HOST, body, self._ids(), at)
-        yield from deliveries.notify(
-            origin.address, HOST_ASKED.format(other=named), f"host/{joining.code.digest}", (), at, _CHOICES
-        )
+        text, id = HOST_ASKED.format(other=named), self._ids()
+        yield from questions.ask(origin, other, HOST, body, text, id, at)
+        yield from deliveries.notify(origin.address, text, questions.key_of(id), (), at, COMMANDS)
         return Answer(CONFIRM)
 
     def _host_agreed(self, request: Request, body: str) -> Transaction[Answer]:

@@ -4,6 +4,7 @@ from segue.changes.exchange import quotes, readers
 from segue.changes.exchange.readers import Reader
 from segue.changes.people.persons import Met
 from segue.changes.places import lanes
+from segue.changes.places.ways import Way
 from segue.changes.sessions import sessions, transcripts
 from segue.core.commands import Command, ShownTo
 from segue.core.contracts.database import Transaction
@@ -21,16 +22,6 @@ MORE = "Type it in our private chat for the rest."
 """The last line of a list that leaves out what others are not to read."""
 _SHORT = 60
 _DIGITS = 9
-
-
-class Way(Value, frozen=True):
-    """The way to one person alone."""
-
-    address: Address
-    lane: Lane
-    """The lane in which it is read, and answered."""
-    only: str = ""
-    """The platform's id of that person, if others are there and aren't shown it."""
 
 
 class Request(Value, frozen=True):
@@ -87,6 +78,8 @@ class Answer(Value, frozen=True):
     """The lane that speaks to that session, if it isn't the one that the command was typed in."""
     choices: tuple[str, ...] = ()
     """Commands that answer it."""
+    question: str = ""
+    """The id of the question that it is."""
     file: File | None = None
     to: Way | None = None
     """The way by which only whoever asked gets it; None for everybody there."""

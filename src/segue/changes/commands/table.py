@@ -8,21 +8,20 @@ from segue.changes.commands.consent import Consents
 from segue.changes.commands.forget import ForgetCommand
 from segue.changes.commands.handoff import HandoffCommand, HomeCommand
 from segue.changes.commands.people import LinkCommand, PeopleCommands
-from segue.changes.commands.request import Answer, Request, Way
+from segue.changes.commands.request import Answer, Request
 from segue.changes.commands.schedules import ScheduleCommands
 from segue.changes.commands.sessions import SessionCommands
 from segue.changes.commands.transcript import TranscriptCommands
 from segue.changes.commands.views import ViewCommands
 from segue.changes.exchange.planner import Planner
-from segue.changes.places import lanes
 from segue.changes.places.addresses import Homes
-from segue.changes.places.destinations import Destinations, own_chats
+from segue.changes.places.destinations import Destinations
+from segue.changes.places.ways import Ways
 from segue.core import commands
 from segue.core.accounts import Health
 from segue.core.commands import Means, ShownTo
-from segue.core.contracts.adapters import Adapter, Whispers
+from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Ids, Transaction
-from segue.core.lanes import lane_of
 from segue.core.settings import GatewaySettings
 from segue.database.transactions import attempt
 from segue.errors import Invalid, Refused
@@ -41,7 +40,7 @@ class Commands:
         health: Callable[[], Mapping[str, Health]] = dict,
     ) -> None:
         limits, rules = settings.routing.limits, settings.routing.rules
-        self._adapters, self._rules = adapters, rules
+        self._ways = Ways(adapters, rules)
         consents = Consents(limits, Homes(settings.accounts), ids)
         self.handoffs = HandoffCommand(Destinations(adapters, settings, me, health), consents, settings.handoff, ids)
         groups = (
@@ -64,23 +63,15 @@ class Commands:
 
     def run(self, request: Request) -> Transaction[Answer]:
         """Run a command that its person may run; a refusal is an answer, and changes nothing."""
-        request = replace(request, alone=(yield from self._way(request)))
+        arrival = request.arrival
+        user, person = arrival.speaker.identity.user, request.met.person.id
+        alone = yield from self._ways.alone(arrival.place, request.lane, person, user)
+        request = replace(request, alone=alone)
         try:
             answer = yield from attempt(self._table[request.command.name](request))
         except (Refused, Invalid) as error:
             answer = Answer(str(error))
         return replace(answer, to=request.alone) if request.command.shown_to is ShownTo.ASKER else answer
-
-    def _way(self, request: Request) -> Transaction[Way | None]:
-        """The way to whoever typed a command: here, unseen by others if they are there; else their private chat."""
-        address, person = request.arrival.place.address, request.met.person.id
-        if request.here_alone:
-            return Way(address, request.lane)
-        if isinstance(self._adapters.get((address.platform, address.account)), Whispers):
-            return Way(address, request.lane, request.arrival.speaker.identity.user)
-        for place in (yield from own_chats(person, address.platform, address.account)):
-            return Way(place.address, (yield from lanes.now(lane_of(place, person, self._rules))))
-        return None
 
     def help(self, request: Request) -> Transaction[Answer]:
         yield from ()

@@ -10,6 +10,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Receipt
+from segue.core.questions import Question, listed
 from segue.core.turns import Claim
 from segue.core.values import Moment, Value
 from segue.database.statements import q
@@ -91,6 +92,27 @@ def notify(
         answers=msgspec.json.encode(answers).decode(),
         choices=msgspec.json.encode(choices).decode(),
         files=encode_file(file) if file else "[]",
+        only=only,
+        at=at,
+    )
+    yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))
+
+
+def ask(address: Address, question: Question, key: str, only: str, at: Moment) -> Transaction[None]:
+    """Show a question that a turn asks; its choices are a list in it only where buttons can't say them."""
+    listed_too = question.buttons != question.choices
+    yield q.hold_name(name=address.key)
+    yield q.add_delivery(
+        key=key,
+        account=account_key(address.platform, address.account),
+        address=address.key,
+        session=question.session,
+        turn=question.turn,
+        entry=0,
+        text=f"{question.words}\n\n{listed(question.choices)}" if listed_too else question.words,
+        answers="[]",
+        choices=msgspec.json.encode(question.buttons).decode(),
+        files="[]",
         only=only,
         at=at,
     )

@@ -1,55 +1,147 @@
-"""Questions: what a person was asked and hasn't answered; one at a time in a lane, each with its time."""
+"""Questions: asked of a person in a lane, by Segue itself or by the agent of a turn, and answered once.
 
-from enum import StrEnum
+Law: the first answer wins, wherever it is given; whoever waits is woken by the commit that has it. Each copy of a
+question then says what became of it.
+"""
 
-from segue.changes.people import actors
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.changes.exchange import deliveries, handoffs, turns
+from segue.changes.people import actors, persons
 from segue.changes.places import lanes
-from segue.changes.rows import first
+from segue.changes.places.ways import Way
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Lane
-from segue.core.values import Moment, PersonId, Value
+from segue.core.contracts.wakes import Topic, Wake
+from segue.core.handoffs import Patience
+from segue.core.lanes import Address, Lane, account_key
+from segue.core.questions import (
+    ALWAYS,
+    FOR_THIS_SESSION,
+    NO,
+    YES,
+    YES_OR_NO,
+    Question,
+    QuestionState,
+)
+from segue.core.turns import Claim, Finish, Finished, Run, TurnKind
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
+from segue.errors import Invalid
 
 LINK = "link"
 """The kind of question whether two persons are one: the only one that a stranger is asked."""
+AGENT = "agent"
+"""The kind of question that an agent asks in its turn."""
 LIFETIME = 300.0
-"""Seconds for which a question stays open."""
+"""Seconds for which a question of Segue's own stays open."""
+_MOST = 100
+_KEY = "question"
 
 
-class QuestionReply(StrEnum):
-    """What became of a question."""
+class Asking(Value, frozen=True):
+    """Something that the agent of a turn wants to know."""
 
-    YES = "yes"
-    NO = "no"
-    EXPIRED = "expired"
-    REPLACED = "replaced"
-    """Something else was asked meanwhile."""
+    key: str
+    """The same in every attempt at the turn."""
+    words: str
+    choices: tuple[str, ...] = ()
+    allows: str = ""
+    """What it wants to do, if a yes may hold for longer than this once."""
+    deadline: float = 86_400.0
+    """Seconds for which it is asked."""
+    approvers: tuple[str, ...] = ()
+    """The keys of the identities that may answer instead of the person."""
 
 
-class Question(Value, frozen=True):
-    """What a person was asked last in a lane."""
+class Copy(Value, frozen=True):
+    """A message that shows a question."""
+
+    id: int
+    address: Address
+
+
+class Permission(Value, frozen=True):
+    """Something that a person allowed an agent for longer than once."""
 
     id: str
-    kind: str
-    body: str
-    deadline: Moment
-    answer: QuestionReply | None = None
-
-    def open(self, at: Moment) -> bool:
-        """Whether an answer still counts."""
-        return self.answer is None and at <= self.deadline
-
-    def expired(self, at: Moment) -> bool:
-        """Whether it went without an answer for too long."""
-        return self.answer is QuestionReply.EXPIRED or (self.answer is None and at > self.deadline)
+    agent: str
+    what: str
+    session: SessionId | None
+    since: Moment
 
 
-def ask(lane: Lane, person: PersonId, kind: str, body: str, id: str, at: Moment) -> Transaction[None]:
-    """Ask a person something in a lane; what they were asked there before is asked no more."""
+def ask(lane: Lane, person: PersonId, kind: str, body: str, words: str, id: str, at: Moment) -> Transaction[None]:
+    """Ask a person yes or no in a lane, for Segue itself; what it asked them there before is asked no more."""
     person = yield from actors.hold(person)
     key = (yield from lanes.now(lane)).key
-    yield q.end_questions(lane=key, person=person, answer=QuestionReply.REPLACED, at=at)
-    yield q.add_question(question=id, lane=key, person=person, kind=kind, body=body, at=at, deadline=at + LIFETIME)
+    yield q.end_questions(lane=key, person=person, at=at)
+    yield from _add(Asking("", words, YES_OR_NO, deadline=LIFETIME), id, key, person, kind, body, None, at)
+
+
+def ask_in_turn(
+    run: Run, agent: str, asking: Asking, ways: Sequence[Way], most: int, id: str, at: Moment
+) -> Transaction[Question]:
+    """Ask what a running turn wants to know, by each way; asked again, it is the same question."""
+    session, turn = run.held.session, run.name
+    yield from turns.check(run.held)
+    known = yield from first(Question, q.question_of_call(session=session, turn=turn, call=asking.key))
+    if known is not None:
+        return known
+    if not ways:
+        raise Invalid("question", "there is no place where its person could be asked", "Say it in the answer.")
+    person = yield from actors.hold(PersonId(run.turns[0].person))
+    if (yield from one(int, q.count_questions(person=person))) >= most:
+        raise Invalid("question", f"its person is asked {most} things already", "Wait for an answer first.")
+    lane = (yield from lanes.now(ways[0].lane)).key
+    yield from _add(asking, id, lane, person, AGENT, "", (session, turn, agent), at)
+    question = yield from read(id)
+    for n, way in enumerate(ways):
+        yield from deliveries.ask(way.address, question, f"{_prefix(question)}{n}", way.only, at)
+    yield Wake(Topic.ASKED, person)
+    return question
+
+
+def _add(
+    asking: Asking,
+    id: str,
+    lane: str,
+    person: PersonId,
+    kind: str,
+    body: str,
+    of: tuple[SessionId, int, str] | None,
+    at: Moment,
+) -> Transaction[None]:
+    session, turn, agent = of or (None, 0, "")
+    yield q.add_question(
+        question=id,
+        lane=lane,
+        person=person,
+        kind=kind,
+        body=body,
+        at=at,
+        deadline=at + asking.deadline,
+        session=session,
+        turn=turn,
+        call=asking.key or None,
+        approvers=msgspec.json.encode(asking.approvers).decode(),
+        words=asking.words,
+        choices=msgspec.json.encode(asking.choices).decode(),
+        allows=asking.allows,
+        agent=agent,
+    )
+
+
+def read(id: str) -> Transaction[Question]:
+    """A question as it stands."""
+    return (yield from one(Question, q.question(question=id)))
+
+
+def find(id: str) -> Transaction[Question | None]:
+    """The question with an id, if there is one."""
+    return (yield from first(Question, q.question(question=id)))
 
 
 def last(lane: Lane, person: PersonId) -> Transaction[Question | None]:
@@ -58,11 +150,133 @@ def last(lane: Lane, person: PersonId) -> Transaction[Question | None]:
     return (yield from first(Question, q.last_question(lane=(yield from lanes.now(lane)).key, person=person)))
 
 
-def answer(question: Question, reply: QuestionReply, at: Moment) -> Transaction[bool]:
-    """Answer a question; returns whether it was still to be answered."""
-    return bool((yield q.answer_question(question=question.id, answer=reply, at=at)))
+def open_in(lane: Lane, person: PersonId, at: Moment) -> Transaction[list[Question]]:
+    """What a person may answer now in a lane, the oldest first."""
+    asked = yield from each(Question, q.open_in_lane(lane=(yield from lanes.now(lane)).key, count=_MOST))
+    return (yield from _answerable(asked, person, at))
 
 
-def expire(at: Moment) -> Transaction[None]:
-    """Close questions whose time is over."""
-    yield q.expire_questions(at=at)
+def open_to(person: PersonId, at: Moment) -> Transaction[list[Question]]:
+    """What a person may answer now, wherever it is asked, the oldest first."""
+    person = yield from actors.now(person)
+    asked = yield from each(Question, q.open_to_person(person=person, at=at, count=_MOST))
+    asked += yield from each(Question, q.open_to_approvers(at=at, count=_MOST))
+    found = yield from _answerable(asked, person, at)
+    return sorted({question.id: question for question in found}.values(), key=lambda question: question.id)
+
+
+def of_message(address: Address, message: str) -> Transaction[Question | None]:
+    """The question that a message shows."""
+    for key in (yield from each(str, q.asked_by_message(message=message, address=address.key))):
+        _, found, rest = key.partition(f"{_KEY}/")
+        if found:
+            return (yield from find(rest.partition("/")[0]))
+    return None
+
+
+def may_answer(question: Question, person: PersonId) -> Transaction[bool]:
+    """Whether a person is asked: it is theirs, unless somebody else is to approve."""
+    person = yield from actors.now(person)
+    if not question.approvers:
+        return question.person == person
+    known = yield from persons.identities(person)
+    return any(identity.key in question.approvers for identity in known)
+
+
+def _answerable(asked: Sequence[Question], person: PersonId, at: Moment) -> Transaction[list[Question]]:
+    found: list[Question] = []
+    for question in asked:
+        found += [question] if question.open(at) and (yield from may_answer(question, person)) else []
+    return found
+
+
+def answer(question: Question, answer: str, name: str, id: str, at: Moment) -> Transaction[bool]:
+    """Answer a question; returns whether it was still to be answered. What is allowed for longer is kept under `id`."""
+    settled = yield from _settle(question, QuestionState.ANSWERED, answer, name, at)
+    if settled and question.allows and answer in (ALWAYS, FOR_THIS_SESSION):
+        # It is the person of the turn whose agent may: an approver says it for them.
+        session = question.session if answer == FOR_THIS_SESSION else None
+        person = yield from actors.now(question.person)
+        yield q.allow(id=id, person=person, agent=question.agent, what=question.allows, session=session, at=at)
+    return settled
+
+
+def _settle(question: Question, state: QuestionState, answer: str, by: str, at: Moment) -> Transaction[bool]:
+    """Bring a question to its end, once; whoever waits for it is woken, and each copy says what became of it."""
+    settled = yield from first(
+        Question, q.settle_question(question=question.id, state=state, answer=answer, by=by, at=at)
+    )
+    if settled is None or settled.session is None:
+        return settled is not None
+    prefix = _prefix(settled)
+    keys = {"first": prefix, "last": f"{prefix[:-1]}0"}
+    # What nobody has seen nobody has to.
+    yield q.withdraw_deliveries(at=at, **keys)
+    for copy in (yield from each(Copy, q.copies_of_question(**keys))):
+        key, text = f"{settled.session}/{settled.turn}/answered/{copy.id}", f"{settled.words}\n\n{settled.outcome}"
+        yield q.amend_delivery(id=copy.id, key=key, text=text, at=at)
+        yield Wake(Topic.DELIVERIES, account_key(copy.address.platform, copy.address.account))
+    yield Wake(Topic.LOOK, settled.session)
+    yield Wake(Topic.ASKED, settled.person)
+    return True
+
+
+def _prefix(question: Question) -> str:
+    """The beginning of the keys of all messages that show a question."""
+    return f"{question.session}/{question.turn}/{_KEY}/{question.id}/"
+
+
+def shows(key: str) -> bool:
+    """Whether the message with a key shows a question that an agent asks."""
+    return f"/{_KEY}/" in key
+
+
+def key_of(id: str) -> str:
+    """The key of the message that shows a question of Segue's own."""
+    return f"{_KEY}/{id}/0"
+
+
+def wait(held: Claim, id: str) -> Transaction[None]:
+    """The turn that asks does nothing but wait: a process that ends now didn't end because of it."""
+    yield from turns.check(held)
+    yield q.wait_for_question(question=id, epoch=held.epoch)
+
+
+def expire(at: Moment) -> Transaction[int]:
+    """Close some questions whose time is over; returns how many."""
+    over = yield from each(Question, q.questions_over(at=at, count=_MOST))
+    for question in over:
+        yield from _settle(question, QuestionState.EXPIRED, "", "", at)
+    return len(over)
+
+
+def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transaction[Finished]:
+    """Finish a turn that has asked something: what nobody has answered is asked no more."""
+    opening = done.kind is TurnKind.OPENING
+    finished = yield from (handoffs.finish(held, done, patience, at) if opening else turns.finish(held, done, at))
+    for question in (yield from each(Question, q.questions_of_turn(session=held.session, turn=done.turns[0]))):
+        yield from _settle(question, QuestionState.WITHDRAWN, "", "", at)
+    return finished
+
+
+def allowed(person: PersonId, agent: str, what: str, session: SessionId) -> Transaction[bool]:
+    """Whether a person has allowed something to an agent already."""
+    person = yield from actors.now(person)
+    return bool((yield q.allowed(person=person, agent=agent, what=what, session=session)))
+
+
+def permissions(person: PersonId) -> Transaction[list[Permission]]:
+    """All that a person has allowed for longer than once."""
+    return (yield from each(Permission, q.permissions(person=(yield from actors.now(person)), count=_MOST)))
+
+
+def revoke(person: PersonId, id: str, at: Moment) -> Transaction[bool]:
+    """Allow something no more; returns whether it was allowed."""
+    return bool((yield q.end_permission(id=id, person=(yield from actors.now(person)), at=at)))
+
+
+def decided(question: Question) -> str | None:
+    """The answer as the agent is told it; None if there is none."""
+    if question.state is not QuestionState.ANSWERED:
+        return NO if NO in question.choices else None
+    return YES if question.allows and question.answer in (ALWAYS, FOR_THIS_SESSION) else question.answer

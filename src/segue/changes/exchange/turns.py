@@ -126,8 +126,9 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     yield q.set_running(session=found.id, running=turns[-1].seq)
     done = yield from journaled(found.id, turns[0].seq)
     streamed = Streamed.YES if (yield q.streams_of(**keys_between(found.id, turns[0].seq))) else Streamed.NO
+    asked = bool((yield q.turn_asked(session=found.id, turn=turns[0].seq)))
     held = Claim(found.id, me, found.epoch)
-    return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited)
+    return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited, asked)
 
 
 def _below(room: Room) -> int:

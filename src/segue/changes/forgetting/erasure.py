@@ -248,6 +248,7 @@ def _clear(extent: Extent, id: int, at: Moment) -> Transaction[tuple[str, ...]]:
     for turn in extent.turns:
         keys = {"first": f"{turn.session}/{turn.turn}/", "last": f"{turn.session}/{turn.turn}0"}
         yield q.clear_deliveries(forgetting=id, at=at, **keys)
+        yield q.clear_questions(session=turn.session, turn=turn.turn, at=at)
     places: set[str] = set()
     for session in sorted(extent.held):
         yield q.clear_partial(session=session)

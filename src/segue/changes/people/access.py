@@ -137,7 +137,7 @@ class Access:
 
 def _was_asked(command: Command, met: Met, lane: Lane, at: Moment) -> Transaction[bool]:
     """Whether somebody answers what they were asked about a code that they typed."""
-    if command.name not in ("yes", "no"):
+    if command.name not in ("yes", "no", "answer"):
         return False
     asked = yield from questions.last(lane, met.person.id)
     return asked is not None and asked.kind == questions.LINK and asked.open(at)

@@ -153,6 +153,7 @@ def join(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: M
     yield q.tallies_as_one(kept=kept, gone=gone)
     yield q.move_identities(kept=kept, gone=gone)
     yield q.move_sessions(kept=kept, gone=gone)
+    yield q.move_questions(person=gone, to=kept)
     yield from _retitle(gone, at)
     yield from audit.note(Fact(Event.LINKED, kept, by, detail=f"{why}, with {gone}"), at)
     return Merge(id, kept, gone, at, why)

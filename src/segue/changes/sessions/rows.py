@@ -18,6 +18,8 @@ class Bound(Value, frozen=True):
     topic: str
     over: bool
     """The session was found to be over, and nothing but its ending was asked of it since."""
+    asked: bool
+    """Somebody is asked something there."""
 
 
 class Locked(Value, frozen=True):

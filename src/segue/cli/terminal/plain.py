@@ -8,8 +8,15 @@ from collections.abc import AsyncIterator
 
 from segue.cli.terminal.client import Client, NoGateway
 from segue.cli.terminal.handoff import Departure, invitation
-from segue.cli.terminal.screen import QUIT
-from segue.runtime.windows.frames import AnsweredFrame, HandoffFrame, InvitationFrame, Shown, WaitingFrame
+from segue.cli.terminal.screen import QUIT, asked
+from segue.runtime.windows.frames import (
+    AnsweredFrame,
+    HandoffFrame,
+    InvitationFrame,
+    QuestionsFrame,
+    Shown,
+    WaitingFrame,
+)
 
 Frames = AsyncIterator[Shown]
 
@@ -43,13 +50,15 @@ async def plain(client: Client, lines: asyncio.StreamReader) -> None:
     departure = Departure()
     frames = client.frames()
     await _open(frames)
+    unanswered: set[str] = set()
     while line := (await lines.readline()).decode(errors="replace"):
         text = line.strip()
         if text in QUIT:
             return
         if text:
             before = departure.id
-            async for answer in answers(client, frames, await client.say(text), departure):
+            unanswered.add(await client.say(text))
+            async for answer in answers(client, frames, unanswered, departure):
                 sys.stdout.write(answer + "\n")
             if departure.id != before:
                 sys.stdout.write(await _ended(frames, departure) + "\n")
@@ -65,17 +74,28 @@ async def _open(frames: Frames) -> None:
     raise _gone()
 
 
-async def answers(client: Client, frames: Frames, id: str, departure: Departure) -> AsyncIterator[str]:
-    """The answers to a message; a handoff that it began is shown before it is over."""
+async def answers(client: Client, frames: Frames, unanswered: set[str], departure: Departure) -> AsyncIterator[str]:
+    """The answers to messages, until all have one, or something is asked that the next line may answer.
+
+    A handoff that one of them began is shown before it is over.
+    """
     async for frame in frames:
-        if isinstance(frame, HandoffFrame):
-            departure.see(frame)
-        elif isinstance(frame, InvitationFrame):
-            yield invitation(frame)
-        elif isinstance(frame, AnsweredFrame) and frame.id == id:
-            for answer in frame.said:
-                yield client.lines(answer.text, answer.files)
-            return
+        match frame:
+            case HandoffFrame():
+                departure.see(frame)
+            case InvitationFrame():
+                yield invitation(frame)
+            case QuestionsFrame() if here := [question for question in frame.questions if question.here]:
+                yield asked(here[-1])
+                return
+            case AnsweredFrame() if frame.id in unanswered:
+                unanswered.remove(frame.id)
+                for answer in frame.said:
+                    yield client.lines(answer.text, answer.files)
+                if not unanswered:
+                    return
+            case _:
+                """Nothing that is printed."""
     raise _gone()
 
 

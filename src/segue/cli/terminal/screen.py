@@ -25,6 +25,8 @@ from segue.cli.terminal.client import Client, NoGateway
 from segue.cli.terminal.handoff import WARNING, Departure, typed
 from segue.cli.terminal.qr import qr
 from segue.core.commands import Command, parse
+from segue.core.messages import File
+from segue.core.questions import listed
 from segue.core.transcripts import Role
 from segue.core.values import SessionId
 from segue.runtime.forgetting import HISTORY
@@ -36,12 +38,14 @@ from segue.runtime.windows.frames import (
     HandoffFrame,
     InvitationFrame,
     NoticeFrame,
+    QuestionsFrame,
     RefusedFrame,
     SessionsFrame,
     SessionsRequest,
     Shown,
     ShownCommand,
     ShownEntry,
+    ShownQuestion,
     ShownSession,
     TranscriptFrame,
     WaitingFrame,
@@ -101,6 +105,8 @@ class Terminal:
         """Messages that were typed here, stand on the screen already and have no answer yet."""
         self._shown: list[ShownEntry] = []
         """The transcript as it stands on the screen."""
+        self._questions: Sequence[ShownQuestion] = ()
+        """What the person is asked."""
         self._suggestions = Suggestions()
         keys = KeyBindings()
         keys.add("escape", "enter")(_new_line)
@@ -215,15 +221,10 @@ class Terminal:
     def _know(self, frame: Shown) -> None:
         """Show what stands around the conversation: notices, what can be typed, where it goes."""
         match frame:
-            case NoticeFrame():
-                lines = self._client.lines(frame.text, frame.files)
-                if self._exporting and frame.files:
-                    # Asked for by name: nothing else is put into the folder that somebody works in.
-                    self._exporting = False
-                    lines = f"Wrote {self._client.brought(frame.files[0], Path.cwd())}"
-                self._console.print(Styled(lines, "dim"), end="\n\n")
-            case RefusedFrame():
-                self._console.print(Styled(frame.text, "dim"), end="\n\n")
+            case NoticeFrame() | RefusedFrame():
+                self._note(frame.text, frame.files if isinstance(frame, NoticeFrame) else ())
+            case QuestionsFrame():
+                self._ask(frame.questions)
             case HandoffFrame():
                 for line in self._departure.see(frame):
                     self._console.print(Styled(line, "green"))
@@ -235,6 +236,20 @@ class Terminal:
                 self._suggestions.sessions = frame.sessions
             case _:
                 """A terminal asks for none of the others."""
+
+    def _note(self, text: str, files: Sequence[File]) -> None:
+        lines = self._client.lines(text, files)
+        if self._exporting and files:
+            # Asked for by name: nothing else is put into the folder that somebody works in.
+            self._exporting = False
+            lines = f"Wrote {self._client.brought(files[0], Path.cwd())}"
+        self._console.print(Styled(lines, "dim"), end="\n\n")
+
+    def _ask(self, questions: Sequence[ShownQuestion]) -> None:
+        for question in questions:
+            if question not in self._questions:
+                self._console.print(Styled(asked(question), "yellow"), end="\n\n")
+        self._questions = questions
 
     def _turn_to(self, frame: TranscriptFrame) -> None:
         """Show another transcript: what stands on the screen already isn't said again."""
@@ -304,6 +319,15 @@ class Terminal:
             stop.add_done_callback(self._stops.discard)
         else:
             event.app.exit(exception=EOFError())
+
+
+def asked(question: ShownQuestion) -> str:
+    """A question as it stands in a terminal, with how it is answered."""
+    if not question.here:
+        how = "Asked elsewhere: /questions numbers it, /answer N TEXT answers it."
+    else:
+        how = "Type the number or the words of your choice." if question.choices else "Type your answer."
+    return "\n".join(filter(None, [f"? {question.words}", listed(question.choices), how]))
 
 
 def _offers() -> list[str]:

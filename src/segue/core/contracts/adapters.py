@@ -226,6 +226,13 @@ class Whispers(Protocol):
 
 
 @runtime_checkable
+class ShowsButtons(Protocol):
+    """An adapter that shows a delivery's choices as buttons, or hands them to whoever does."""
+
+    buttons: Literal[True]
+
+
+@runtime_checkable
 class HasStartLinks(Protocol):
     """An adapter whose platform has links that open a chat with the agent: what follows /start comes with them."""
 

@@ -120,15 +120,27 @@ class NoBackground:
 class Questions(Protocol):
     """A way to ask the turn's person something in the middle of a turn."""
 
-    async def __call__(self, words: str, choices: tuple[str, ...] = (), key: str | None = None) -> str:
-        """The person's answer, the same for the same key; raises `Invalid` if nobody can be asked."""
+    async def __call__(self, words: str, choices: Sequence[str] = (), key: str | None = None, allows: str = "") -> str:
+        """The person's answer: one of the choices, or any words if there are none. The turn waits, for a day at most.
+
+        The same key gives the same answer, also in a later attempt at the turn; by default it is the question's number
+        in the turn. With `allows`, the name of what is to be done, yes and no are the choices, and a yes may be for
+        the session or for always: then nobody is asked again. Raises `Unanswered` if nobody answers, but where "no" is
+        a choice that is the answer; raises `Invalid` if nobody can be asked that.
+        """
         ...
 
 
 class NoQuestions:
     """For a turn in which nobody can be asked."""
 
-    async def __call__(self, words: str, choices: tuple[str, ...] = (), key: str | None = None) -> str:  # noqa: ARG002
+    async def __call__(
+        self,
+        words: str,  # noqa: ARG002
+        choices: Sequence[str] = (),  # noqa: ARG002
+        key: str | None = None,  # noqa: ARG002
+        allows: str = "",  # noqa: ARG002
+    ) -> str:
         """There is nobody to ask."""
         fix = "Say it in the answer: the person's next message is the next turn."
         raise Invalid("question", "nobody can be asked while a turn runs", fix)

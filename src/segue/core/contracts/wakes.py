@@ -28,6 +28,8 @@ class Topic(StrEnum):
     """A dead letter is to be taken in again."""
     LOOK = "look"
     """Something changed for the turn that runs in a session."""
+    ASKED = "asked"
+    """A person is asked something, or is asked it no more."""
     NOTED = "noted"
     """A fact was written to the audit."""
 

@@ -1,21 +1,104 @@
+-- columns: question
+-- A question as it stands.
+id, kind, body, person, approvers, words, choices, allows, session, turn, agent, deadline, state, coalesce(answer, '') as answer, answered_by
+
 -- name: add_question
--- Something is asked of a person in a lane.
-insert into questions (id, lane, person, kind, body, asked, deadline)
-values (:question, :lane, :person, :kind, :body, :at, :deadline);
+-- Something is asked of a person in a lane; nothing comes back if the turn has asked it before.
+insert into questions (id, lane, person, kind, body, asked, deadline, session, turn, call, approvers, words, choices, allows, agent)
+values (:question, :lane, :person, :kind, :body, :at, :deadline, :session, :turn, :call, :approvers, :words, :choices, :allows, :agent)
+on conflict (session, turn, call) where session is not null do nothing returning id;
 
 -- name: end_questions
--- What a person was asked in a lane before is asked no more.
-update questions set answer = :answer, answered = :at where lane = :lane and person = :person and answered is null;
+-- What Segue itself asked a person in a lane before is asked no more.
+update questions set state = 'withdrawn', answered = :at
+where lane = :lane and person = :person and state = 'open' and session is null;
 
 -- name: last_question
 -- What a person was asked last in a lane.
-select id, kind, body, deadline, answer from questions where lane = :lane and person = :person
-order by asked desc, id desc limit 1;
+select {question} from questions where lane = :lane and person = :person order by asked desc, id desc limit 1;
 
--- name: answer_question
--- A question is answered; nothing comes back if it was before.
-update questions set answer = :answer, answered = :at where id = :question and answered is null returning id;
+-- name: question
+-- One question.
+select {question} from questions where id = :question;
 
--- name: expire_questions
+-- name: question_of_call
+-- What a turn has asked under a key, in whichever attempt.
+select {question} from questions where session = :session and turn = :turn and call = :call;
+
+-- name: open_in_lane
+-- What is asked in a lane, the oldest first.
+select {question} from questions where lane = :lane and state = 'open' order by asked, id limit :count;
+
+-- name: open_to_person
+-- What is asked of a person, the oldest first.
+select {question} from questions where person = :person and state = 'open' and deadline >= :at order by asked, id limit :count;
+
+-- name: open_to_approvers
+-- What is asked of those who may answer for others, the oldest first.
+select {question} from questions where state = 'open' and approvers <> '[]' and deadline >= :at order by asked, id limit :count;
+
+-- name: asked_by_message
+-- The keys of what was sent as a message.
+select key from deliveries where message = :message and address = :address order by id desc limit 5;
+
+-- name: settle_question
+-- A question comes to its end; nothing comes back if it had before.
+update questions set state = :state, answer = :answer, answered_by = :by, answered = :at
+where id = :question and state = 'open' and (deadline >= :at or cast(:state as text) <> 'answered') returning {question};
+
+-- name: questions_over
 -- Questions whose time is over.
-update questions set answer = 'expired', answered = :at where answered is null and deadline < :at;
+select {question} from questions where answered is null and deadline < :at order by deadline limit :count;
+
+-- name: questions_of_turn
+-- What a turn asks and nobody has answered.
+select {question} from questions where session = :session and turn = :turn and state = 'open' order by asked, id;
+
+-- name: wait_for_question
+-- A holder of the turn that asks waits for the answer, and does nothing else.
+update questions set epoch = :epoch where id = :question and state = 'open';
+
+-- name: count_questions
+-- How much a person is asked.
+select count(*) from questions where person = :person and state = 'open' and session is not null;
+
+-- name: copies_of_question
+-- The messages that show a question.
+select id, address from deliveries where key >= :first and key < :last and message is not null order by id;
+
+-- name: amend_delivery
+-- Another text for a message that was sent.
+insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due, message)
+select :key, account, address, session, turn, 0, :text, '[]', '[]', '[]', only_for, :at, {now}, message
+from deliveries where id = :id on conflict (key) do nothing;
+
+-- name: clear_questions
+-- The words of what a turn asked are forgotten; it is asked no more.
+update questions set words = '', body = '', choices = '[]', answer = '', answered_by = '', allows = '',
+  state = case when state = 'open' then 'withdrawn' else state end, answered = coalesce(answered, :at)
+where session = :session and turn = :turn;
+
+-- name: move_questions
+-- What one of two persons who are one is asked, the other is asked.
+update questions set person = :to where person = :person and state = 'open';
+
+-- name: allow
+-- Something is allowed to a person's agent from now on.
+insert into permissions (id, person, agent, what, session, since) values (:id, :person, :agent, :what, :session, :at);
+
+-- name: allowed
+-- Whether something is allowed to an agent in a session of a person's.
+select 1 from permissions where person = :person and until is null and agent = :agent and what = :what
+  and (session is null or session = :session) limit 1;
+
+-- name: permissions
+-- All that a person allowed for always, or for a session, the oldest first.
+select id, agent, what, session, since from permissions where person = :person and until is null order by since, id limit :count;
+
+-- name: end_permission
+-- Something is allowed no more.
+update permissions set until = :at where id = :id and person = :person and until is null returning id;
+
+-- name: turn_asked
+-- Whether a turn has asked anything, in whichever attempt.
+select 1 from questions where session = :session and turn = :turn limit 1;

@@ -23,12 +23,14 @@ delete from replicas where id in (select id from replicas where expires < {now} 
 delete from replicas where id = :me;
 
 -- name: free_sessions
--- What is held by a replica that isn't alive is free, also if it was buried before it took it; its turn has cost a life.
+-- What is held by a replica that isn't alive is free, also if it was buried before it took it; its turn has cost a life,
+-- unless it did nothing but wait for a person's answer.
 -- What a frozen transaction keeps locked is freed later: whoever waited for it would be taken for dead meanwhile.
 with dead as (
   select id from sessions
   where holder is not null and not exists (select 1 from replicas r where r.id = sessions.holder) {skip_locked})
-update sessions set holder = null, running = 0, due = {now}, deaths = deaths + 1
+update sessions set holder = null, running = 0, due = {now}, deaths = deaths + case when exists (
+  select 1 from questions x where x.session = sessions.id and x.state = 'open' and x.epoch = sessions.epoch) then 0 else 1 end
 where id in (select id from dead) returning id;
 
 -- name: hand_over

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from segue.changes.exchange.children import Asker
-from segue.core.contracts.agents import Tool
+from segue.core.contracts.agents import Questions, Tool
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.settings import GatewaySettings
 from segue.core.values import Live, PersonId, Value
@@ -37,6 +37,7 @@ class Calling(Live, frozen=True):
     key: str
     waiting: Callable[[], AbstractAsyncContextManager[None]]
     """Around a wait for another session: the turn holds no slot meanwhile."""
+    ask: Questions
 
 
 class Offer:
@@ -64,8 +65,10 @@ class BoundTools:
         live: Running,
         settings: GatewaySettings,
         waiting: Callable[[], AbstractAsyncContextManager[None]],
+        ask: Questions,
     ) -> None:
         self._offers = toolbox.offers
+        self._ask = ask
         self._live = live
         self._settings = settings
         self._waiting = waiting
@@ -103,7 +106,7 @@ class BoundTools:
             arguments = take(call.arguments, offer.arguments)
             with self._live.calling(self._settings.turn_silence):
                 key = self._key(call.name, arguments)
-                content = await offer.run(Calling(self._asker(), key, self._waiting), arguments)
+                content = await offer.run(Calling(self._asker(), key, self._waiting, self._ask), arguments)
         except Refused as refused:
             return ToolResult(call.id, _WORDS.get(refused.why, str(refused)), failed=True)
         except Invalid as invalid:

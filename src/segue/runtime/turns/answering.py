@@ -8,7 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from segue.changes.exchange import handoffs, turns
+from segue.changes.exchange import handoffs, questions, turns
 from segue.changes.places import addresses
 from segue.changes.sessions import transcripts
 from segue.changes.sessions.resets import reset_taken_back
@@ -33,6 +33,7 @@ from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.agents import Agents, as_seen, note
+from segue.runtime.turns.asking import Askers, TurnAsker
 from segue.runtime.turns.failures import failure
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import (
@@ -76,6 +77,7 @@ class Answering:
         self._toolbox = toolbox
         self._prompt = prompt
         self._waiting = waiting
+        self._askers = Askers(ground, waiting)
         self._hosts = frozenset(identity.key for identity in ground.settings.hosts)
         self._summaries = Summaries(ground.store, ground.settings.turn_silence)
 
@@ -93,9 +95,13 @@ class Answering:
             return await self._sum_up(live, agent, begun.focus)
         if begun.onto is None and isinstance(agent, Compresses) and await self._summaries.due(agent, run, path):
             await self._make_room(live, agent)
-        tools = BoundTools(self._toolbox, live, self._settings, partial(self._waiting, run.turns[0].person))
+        asker = TurnAsker(self._askers, live)
+        tools = BoundTools(self._toolbox, live, self._settings, partial(self._waiting, run.turns[0].person), asker)
         work = await self._prompt.work(live.run, live.begun.path, live.begun.asked)
-        live.agent, live.work = agent, replace(work, tools=tools, state=state and as_seen(state, live.begun.path))
+        live.agent, live.work = (
+            agent,
+            replace(work, tools=tools, state=state and as_seen(state, live.begun.path), ask=asker),
+        )
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
         self._metrics.started.observe(self._clock() - run.turns[-1].accepted)
@@ -165,7 +171,7 @@ class Answering:
         settings = self._settings
         events = agent.answer(work)
         loop, breath = asyncio.get_running_loop(), 0.0
-        whole = asyncio.timeout(settings.turn_total)
+        whole = live.whole = asyncio.timeout(settings.turn_total)
         try:
             async with whole:
                 while True:
@@ -260,7 +266,9 @@ class Answering:
         owed = self._owed(live, done) if run.owes is not None else None
         state = live.state if done.outcome is not Outcome.FAILED else None
         done = replace(done, kind=run.turns[0].kind, owed=owed, agent=live.agent_name, state=state)
-        if done.kind is TurnKind.OPENING:
+        if live.asked:
+            finished = await self._store.write(questions.finish, run.held, done, self._settings.handoff, at)
+        elif done.kind is TurnKind.OPENING:
             finished = await self._store.write(handoffs.finish, run.held, done, self._settings.handoff, at)
         else:
             finished = await self._store.write(turns.finish, run.held, done, at)

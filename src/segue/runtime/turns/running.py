@@ -35,8 +35,16 @@ class Running:
         """Whether nobody wants its answer any more."""
         self.silence: asyncio.Timeout | None = None
         """When the agent counts as hung, while it is waited for."""
+        self.whole: asyncio.Timeout | None = None
+        """The end of the time that this try may take."""
         self.calls = 0
         """Calls that the gateway makes for the agent now."""
+        self.asks = 0
+        """Questions whose answers it waits for now."""
+        self.asked = run.asked
+        """Whether anything was asked, in whichever attempt."""
+        self.changed = asyncio.Event()
+        """Set when somebody may have answered."""
         self.work: Work | None = None
         self.agent: object = None
         self.agent_name = ""
@@ -65,6 +73,24 @@ class Running:
             self.calls -= 1
             if not self.calls:
                 self._listen(asyncio.get_running_loop().time() + patience)
+
+    @contextmanager
+    def asking(self, patience: float) -> Iterator[None]:
+        """While a person is asked something, no time passes for the turn."""
+        loop, whole = asyncio.get_running_loop(), self.whole
+        until = whole.when() if whole is not None else None
+        left = until - loop.time() if until is not None else None
+        self.asked = True
+        self.asks += 1
+        if whole is not None and left is not None:
+            whole.reschedule(None)
+        try:
+            with self.calling(patience):
+                yield
+        finally:
+            self.asks -= 1
+            if whole is not None and left is not None and not whole.expired():
+                whole.reschedule(loop.time() + left)
 
     def _listen(self, until: float | None) -> None:
         if self.silence is not None and not self.silence.expired():

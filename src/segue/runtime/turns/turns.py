@@ -174,6 +174,7 @@ class Turns:
         live = self._live.get(session)
         if live is None:
             return
+        live.changed.set()
         if await self._store.read(turns.stopped, session):
             live.stop()
         elif live.answering is not None and await self._store.read(turns.lost, live.run.held):
@@ -183,7 +184,11 @@ class Turns:
             await self._answering.meanwhile(live)
 
     async def drain(self, grace: float) -> None:
-        """Let running turns finish for a while; hand the rest over."""
+        """Let running turns finish for a while; hand the rest over, at once what waits for somebody's answer."""
+        for live in list(self._live.values()):
+            if live.asks and live.answering is not None:
+                live.dropped = True
+                live.answering.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
         for task in self._tasks:

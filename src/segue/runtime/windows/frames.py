@@ -167,6 +167,18 @@ class ShownAnswer(Value, frozen=True):
     files: tuple[File, ...] = ()
 
 
+class ShownQuestion(Value, frozen=True):
+    """Something that the person of a window is asked; `/answer ID TEXT` answers it from any window."""
+
+    id: str
+    words: str
+    choices: tuple[str, ...] = ()
+    """None, if any words will do."""
+    deadline: Moment = 0.0
+    here: bool = False
+    """Whether it is asked in the window's own lane: there a choice can be typed as it is."""
+
+
 class WindowFrame(Value, frozen=True, tag_field="kind", tag=_tag):
     """Something that a window is sent."""
 
@@ -216,6 +228,12 @@ class NoticeFrame(WindowFrame, frozen=True):
 
     text: str
     files: tuple[File, ...] = ()
+
+
+class QuestionsFrame(WindowFrame, frozen=True):
+    """All that the person is asked, wherever, in place of what was shown before."""
+
+    questions: tuple[ShownQuestion, ...] = ()
 
 
 class AcceptedFrame(WindowFrame, frozen=True):
@@ -285,6 +303,7 @@ Shown = (
     | WaitingFrame
     | GrowingFrame
     | NoticeFrame
+    | QuestionsFrame
     | AcceptedFrame
     | AnsweredFrame
     | HandoffFrame

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
+from segue.core.contracts.wakes import Topic
 from segue.core.lanes import Lane
 from segue.core.values import SessionId, Value
 
@@ -23,6 +24,10 @@ class HandoffMoved(Value, frozen=True):
     """A handoff from there came a step further, or to its end."""
 
 
+class SomethingAsked(Value, frozen=True):
+    """Somebody is asked something, or is asked it no more."""
+
+
 class Growing(Value, frozen=True):
     """The text that the running turn has said so far."""
 
@@ -30,18 +35,20 @@ class Growing(Value, frozen=True):
     text: str
 
 
-Sight = Arrived | Changed | Forgotten | HandoffMoved | Growing
+Sight = Arrived | Changed | Forgotten | HandoffMoved | SomethingAsked | Growing
+Watched = SessionId | Lane | Topic
+"""What can be looked at: a session, a lane, or all that a topic is about."""
 
 
 class Watches:
     """Tells those who look what happens there; what they miss they read from the transcript."""
 
     def __init__(self) -> None:
-        self._watchers: dict[SessionId | Lane, dict[object, Callable[[Sight], None]]] = defaultdict(dict)
-        self._grown: dict[SessionId | Lane, Growing] = {}
+        self._watchers: dict[Watched, dict[object, Callable[[Sight], None]]] = defaultdict(dict)
+        self._grown: dict[Watched, Growing] = {}
         """The texts of running turns so far, for a window that opens now."""
 
-    def watch(self, what: SessionId | Lane, see: Callable[[Sight], None]) -> Callable[[], None]:
+    def watch(self, what: Watched, see: Callable[[Sight], None]) -> Callable[[], None]:
         """Look at it; returns how to look away."""
         mark = object()
         if what in self._grown:
@@ -62,7 +69,7 @@ class Watches:
             for see in list(watchers.values()):
                 see(sight)
 
-    def tell(self, what: SessionId | Lane, sight: Sight) -> None:
+    def tell(self, what: Watched, sight: Sight) -> None:
         """Something happened there."""
         if isinstance(sight, Growing):
             self._grown[what] = sight

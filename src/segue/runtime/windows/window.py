@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Self
 from uuid import uuid4
 
-from segue.changes.exchange import answers, handoffs, turns
+from segue.changes.exchange import answers, handoffs, questions, turns
 from segue.changes.sessions import lists, readings, sessions
 from segue.core.commands import Command, parse
 from segue.core.contracts.database import Clock
+from segue.core.contracts.wakes import Topic
 from segue.core.handoffs import YES
 from segue.core.lanes import Address, Kind, Lane, Person, Place, also_read_in
 from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
@@ -32,18 +33,20 @@ from segue.runtime.windows.frames import (
     InvitationFrame,
     NoticeFrame,
     OpenRequest,
+    QuestionsFrame,
     RefusedFrame,
     SayRequest,
     SessionsFrame,
     Shown,
     ShownAnswer,
     ShownCommand,
+    ShownQuestion,
     ShownTurn,
     WaitingFrame,
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.view import WindowView, answer, listed, shown
-from segue.runtime.windows.watchers import Arrived, Changed, Forgotten, Growing, HandoffMoved, Sight
+from segue.runtime.windows.watchers import Arrived, Changed, Forgotten, Growing, HandoffMoved, Sight, SomethingAsked
 from segue.store import Store
 
 _MOST_WAITING = 100
@@ -109,6 +112,8 @@ class Window:
         """The handoff of another lane that is shown here."""
         self._handoff: HandoffFrame | None = None
         """The step of a handoff from here that was shown last."""
+        self._questions = QuestionsFrame()
+        """What is shown that the person is asked."""
         self._past = ""
         """The handoff from here that was over before anybody looked."""
 
@@ -129,9 +134,11 @@ class Window:
         """Show what happens until cancelled."""
         close = self._local.look(self._seat.chat, self._see)
         leave = self._gateway.watches.watch(self.lane, self._see)
+        stop_asking = self._gateway.watches.watch(Topic.ASKED, self._see)
         try:
             await self._begin(asked)
             await self._refresh()
+            await self._show_questions()
             while True:
                 await self._seen.wait()
                 self._seen.clear()
@@ -139,6 +146,7 @@ class Window:
                     await self._handle(self._sights.popleft())
         finally:
             leave()
+            stop_asking()
             close()
             self._look_away()
             self._look_after()
@@ -268,6 +276,8 @@ class Window:
                 await self._refresh()
             case HandoffMoved():
                 await self._show_handoff()
+            case SomethingAsked():
+                await self._show_questions()
             case Delivery():
                 await self._refresh()
                 await self._deliver(sight)
@@ -298,7 +308,9 @@ class Window:
         files = (sight.file,) if sight.file else ()
         # An answer in a session that this lane left before it was there stands nowhere else here.
         left = sight.session != self._view.session and sight.entry > self._view.told[sight.session]
-        if left or not sight.entry:
+        if questions.shows(sight.key):
+            await self._show_questions()
+        elif left or not sight.entry:
             await self._send(NoticeFrame(sight.text, files))
         for id in [id for id in sight.answers if id in self._unanswered]:
             if not sight.session and await self._driver.read(answers.to_message, id) is None:
@@ -349,6 +361,17 @@ class Window:
             await self._send(frame)
         if found.settled is not None:
             await self._refresh()
+
+    async def _show_questions(self) -> None:
+        """Show what the person is asked, if that isn't what is shown."""
+        asked = await self._driver.read(questions.open_to, self._person.id, self._clock())
+        here = {one.id for one in await self._driver.read(questions.open_in, self.lane, self._person.id, self._clock())}
+        frame = QuestionsFrame(
+            tuple(ShownQuestion(one.id, one.words, one.choices, one.deadline, one.id in here) for one in asked)
+        )
+        if frame != self._questions:
+            self._questions = frame
+            await self._send(frame)
 
     async def _refresh(self) -> None:
         """Show what is new."""

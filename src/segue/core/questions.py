@@ -1,0 +1,128 @@
+"""Questions: something that a person is asked, the choices they have, and what counts as their answer.
+
+Law: a question is open until it is answered, its time is over, or whoever asked wants to know no more. Only the first
+of these counts, and none is taken back.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.errors import Invalid
+
+YES, NO = "yes", "no"
+YES_OR_NO = (YES, NO)
+FOR_THIS_SESSION, ALWAYS = "for this session", "always"
+LONGEST = 3_000
+"""Characters of a question."""
+LONGEST_CHOICE = 200
+MOST_CHOICES = 20
+_BUTTON = 60
+"""Bytes of a choice that every platform takes as a button."""
+_WORDS = {"/yes": YES, "/no": NO, "y": YES, "n": NO}
+"""Other ways to write a choice."""
+
+
+class QuestionState(StrEnum):
+    """How far a question has come."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    """Nobody answered in time."""
+    WITHDRAWN = "withdrawn"
+    """The turn that asked is over, or something else was asked instead."""
+
+
+class Question(Value, frozen=True):
+    """A question as it stands."""
+
+    id: str
+    kind: str
+    """What an answer leads to."""
+    body: str
+    """What it is about, in the form of its kind."""
+    person: PersonId
+    """Who is asked."""
+    approvers: tuple[str, ...]
+    """The keys of the identities that may answer instead; none, if it is for its person."""
+    words: str
+    choices: tuple[str, ...]
+    """None, if any words will do."""
+    allows: str
+    """The doing that an answer for always is kept for; empty, if there is none."""
+    session: SessionId | None
+    """The session whose turn asks; None if Segue itself does."""
+    turn: int
+    agent: str
+    """The agent that asks; empty, if it is the default one or none."""
+    deadline: Moment
+    state: QuestionState
+    answer: str
+    answered_by: str
+    """The name of who answered."""
+
+    def open(self, at: Moment) -> bool:
+        """Whether an answer still counts."""
+        return self.state is QuestionState.OPEN and at <= self.deadline
+
+    def expired(self, at: Moment) -> bool:
+        """Whether it went without an answer for too long."""
+        return self.state is QuestionState.EXPIRED or (self.state is QuestionState.OPEN and at > self.deadline)
+
+    def choose(self, text: str) -> str | None:
+        """The answer that a text is; None if it is none that was offered."""
+        text = text.strip()
+        if not self.choices:
+            return text or None
+        said = _WORDS.get(text.casefold(), text.casefold())
+        for choice in self.choices:
+            if choice.casefold() == said:
+                return choice
+        if said.isdecimal() and len(said) < 4 and 1 <= int(said) <= len(self.choices):
+            return self.choices[int(said) - 1]
+        return None
+
+    @property
+    def buttons(self) -> tuple[str, ...]:
+        """The choices as buttons say them: by their numbers, if one is too long for that."""
+        if all(len(choice.encode()) <= _BUTTON for choice in self.choices):
+            return self.choices
+        return tuple(map(str, range(1, len(self.choices) + 1)))
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, as its copies say it."""
+        match self.state:
+            case QuestionState.ANSWERED:
+                by = f" ({self.answered_by})" if self.answered_by else ""
+                return f"Answered: {self.answer}{by}."
+            case QuestionState.EXPIRED:
+                return "Nobody answered in time."
+            case QuestionState.WITHDRAWN:
+                return "This is asked no more."
+            case _:
+                return ""
+
+
+def listed(choices: Sequence[str]) -> str:
+    """Choices as a numbered list."""
+    return "\n".join(f"{n}. {choice}" for n, choice in enumerate(choices, 1))
+
+
+def checked(words: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """What an agent wants to ask, as people can be asked it; raises `Invalid` if they can't."""
+    words = words.strip()
+    if not words or len(words) > LONGEST:
+        raise Invalid("question", f"it has {len(words):,} characters", f"Give it 1 to {LONGEST:,}.")
+    offered = tuple(choice.strip() for choice in choices)
+    if len(offered) == 1 or len(offered) > MOST_CHOICES:
+        fix = f"Offer 2 to {MOST_CHOICES}, or none: then any words are an answer."
+        raise Invalid("choices", f"there {'is one' if len(offered) == 1 else f'are {len(offered):,}'}", fix)
+    if any(not choice or len(choice) > LONGEST_CHOICE or "\n" in choice for choice in offered):
+        raise Invalid(
+            "choices", "one is blank, too long or of several lines", f"Give each 1 to {LONGEST_CHOICE} letters."
+        )
+    if len({choice.casefold() for choice in offered}) < len(offered):
+        raise Invalid("choices", "two of them are the same", "Offer each once.")
+    return words, offered
