@@ -17,6 +17,7 @@ from segue.changes.exchange import letters, questions
 from segue.changes.exchange.planner import Planner
 from segue.changes.people import browsers, codes, grants, strangers
 from segue.changes.people.access import Access
+from segue.changes.places import merges
 from segue.changes.sessions import search
 from segue.core.accounts import Health
 from segue.core.commands import SPECS, Spec
@@ -321,6 +322,8 @@ class Gateway:
             after = await self._patient.write(strangers.forget, "", self.settings.hosts, self._clock())
             while after:
                 after = await self._patient.write(strangers.forget, after, self.settings.hosts, self._clock())
+            while unspoken := await self._patient.read(merges.unspoken, self._clock()):
+                await self._patient.write(merges.forget, unspoken, self._clock())
             await asyncio.sleep(_FORGET_PACE)
 
     def _let_go(self) -> None:

@@ -2,10 +2,16 @@
 
 from segue.changes import audit
 from segue.changes.people import codes, strangers
-from segue.core.lanes import Identity
-from segue.core.values import PersonId
+from segue.changes.people.access import Refuse, Verdict
+from segue.changes.people.persons import Met
+from segue.changes.places import merges
+from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address, Identity, Lane
+from segue.core.messages import Arrival
+from segue.core.values import Moment, PersonId
+from tests.changes.invariants import violations
 from tests.changes.people.test_access import HOST, SETTINGS, Door, said
-from tests.changes.world import World
+from tests.changes.world import World, public
 
 DAY = 86400.0
 
@@ -14,6 +20,8 @@ async def swept(world: World) -> None:
     """Everything is forgotten that the gateway forgets by and by."""
     await world.store.driver.write(codes.forget, world.clock())
     await world.store.driver.write(audit.forget, world.clock())
+    unspoken = await world.store.driver.read(merges.unspoken, world.clock())
+    await world.store.driver.write(merges.forget, unspoken, world.clock())
     after = await world.store.driver.write(strangers.forget, "", SETTINGS.hosts, world.clock())
     while after:
         after = await world.store.driver.write(strangers.forget, after, SETTINGS.hosts, world.clock())
@@ -88,3 +96,26 @@ async def test_a_stranger_who_is_let_in_by_a_code_has_a_lane_then(world: World) 
     await door.joins("eve", code)
     address = said("eve", "").place.address.key
     assert await world.raw("select count(*) from lanes where address = $1", address) == [(1,)]
+
+
+async def test_ids_of_chats_that_only_strangers_brought_are_forgotten(world: World) -> None:
+    door = world.door(refuse)
+    for user in ("eve", "mallory"):
+        arrival = world.arrival(user, "hello", public(user), chat_aliases=(f"{user} 2", f"{user} 3"))
+        await world.store.driver.write(door.accept, arrival, world.fresh(arrival), None)
+    await world.hear("ann", "hello", public("club"), chat_aliases=("club 2",))
+    await world.hear("mallory", "let in", public("mallory 2"))
+    world.clock.passes(29 * DAY)
+    await swept(world)
+    assert await world.count("aliases") == 5
+    world.clock.passes(2 * DAY)
+    await swept(world)
+    for table, column in (("aliases", "alias"), ("chat_merges", "gone")):
+        left = {Address.parse(key).chat for (key,) in await world.raw(f"select {column} from {table}")}
+        assert left == {"club 2", "mallory 2", "mallory 3"}
+    assert await violations(world.raw) == []
+
+
+def refuse(_arrival: Arrival, _command: object, _met: Met, _lane: Lane, _at: Moment) -> Transaction[Verdict]:
+    yield from ()
+    return Refuse()

@@ -23,6 +23,8 @@ from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Invalid
 
+_KEPT = 30 * 86400.0
+_AT_ONCE = 1000
 _FIX = "`segue lanes links` lists those that do."
 
 
@@ -144,6 +146,19 @@ def folded(address: Address) -> Transaction[list[ChatMerge]]:
     for merge in (yield from within(address)):
         found += [merge] if (yield q.move(move=merge.id)) else []
     return found
+
+
+def unspoken(at: Moment) -> Transaction[list[str]]:
+    """Merges of ids that strangers brought a month ago, and by which nobody got in."""
+    return (yield from each(str, q.unspoken_merges(before=at - _KEPT, count=_AT_ONCE)))
+
+
+def forget(unspoken: Sequence[str], at: Moment) -> Transaction[None]:
+    """Forget ids by which nobody got in."""
+    for merge in unspoken:
+        # Asked again: somebody may have been let in meanwhile.
+        for gone in (yield from each(str, q.forget_merge(merge=merge, before=at - _KEPT))):
+            yield q.remove_alias(alias=gone)
 
 
 def after(chat: str) -> str:

@@ -91,6 +91,18 @@ select {chat_merge} from chat_merges where kept = :chat and until is null order 
 -- Two chats are two again.
 update chat_merges set until = :at, parted_by = :move where id = :merge and until is null;
 
+-- name: unspoken_merges
+-- Merges of ids that were told before a time and by which nobody ever spoke, nor in any chat that they were told with.
+select m.id from chat_merges m where m.until is null and m.since < :before and not exists (
+  select 1 from aliases s join addresses a on a.key >= s.address and a.key < substr(s.address, 1, length(s.address) - 1) || '0'
+  where s.alias = m.gone) order by m.id limit :count;
+
+-- name: forget_merge
+-- The same for one of them, whose id is known no more.
+delete from chat_merges as m where m.id = :merge and m.until is null and m.since < :before and not exists (
+  select 1 from aliases s join addresses a on a.key >= s.address and a.key < substr(s.address, 1, length(s.address) - 1) || '0'
+  where s.alias = m.gone) returning gone;
+
 -- name: chats_within
 -- The id that went in a merge, and all that were merged into it, however far back.
 with recursive inside (id) as (
