@@ -1,7 +1,7 @@
 """Titles: what a person calls a session, and the numbers that tell a lineage apart.
 
-Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow; then the first is shown as `NAME #1`. A title
-is exact: no wildcards, no folding.
+Law: `NAME` is the first of its lineage and `NAME #2`, `NAME #3` follow; then the first is shown as `NAME #1`. Two
+titles are alike if they differ in case alone; there are no wildcards.
 """
 
 import re
@@ -55,9 +55,9 @@ def clean(text: str) -> str:
     return " ".join(normal(held, _LOOKED_AT, "NFC").split())
 
 
-def bare(name: str) -> str:
-    """A title without joiners, as titles were kept once."""
-    return "".join(c for c in name if c not in _JOINERS)
+def folded(name: str) -> str:
+    """A title as it is compared: without regard to case, and to joiners, which not every keyboard has."""
+    return "".join(c for c in name if c not in _JOINERS).casefold()
 
 
 def new_title(text: str) -> str:

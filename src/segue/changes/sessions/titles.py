@@ -1,4 +1,4 @@
-"""Titles: per owner, exact, numbered by lineage."""
+"""Titles: per owner, found without regard to case, numbered by lineage."""
 
 from difflib import get_close_matches
 
@@ -7,13 +7,15 @@ from segue.changes.rows import each, first, one
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address
-from segue.core.titles import LONGEST, Title, bare, clean, new_title, parse
+from segue.core.titles import LONGEST, Title, clean, folded, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refusal, Refused
 
 _NEAR = 200
+_MOST = 10_000
+"""Titles that are looked through for one that differs in case alone."""
 
 
 def entitle(session: SessionId, text: str, by: PersonId, at: Moment) -> Transaction[Title]:
@@ -63,13 +65,18 @@ def of_at(session: SessionId, place: Address) -> Transaction[Title | None]:
 
 
 def find(owner: PersonId, text: str) -> Transaction[SessionId | None]:
-    """The owner's session that goes by this title: the newest of its lineage, or the one with that number."""
+    """The owner's session that goes by this title: the newest of its lineage, or the one with that number.
+
+    One that is written exactly so comes before one that differs in case.
+    """
     name, number = parse(text)
     owner = yield from actors.now(owner)
     found = yield from first(SessionId, q.titled(owner=owner, name=name, number=number))
-    if found is None and (kept := bare(name)) != name:
-        found = yield from first(SessionId, q.titled(owner=owner, name=kept, number=number))
-    return found
+    if found is not None:
+        return found
+    known = yield from each(Title, q.titles_of(owner=owner, count=_MOST))
+    alike = next((title.name for title in known if folded(title.name) == folded(name)), None)
+    return (yield from first(SessionId, q.titled(owner=owner, name=alike, number=number))) if alike else None
 
 
 def having(owner: PersonId, words: str) -> Transaction[list[str]]:
