@@ -1,6 +1,7 @@
 """Health: it goes by what is durable, and knows what is wrong until that is over."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,13 +9,21 @@ from pathlib import Path
 import pytest
 
 from segue import open_store
+from segue.adapters.http import Http
 from segue.changes.exchange import letters
+from segue.core.accounts import Reach
+from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.messages import Arrival, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings
-from segue.errors import StoreFull, StoreUnreachable
+from segue.core.values import Secret
+from segue.errors import SendLater, SendNever, SendUnsure, StoreFull, StoreUnreachable
 from segue.runtime.gateway import Gateway
+from segue.runtime.outbox import Outlet
 from segue.runtime.retrying import Patient
+from segue.testing import HandClock, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
+from tests.ports import free_port
 from tests.runtime.test_poison import arrival
 
 
@@ -89,3 +98,69 @@ async def test_a_read_that_works_clears_no_trouble_of_writing() -> None:
     disk.full = False
     await writing
     assert store.trouble == ""
+
+
+async def test_damage_that_no_query_hits_is_found_and_known_until_it_is_over(tmp_path: Path) -> None:
+    path, platform = tmp_path / "segue.db", WhatsApp()
+    async with gateway(path, platform) as running:
+        for _ in range(60):
+            await running.store.driver.write(letters.bury, "whatsapp/main/", "x" * 3000, "no", 1.0)
+        await running._soundness.once()
+        assert running.problems() == []
+        sound = await asyncio.to_thread(damage, path)
+        await running._soundness.once()
+        assert any("segue.db: it is damaged" in problem for problem in running.problems())
+        assert any("restore a backup" in problem for problem in running.problems())
+        await asyncio.to_thread(mend, path, sound)
+        await running._soundness.once()
+        assert running.problems() == []
+
+
+def damage(path: Path) -> bytes:
+    """Overwrite the last pages of a file, in place; returns what was in them."""
+    with path.open("r+b") as file:
+        file.seek(-20 * 4096, os.SEEK_END)
+        sound = file.read()
+        file.seek(-20 * 4096, os.SEEK_END)
+        file.write(b"\xff" * len(sound))
+    return sound
+
+
+def mend(path: Path, sound: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(-len(sound), os.SEEK_END)
+        file.write(sound)
+
+
+async def test_a_callback_that_fails_for_a_while_is_trouble_until_a_call_works(tmp_path: Path) -> None:
+    ticks = HandClock(100.0)
+    async with await open_store(tmp_path / "segue.db") as store:
+        adapter = Http("a", Secret("s"), f"http://127.0.0.1:{free_port()}/out", Shelf())
+        settings = GatewaySettings(accounts={("http", "a"): AccountSettings(public=True)}, poll=0.02, grace=0.0)
+        async with Gateway(store, EchoAgent(), [adapter], settings) as running:
+            outlet = running._outboxes["http", "a"].outlet = Outlet(ticks)
+            place = Place(Address("http", "a", "", "c"), Kind.DM)
+            speaker = Speaker(Identity("http", "a", "u"), "Ann")
+            await running.accept(Arrival(place, "1", speaker, (Text("hello"),), 1.0))
+            while outlet.failures < 3:  # noqa: ASYNC110 -- nobody tells
+                await asyncio.sleep(0.02)
+            assert running.problems() == [], "it has only just begun"
+            ticks.passes(120.0)
+            [problem] = running.problems()
+            assert problem.startswith("http.a isn't connected: nothing could be sent for 2 min")
+            assert "the callback can't be reached" in problem
+            assert running.accounts["http.a"].reach is Reach.BROKEN
+            outlet.worked()
+            assert running.problems() == []
+        await adapter.close()
+
+
+def test_a_platform_that_asks_for_patience_or_refuses_one_message_is_no_trouble() -> None:
+    ticks = HandClock(0.0)
+    outlet = Outlet(ticks)
+    for error in (SendLater("429", 30.0), SendNever("no such chat"), SendUnsure("broke off"), SendUnsure("again")):
+        outlet.failed(error)
+        ticks.passes(100.0)
+    assert outlet.trouble == ""
+    outlet.failed(SendLater("can't be reached"))
+    assert outlet.trouble.endswith("can't be reached")

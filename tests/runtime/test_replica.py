@@ -22,7 +22,7 @@ class Slow:
         self.close = driver.close
         self.hint = driver.hint
         self.read = driver.read
-        self.copies, self.scrub = driver.copies, driver.scrub
+        self.copies, self.scrub, self.damage = driver.copies, driver.scrub, driver.damage
 
     async def write(self, transaction: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         if transaction is replicas.beat and self._left:

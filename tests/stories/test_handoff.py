@@ -32,7 +32,7 @@ class Unsure:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self.read, self.hint, self.listen, self.close = driver.read, driver.hint, driver.listen, driver.close
-        self.copies, self.scrub = driver.copies, driver.scrub
+        self.copies, self.scrub, self.damage = driver.copies, driver.scrub, driver.damage
         self.taken: list[object] = []
 
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:

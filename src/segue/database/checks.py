@@ -114,6 +114,8 @@ def reading(where: str | Path) -> AbstractAsyncContextManager[ReadOnly]:
 @asynccontextmanager
 async def _reading_file(path: Path) -> AsyncIterator[ReadOnly]:
     file = SqliteFile(path, time.time, 5.0, None)
+    if alone := file.copied_alone():
+        raise alone
     try:
         # Not by `File`, which can only write: a look must change nothing, not even whose turn it is.
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)

@@ -29,6 +29,10 @@ class Absent:
         """There is nothing to clean."""
         _refuse()
 
+    async def damage(self) -> str:
+        """There is nothing to look through."""
+        _refuse()
+
     async def hint(self, topic: str) -> None:
         """There is nobody to wake."""
         _refuse()

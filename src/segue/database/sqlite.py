@@ -108,6 +108,10 @@ class Sqlite:
         """Let nothing be left of what was overwritten: neither in the log nor in unused parts of the file."""
         return await asyncio.to_thread(self._file.scrub)
 
+    async def damage(self) -> str:
+        """Look through the file, a table at a time; inline there is nothing beside which to look."""
+        return "" if isinstance(self._writer, Inline) else await asyncio.to_thread(self._file.damage)
+
     async def hint(self, topic: str) -> None:
         """Wake every process that shares this file."""
         refuse_unsound({"topic": topic})

@@ -4,6 +4,7 @@ import errno
 import os
 import time
 from contextlib import closing, suppress
+from ctypes import addressof, c_int
 from pathlib import Path
 
 import apsw
@@ -57,6 +58,12 @@ _SETTINGS = """
 """
 
 
+_LOOK = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_TABLES = "select name from sqlite_schema where type = 'table' and sql not like 'create virtual%' order by name"
+_STEPS, _REST = 50_000, 0.001
+"""Steps of a look for damage between two rests, and the seconds of a rest."""
+
+
 class SqliteFile:
     """One database file and how this process reaches it."""
 
@@ -72,6 +79,8 @@ class SqliteFile:
     def writer(self, steps: Steps, probe: Probe) -> apsw.Connection:
         """The connection that writes, to a file that is today's."""
         self._make()
+        if alone := self.copied_alone():
+            raise alone
         try:
             connection = self._connect()
             try:
@@ -91,6 +100,35 @@ class SqliteFile:
             raise self.named(error) from error
         self._known = self._found() if self._vfs is None else None
         return connection
+
+    def copied_alone(self) -> StoreCorrupt | None:
+        """The error for a copy of the file without its log, made while a gateway ran: it lacks what was in the log.
+
+        The log stays beside the file, also when nobody has it open, and a gateway that runs is written in the file.
+        """
+        log = Path(f"{self.path}-wal")
+        if self._vfs is not None or log.exists() or not _in_use(self.path):
+            return None
+        return StoreCorrupt(
+            f"{self.path} was copied while a gateway ran, without {log.name}: what was said last isn't in it. "
+            "`segue restore FILE` brings a backup back that `segue backup` wrote, or a copy with its log; "
+            "`segue restore` goes on with what is here."
+        )
+
+    def damage(self) -> str:
+        """Look for damage a table at a time, and fold the log into the file first; returns what is wrong."""
+        try:
+            with closing(self._connect()) as connection:
+                connection.execute("pragma wal_checkpoint(passive)").fetchall()
+                connection.set_progress_handler(_rest, _STEPS)
+                tables = [name for (name,) in connection.execute(_TABLES).fetchall()]
+                looks = (connection.execute(f'pragma quick_check("{name}")').fetchall() for name in tables)
+                found = next((str(look[0][0]) for look in looks if look != [("ok",)]), "")
+                return str(self.named(apsw.CorruptError(found))) if found else ""
+        except apsw.CorruptError as error:
+            return str(self.named(error))
+        except apsw.Error as error:
+            raise self.named(error) from error
 
     def gone(self) -> StoreUnreachable | None:
         """The error for a file that was deleted or replaced: what is written to it then, nobody finds again."""
@@ -169,6 +207,9 @@ class SqliteFile:
         # Else a join is planned anew each time its arguments change, which costs more than running it.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.execute(_SETTINGS).fetchall()  # to the end: a statement that has rows waits for them to be taken
+        if self._vfs is None:
+            # A file without its log was taken away from it: see `copied_alone`.
+            connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, addressof(c_int(1)))
         return connection
 
     def _wait(self, times: int) -> bool:
@@ -238,6 +279,23 @@ class SqliteFile:
         probe(Point.MIGRATION_DONE)
         connection.execute("commit")
         probe(Point.MIGRATION_COMMITTED)
+
+
+def _in_use(path: Path) -> bool:
+    """Whether a gateway is alive by what is in the file alone; nothing is opened beside it."""
+    try:
+        with closing(apsw.Connection(f"{path.as_uri()}?immutable=1", flags=_LOOK)) as connection:
+            if not connection.execute("select 1 from sqlite_schema where name = 'replicas'").fetchall():
+                return False
+            return bool(connection.execute("select 1 from replicas limit 1").fetchall())
+    except apsw.Error:
+        return False  # Whatever is wrong with it is told when it is opened.
+
+
+def _rest() -> bool:
+    """Leave the disk to others for a moment, and go on."""
+    time.sleep(_REST)
+    return False
 
 
 def _write_anew(connection: apsw.Connection) -> None:

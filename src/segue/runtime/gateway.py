@@ -19,7 +19,7 @@ from segue.changes.people import browsers, codes, grants, strangers
 from segue.changes.people.access import Access
 from segue.changes.places import merges
 from segue.changes.sessions import search
-from segue.core.accounts import Health
+from segue.core.accounts import Health, Reach
 from segue.core.commands import SPECS, Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Files, TakesWebhooks
 from segue.core.contracts.agents import HasCommands, NoFiles
@@ -46,6 +46,7 @@ from segue.runtime.resets import Sweep
 from segue.runtime.retrying import Patient
 from segue.runtime.schedules import Schedules
 from segue.runtime.telemetry.metrics import Metrics
+from segue.runtime.telemetry.soundness import Soundness
 from segue.runtime.telemetry.spans import Tracing
 from segue.runtime.telemetry.watchdog import Watchdog
 from segue.runtime.tools import Toolbox
@@ -129,7 +130,7 @@ class Gateway:
             if not isinstance(adapter, ShowsWindows)
             for line in lines_of(adapter)
         ]
-        self._cleaner = self._made_cleaner()
+        self._cleaner, self._soundness = self._made_cleaner(), Soundness(self.store.driver)
         self._ears = self._listeners()
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
@@ -242,10 +243,14 @@ class Gateway:
 
     @property
     def accounts(self) -> dict[str, Health]:
-        """The health of each account, by its name."""
+        """The health of each account, by its name: whether messages come, and whether they go."""
         found: dict[str, Health] = {}
         for life in self._lives:
             found[life.name] = life.health.beside(found.get(life.name, life.health))
+        for (platform, account), outbox in self._outboxes.items():
+            health = found.get(name := f"{platform}.{account}")
+            if health is not None and health.reach is not Reach.BROKEN and (why := outbox.outlet.trouble):
+                found[name] = Health(Reach.BROKEN, why)
         return found
 
     @property
@@ -255,7 +260,8 @@ class Gateway:
 
     def problems(self) -> list[str]:
         """The troubles that keep it from its work now."""
-        found = [self._patient.trouble, *(life.trouble for life in self._lives)]
+        broken = [f"{name} {health.words}" for name, health in self.accounts.items() if health.reach is Reach.BROKEN]
+        found = [self._patient.trouble, self._soundness.trouble, *broken]
         if self._main is not None and self._main.done():
             found.append("The gateway has stopped. See its log for why.")
         if self._inbox.open and self._inbox.overloaded:
@@ -277,6 +283,7 @@ class Gateway:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._replica.beat(), name="beat")
                     group.create_task(self._watchdog.run(), name="watchdog")
+                    group.create_task(self._soundness.run(), name="soundness")
                     group.create_task(self._turns.claim(), name="claim")
                     group.create_task(self._index(), name="index")
                     group.create_task(self._forget(), name="forget")

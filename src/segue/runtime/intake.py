@@ -56,11 +56,6 @@ class Life:
         self.health = Health(Reach.CONNECTING)
         self.wake = Pause(poll)
 
-    @property
-    def trouble(self) -> str:
-        """Why the account isn't connected now; empty while it is."""
-        return f"{self.name} {self.health.words}" if self.health.reach is Reach.BROKEN else ""
-
     async def run(self) -> None:
         """Let the adapter live until cancelled; what breaks is made again."""
         wait = _SHORTEST_WAIT

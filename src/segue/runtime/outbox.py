@@ -16,10 +16,11 @@ from typing import ParamSpec, assert_never
 from segue.changes.exchange import deliveries, handoffs
 from segue.changes.exchange.deliveries import Attempt, Outgoing
 from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsButtons, Whispers
+from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Sending
 from segue.core.settings import Blind
-from segue.errors import Fenced, MessageGone, SendLater, SendNever, SendUnsure
+from segue.errors import Fenced, MessageGone, SendError, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
 from segue.runtime.parts import Ground
 from segue.runtime.replica import Pause
@@ -31,8 +32,41 @@ _AT_ONCE = 64
 _CALL = 120.0
 """Seconds that one call may take, while this replica lives."""
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.25, 300.0
+_FAILURES, _LASTS = 3, 60.0
+"""Calls in a row that failed, and the seconds for which they did, until that is trouble."""
 SENT, DEAD = "sent", "dead"
 MAYBE = "(You may have seen this already.) "
+
+
+class Outlet:
+    """The way out to a platform: whether calls get through, by what came of the last ones."""
+
+    def __init__(self, ticks: Clock = time.monotonic) -> None:
+        self._ticks = ticks
+        self._since = 0.0
+        self.failures = 0
+        """Calls in a row that didn't get through."""
+        self._why = ""
+
+    def worked(self) -> None:
+        """The platform took something."""
+        self.failures = 0
+
+    def failed(self, error: Exception) -> None:
+        """A call didn't get through; one that asked for patience did."""
+        if isinstance(error, SendNever) or (isinstance(error, SendLater) and error.seconds is not None):
+            return
+        self._since = self._since if self.failures else self._ticks()
+        self.failures += 1
+        self._why = str(error) if isinstance(error, SendError) else type(error).__name__
+
+    @property
+    def trouble(self) -> str:
+        """Reason why nothing gets through, once that has lasted; it is over when a call works."""
+        lasted = self._ticks() - self._since
+        if self.failures < _FAILURES or lasted < _LASTS:
+            return ""
+        return f"nothing could be sent for {lasted / 60:.0f} min, and it is tried again: {self._why}"
 
 
 class Outbox:
@@ -51,6 +85,7 @@ class Outbox:
         self._calls: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self.wake = Pause(ground.settings.poll)
+        self.outlet = Outlet()
 
     async def flush(self, seconds: float) -> None:
         """Wait until all that is due was sent, but no longer than this."""
@@ -122,11 +157,15 @@ class Outbox:
         except TimeoutError as error:
             # Cut off by the lease, it is no sign of trouble on the platform.
             cut_off = time.monotonic() - started < _CALL
+            if not cut_off:
+                self.outlet.failed(SendUnsure("it doesn't answer"))
             return await self._later(held, Attempt.UNSURE, _SHORTEST_WAIT if cut_off else None, error)
         except Fenced:
             raise
         except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: a bug of its own must not keep the delivery
+            self.outlet.failed(error)
             return await self._failed(held, error)
+        self.outlet.worked()
         self._probe(Point.SEND_CALLED)
         if held.handoff:
             # The last message of a handoff's opening ends the handoff, in the same transaction.

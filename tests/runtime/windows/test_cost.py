@@ -41,7 +41,7 @@ class Counting:
         self._driver = driver
         self.rows = 0
         self.hint, self.listen, self.close = driver.hint, driver.listen, driver.close
-        self.copies, self.scrub = driver.copies, driver.scrub
+        self.copies, self.scrub, self.damage = driver.copies, driver.scrub, driver.damage
 
     async def read(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._driver.read(self._counted(transaction), *args, **kwargs)

@@ -14,6 +14,7 @@ from segue.cli.output import awaited
 from segue.cli.service.backup import BESIDE, DATABASE
 from segue.config import Config
 from segue.database.checks import check
+from segue.database.sqlite_file import SqliteFile
 from segue.errors import Invalid, StoreError, StoreUnreachable
 from segue.store import fresh_ids
 
@@ -41,9 +42,19 @@ async def command(file: Path | None) -> None:
             raise StoreUnreachable(f"{file} can't be brought back: {error}. What was there is as it was.") from error
         if aside is not None:
             click.echo(f"What was there is in {aside} now.")
+    if isinstance(config.store, Path) and _take_alone(config.store) and not (file and tarfile.is_tarfile(file)):
+        click.echo("It was copied while a gateway ran, without its log: what was said last isn't in it.", err=True)
     async with await open_configured(config) as store:
         await store.driver.write(eras.begin, fresh_ids(time.time)())
     click.echo("Restored. `segue serve` goes on from there.")
+
+
+def _take_alone(store: Path) -> bool:
+    """Go on with a file that was copied without its log, if it was: give it an empty one."""
+    alone = SqliteFile(store, None, 5.0, None).copied_alone() is not None
+    if alone:
+        Path(f"{store}-wal").touch(mode=0o600)
+    return alone
 
 
 async def _refuse_running(config: Config) -> None:

@@ -72,6 +72,10 @@ class Driver(Protocol):
         """Clean free space, log and indexes of what rows held before; returns whether nothing is left."""
         ...
 
+    async def damage(self) -> str:
+        """Look through it for damage, slowly and beside all work; returns what is wrong and what to do."""
+        ...
+
     async def hint(self, topic: str) -> None:
         """Wake every process that shares this database; only a hint, it may get lost."""
         ...
