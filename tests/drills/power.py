@@ -19,6 +19,7 @@ from segue.core.values import Value
 from segue.database import sqlite_file
 from segue.database.sqlite import Sqlite
 from segue.database.sqlite_file import APPLICATION
+from segue.database.statements import SQLITE, migrations
 from segue.errors import StoreError
 from segue.runtime.gateway import Gateway
 from segue.store import Store
@@ -31,6 +32,8 @@ from tests.drills.room import DELIVERY, MESSAGE, Wall, settings, talk
 LIVES = 3
 CHECKPOINT = 60
 """Pages after which the log is folded into the file: few, so that there are many moments to be cut in."""
+_TODAY = max(number for number, _ in migrations(SQLITE))
+"""The version at which anything can have been said: before it, the file is still being made."""
 _INCONSISTENT = VIOLATIONS | {
     "a message became two turns": "select message from turns group by message having count(*) > 1",
     "a turn was answered and no answer is on its way": """
@@ -132,8 +135,8 @@ def _look(path: Path, told: set[tuple[str, str]]) -> list[str]:
         if damage:
             return [f"damaged: {damage}"]
         [(ours,)] = connection.execute("pragma application_id")
-        tables = {name for (name,) in connection.execute("select name from sqlite_schema")}
-        if ours != APPLICATION or "deliveries" not in tables:
+        [(version,)] = connection.execute("pragma user_version")
+        if ours != APPLICATION or version < _TODAY:
             return [f"lost: everything, {len(told)} facts"] if told else []
         wrong = [
             f"{what}: {rows}" for what, sql in _INCONSISTENT.items() if (rows := connection.execute(sql).fetchall())
