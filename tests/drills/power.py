@@ -18,7 +18,7 @@ from segue.core.lanes import Identity
 from segue.core.values import Value
 from segue.database import sqlite_file
 from segue.database.sqlite import Sqlite
-from segue.database.sqlite_file import APPLICATION
+from segue.database.sqlite_file import APPLICATION, keep_log
 from segue.database.statements import SQLITE, migrations
 from segue.errors import StoreError
 from segue.runtime.gateway import Gateway
@@ -130,6 +130,7 @@ def _look(path: Path, told: set[tuple[str, str]]) -> list[str]:
     """What isn't as it should be in a file."""
     connection = apsw.Connection(str(path))
     try:
+        keep_log(connection)
         connection.execute("pragma synchronous = off")
         damage = [what for (what,) in connection.execute("pragma quick_check") if what != "ok"]
         if damage:

@@ -208,8 +208,7 @@ class SqliteFile:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.execute(_SETTINGS).fetchall()  # to the end: a statement that has rows waits for them to be taken
         if self._vfs is None:
-            # A file without its log was taken away from it: see `copied_alone`.
-            connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, addressof(c_int(1)))
+            keep_log(connection)
         return connection
 
     def _wait(self, times: int) -> bool:
@@ -279,6 +278,12 @@ class SqliteFile:
         probe(Point.MIGRATION_DONE)
         connection.execute("commit")
         probe(Point.MIGRATION_COMMITTED)
+
+
+def keep_log(connection: apsw.Connection) -> None:
+    """Leave the log beside the file when it is closed: a file without one was taken away from it."""
+    yes = c_int(1)
+    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, addressof(yes))
 
 
 def _in_use(path: Path) -> bool:
