@@ -794,20 +794,36 @@ async def test_the_menu_and_the_start_link(there: tuple[Between, Telegram]) -> N
     assert await adapter.start_link("CDFG-HJ34") == f"https://t.me/{BOT}?start=CDFG-HJ34"
 
 
-@pytest.mark.parametrize(
-    "answer", [(500, "no menu today", {}), (429, "not so fast", {"parameters": {"retry_after": 9}})]
-)
 async def test_a_menu_that_is_refused_keeps_nobody_deaf(
-    there: tuple[Between, Telegram], caplog: pytest.LogCaptureFixture, answer: tuple[int, str, dict[str, Any]]
+    there: tuple[Between, Telegram], caplog: pytest.LogCaptureFixture
 ) -> None:
     between, adapter = there
-    status, says, more = answer
-    between.refuse = lambda method, _: refusal(status, says, **more) if method == "setMyCommands" else None
+    between.refuse = lambda method, _: refusal(500, "no menu today") if method == "setMyCommands" else None
     inbox = Inbox()
     async with living(adapter, Given(inbox.accept, commands=SPECS)):
         await between.says("501", "hello")
         await inbox.gets("hello")
         await between.changes.until(lambda: "the menu of telegram.bot" in caplog.text or None, lambda: caplog.text)
+
+
+async def test_a_menu_that_is_to_come_later_keeps_nobody_deaf_and_comes_later(
+    there: tuple[Between, Telegram],
+) -> None:
+    between, adapter = there
+    inbox, menus = Inbox(), list[str]()
+
+    def patience(method: str, _: dict[str, Any]) -> Any:
+        if method != "setMyCommands":
+            return None
+        menus.append("" if inbox.texts else "too soon")
+        return refusal(429, "Too Many Requests", parameters={"retry_after": 0.05}) if menus[-1] else None
+
+    between.refuse = patience
+    async with living(adapter, Given(inbox.accept, commands=SPECS)):
+        await between.changes.until(lambda: menus or None, lambda: "no menu")
+        await between.says("501", "hello")
+        await inbox.gets("hello")
+        await between.changes.until(lambda: "" in menus or None, lambda: "no menu again")
 
 
 async def test_a_pressed_button_is_let_go_of_once_it_is_durable(there: tuple[Between, Telegram]) -> None:

@@ -2,22 +2,35 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+
+from segue.errors import SendLater
 
 log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def beside(what: str, work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+async def beside(what: str, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Do something while inside; if it fails, the log says so and all else goes on."""
-    task = asyncio.create_task(work)
+    task = asyncio.create_task(_patient(work))
     task.add_done_callback(lambda done: _told(what, done))
     try:
         yield
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def _patient(work: Callable[[], Awaitable[None]]) -> None:
+    """Work, and again after as long as the platform asks to wait."""
+    while True:
+        try:
+            return await work()
+        except SendLater as error:
+            if error.seconds is None:
+                raise
+            await asyncio.sleep(error.seconds)
 
 
 def _told(what: str, done: asyncio.Task[None]) -> None:

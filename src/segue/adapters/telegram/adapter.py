@@ -104,7 +104,7 @@ class Telegram:
         with connecting():
             await self.who()
             await self._api.call("deleteWebhook")
-            async with beside(f"the menu of {self._own}", self._fill_menu(intake.commands)):
+            async with beside(f"the menu of {self._own}", lambda: self._fill_menu(intake.commands)):
                 await self._poll(intake)
 
     async def _poll(self, intake: Intake) -> None:
@@ -245,7 +245,7 @@ class TelegramByWebhook(Telegram):
                 )
             except SendNever as error:
                 raise Disconnected(f"Telegram won't call {self._url}. {error}") from error
-            async with beside(f"the menu of {self._own}", self._fill_menu(intake.commands)):
+            async with beside(f"the menu of {self._own}", lambda: self._fill_menu(intake.commands)):
                 await self._look_after(intake)
 
     async def _look_after(self, intake: Intake) -> None:
