@@ -22,7 +22,7 @@ class HttpAccount(Value, frozen=True):
     secret: Secret
     """Signs the calls both ways."""
     callback: str
-    """Where messages are sent to."""
+    """The address that messages are sent to."""
     opens_threads: bool = False
     edits: bool = False
     """Replies grow while they are written."""

@@ -49,7 +49,7 @@ class Call(Value, frozen=True):
 
 
 class Answer(Value, frozen=True):
-    """What the callback answers; other fields are its own affair."""
+    """The callback's answer; other fields are its own affair."""
 
     id: str | int = ""
     thread: str | int = ""
@@ -59,7 +59,7 @@ _answer = msgspec.json.Decoder(Answer)
 
 
 class Callback:
-    """Where one account's messages go."""
+    """The platform's end of one account: all messages go there."""
 
     def __init__(self, url: str, secret: Secret | Signing, clock: Clock, slowest: float = SLOWEST) -> None:
         self._signing = Signing.of(secret)

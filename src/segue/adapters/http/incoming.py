@@ -51,7 +51,7 @@ class SentAuthor(Value, frozen=True, forbid_unknown_fields=True):
 
 
 class SentCitation(Value, frozen=True, forbid_unknown_fields=True):
-    """What somebody else said, which the message answers or passes on."""
+    """Words of somebody else, which the message answers or passes on."""
 
     text: str
     author: SentAuthor = SentAuthor()

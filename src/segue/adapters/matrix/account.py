@@ -25,7 +25,7 @@ class MatrixAccount(Value, frozen=True):
     """The keys of a table [matrix.ACCOUNT]."""
 
     homeserver: str
-    """Where its client API is, such as "https://matrix.example.org"."""
+    """The address of its client API, such as "https://matrix.example.org"."""
     user: str
     """The bot's own id, such as "@segue:example.org"."""
     token: Secret
@@ -51,7 +51,7 @@ class MatrixAccount(Value, frozen=True):
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
-        """What must be known: a password or a token is enough."""
+        """The questions: a password or a token is enough."""
         return (
             SetupQuestion("homeserver", "The address of the homeserver, such as https://matrix.example.org"),
             SetupQuestion("user", "The bot's own id there, such as @segue:example.org"),

@@ -1,4 +1,4 @@
-"""What goes out: a text as the content of an event, in both forms that clients show."""
+"""Contents of events that go out: a text in both forms that clients show."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _LINKED = re.compile(re.escape(f"]({_LINK}") + r"((?:@|%40)[^\s()]+)\)")
 
 
 def mention(user: str) -> str:
-    """What mentions somebody: a link to them, which clients show as their name."""
+    """A mention of somebody: a link to them, which clients show as their name."""
     return f"[{user}]({_LINK}{quote(user, safe='@:')})"
 
 

@@ -67,7 +67,7 @@ class Homeserver:
         return room
 
     async def sync(self, since: str, wait: int) -> Json:
-        """What happened since then; waits up to so many milliseconds for something to happen."""
+        """The events since then; waits up to so many milliseconds for one."""
         room: Json = {
             "timeline": {"types": _TYPES, "limit": _PAGE if since else 1},
             "state": {"types": _TYPES, "lazy_load_members": True},
@@ -102,7 +102,7 @@ class Homeserver:
         return "redacted_because" in (found.get("unsigned") or {})
 
     async def state(self, room: str) -> list[Json]:
-        """How a room is now."""
+        """The state of a room now."""
         return _list(await self._call("GET", ("rooms", room, "state"), b""))
 
     async def goes_on(self, room: str) -> str:

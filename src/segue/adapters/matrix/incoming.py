@@ -1,4 +1,4 @@
-"""What comes in: batches of the sync, taken event by event into arrivals.
+"""Batches of the sync, taken event by event into arrivals.
 
 Law: the sync token moves on only after every event before it was accepted; a batch that broke off comes again whole,
 and is told by its events' ids.
@@ -102,7 +102,7 @@ class Incoming:
         return [*reversed(earlier), *told]
 
     def _last(self, events: list[Any], membership: str) -> int | None:
-        """Where the bot last became this."""
+        """The place at which the bot last became this."""
         return next((n for n in reversed(range(len(events))) if self._made_me(events[n], membership)), None)
 
     def _made_me(self, raw: object, membership: str) -> bool:
@@ -177,9 +177,6 @@ class Incoming:
         files = [part for part in words if isinstance(part, File)]
         return self._account.unfetched(arrival, lambda: self._fetch(files), msgspec.to_builtins(event))
 
-    async def _fetch(self, files: list[File]) -> list[File | str]:
-        return [await self._fetched(file) for file in files]
-
     async def _deletion(self, id: str, event: Event) -> Arrival | None:
         """That somebody took a message back: their own, which the gateway knows better than an empty event can say."""
         if not event.redacted:
@@ -229,10 +226,10 @@ class Incoming:
                 self._looked_up.popitem(last=False)
         return self._looked_up[id]
 
-    async def _fetched(self, file: File) -> File | str:
-        # It may be on another homeserver, which may be gone for good.
-        kept = self._server.download(file.where, partial(self._files.keep, file.name, file.media))
-        return await self._tries.file(file.name, file.where, kept)
+    async def _fetch(self, files: list[File]) -> list[File | str]:
+        """The files of a message; one may be on another homeserver, which may be gone for good."""
+        get, keep = self._server.download, self._files.keep
+        return [await self._tries.file(f.name, f.where, get(f.where, partial(keep, f.name, f.media))) for f in files]
 
     def _unaddressed(self, text: Text, room: Room) -> Text:
         """A text without the agent's name before it, so that a command stands at its beginning."""

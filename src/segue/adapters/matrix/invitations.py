@@ -1,4 +1,4 @@
-"""How the bot comes into rooms and out of them: invitations, rooms that are replaced, and being removed."""
+"""The bot's ways into rooms and out of them: invitations, rooms that are replaced, and being removed."""
 
 import logging
 import time
@@ -28,7 +28,7 @@ class Inviters(Enum):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What somebody who isn't in a room is told of it; another homeserver may have written it."""
+    """An event that somebody is told who isn't in the room; another homeserver may have written it."""
 
     type: str
     sender: str

@@ -77,7 +77,7 @@ class Rooms:
         self._direct: frozenset[str] | None = None
 
     async def get(self, room: str, *following: str) -> Room:
-        """How a room is now; of one that stands for another, people come in one by one after they were all there."""
+        """A room as it is now; into one that stands for another, the same people come one by one."""
         if room not in self._known:
             found = Room()
             for event in understood(await self._server.state(room), Event):

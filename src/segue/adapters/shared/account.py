@@ -53,7 +53,7 @@ class Account(Value, frozen=True):
         return Unfetched(arrival, lambda: self.or_letter(whole(), raw)) if arrival.unfetched else arrival
 
     async def or_letter(self, reading: Awaitable[T], raw: object) -> T | Letter:
-        """What something that came in is read as; a dead letter if it can't be read, so that it comes no more."""
+        """The reading of something that came in; a dead letter if it can't be read, so that it comes no more."""
         try:
             return await reading
         except _PASSING:

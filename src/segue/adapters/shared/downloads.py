@@ -29,7 +29,7 @@ class NotFetched(SegueError):
 
 
 class Limits(Value, frozen=True):
-    """What a fetch may cost, and whom it may ask though they aren't public."""
+    """The bounds of a fetch, and the one server that it may ask though that isn't public."""
 
     largest: int = LARGEST
     slowest: float = SLOWEST
@@ -84,7 +84,7 @@ def _split(url: str) -> SplitResult:
 
 
 async def _address(parts: SplitResult, trusted: str) -> str:
-    """Where to connect to: an address that was checked."""
+    """The address to connect to, which was checked."""
     host = parts.hostname or ""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, _port(parts), type=socket.SOCK_STREAM)

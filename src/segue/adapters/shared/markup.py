@@ -11,7 +11,7 @@ from markdown_it.tree import SyntaxTreeNode as Node
 from segue.core.text.markdown import parse, words
 
 Mark = Callable[[Node, Sequence[str]], str]
-"""How a node is written, once its children are."""
+"""The writing of a node, once its children are written."""
 Escape = Callable[[str], str]
 
 _BULLET = "• "
@@ -71,7 +71,7 @@ def language(node: Node) -> str:
 
 
 def target(node: Node) -> str:
-    """Where a link or a picture leads."""
+    """The address that a link or a picture leads to."""
     return str(node.attrs.get("href") or node.attrs.get("src") or "")
 
 

@@ -83,7 +83,7 @@ class Web:
         return refused(self._who, returned.status, seconds, why, self._sending)
 
     def told(self, returned: Returned) -> Any:
-        """What an answer says in JSON; the outcome of the call is raised if it says nothing in that."""
+        """The JSON in an answer; if there is none, the outcome of the call is raised."""
         try:
             # The standard library's reader takes half a surrogate pair, which people do send.
             return json.loads(returned.body)

@@ -69,7 +69,7 @@ async def posted(request: Request, largest: int = LARGEST, slowest: float = SLOW
 
 
 async def posted_json(request: Request) -> Any:
-    """What a POST holds: if that isn't JSON, as it came, so that it becomes a letter and isn't sent again."""
+    """The JSON in a POST; what isn't any, as it came, so that it becomes a letter and isn't sent again."""
     body = await posted(request)
     try:
         return json.loads(body)

@@ -21,11 +21,11 @@ class TelegramAccount(Value, frozen=True):
     """The keys of a table [telegram.ACCOUNT]."""
 
     token: Secret
-    """What @BotFather gave for the bot."""
+    """The bot's token, from @BotFather."""
     webhook: str = ""
     """The public address of this Segue, such as https://segue.example.org; without it updates are polled for."""
     api: str = PUBLIC
-    """Where the Bot API is, for those who run a server of it themselves."""
+    """The address of the Bot API, for those who run a server of it themselves."""
     rich: bool = True
     """Answers with tables, headings, lists or maths are rich messages; apps from before June 2026 don't show them."""
 
@@ -38,7 +38,7 @@ class TelegramAccount(Value, frozen=True):
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
-        """What must be known."""
+        """The questions, in the order in which they are asked."""
         return (
             SetupQuestion("token", "The bot's token, from @BotFather", secret=True),
             SetupQuestion("webhook", "The public https address of this Segue (empty: poll)", default=""),

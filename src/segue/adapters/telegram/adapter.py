@@ -52,7 +52,7 @@ class Telegram:
     connection = Connection.ONE
     buttons: Literal[True] = True
     largest_file = 50 * 1000 * 1000
-    """What a bot may send."""
+    """Bytes of a file that a bot may send."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Telegram:
             log.info("a button stays as it is: %s", error)
 
     async def _read(self, raw: Any, me: Peer) -> Heard | None:
-        """What an update tells, with the other id of a group that became a supergroup."""
+        """The message in an update, with the other id of a group that became a supergroup."""
         update = decode(raw)
         heard = read(update, raw, self._own, me, self._clock())
         self._remember(update)
@@ -261,5 +261,5 @@ class TelegramByWebhook(Telegram):
 
 
 def secret_of(token: Secret, account: str) -> str:
-    """What Telegram shows with each update: made of the token, so that no second secret has to be kept."""
+    """The secret that Telegram shows with each update: made of the token, so that no second one has to be kept."""
     return hmac.new(token.reveal().encode(), f"webhook/{account}".encode(), hashlib.sha256).hexdigest()

@@ -41,12 +41,12 @@ class Api:
         raise self._refused(answer, told if isinstance(told, dict) else {})
 
     async def updates(self, offset: int | None, wait: int = POLL) -> list[Any]:
-        """What waits, the oldest first; what lies before the offset is forgotten."""
+        """Updates that wait, the oldest first; Telegram forgets those before the offset."""
         found = await self.call("getUpdates", None, wait + 10, timeout=wait, allowed_updates=UPDATES, offset=offset)
         return found if isinstance(found, list) else [found]
 
     async def file(self, id: str) -> str:
-        """Where a file can be fetched."""
+        """The address at which a file can be fetched."""
         found = await self.call("getFile", file_id=id)
         return f"{self._files}/{quote(str(found.get('file_path', '')))}"
 

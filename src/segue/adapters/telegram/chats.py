@@ -9,12 +9,13 @@ from segue.core.lanes import Address
 from segue.core.values import Value
 from segue.errors import SendLater, SendNever
 
+SENDS, FILES, EDITS = "sends", "files", "edits"
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 
 
 class Pace(Value, frozen=True):
-    """What Telegram allows a bot."""
+    """The rates that Telegram allows a bot."""
 
     overall: Rate = Rate(30, 1.0)
     chat: Rate = Rate(1, 1.0)
@@ -43,7 +44,7 @@ class Chats:
             self.became(chat, moved.chat)
             return await self.call(address, method, **fields)
         except SendLater as error:
-            self._limiter.quiet(error.seconds, f"sends/{chat}", f"files/{chat}", f"edits/{chat}")
+            self._limiter.quiet(error.seconds, *(f"{kind}/{chat}" for kind in (SENDS, FILES, EDITS)))
             raise
 
     def became(self, old: str, new: str) -> None:
@@ -54,18 +55,12 @@ class Chats:
         """Other ids of a chat."""
         return tuple(old if new == chat else new for old, new in self._moved.items() if chat in {old, new})
 
-    async def turn_to_send(self, address: Address, kind: str = "sends") -> None:
-        """Wait until Telegram allows one more message."""
-        await self._turn(address, kind, self._pace.chat, self._pace.group)
-
-    async def turn_to_edit(self, address: Address) -> None:
-        """Wait until Telegram allows one more change of a message."""
-        await self._turn(address, "edits", self._pace.edits, self._pace.group_edits)
-
-    async def _turn(self, address: Address, kind: str, chat: Rate, group: Rate) -> None:
-        wanted = {"overall": self._pace.overall, f"{kind}/{address.chat}": chat}
-        if address.chat.startswith("-"):
-            wanted[f"{kind}/group/{address.chat}"] = group
+    async def turn(self, address: Address, kind: str) -> None:
+        """Wait until Telegram allows one more message, file or edit there."""
+        pace, chat = self._pace, address.chat
+        wanted = {"overall": pace.overall, f"{kind}/{chat}": pace.edits if kind == EDITS else pace.chat}
+        if chat.startswith("-"):
+            wanted[f"{kind}/group/{chat}"] = pace.group_edits if kind == EDITS else pace.group
         await self._limiter.turn(wanted)
 
 

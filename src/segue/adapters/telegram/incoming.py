@@ -18,7 +18,7 @@ from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice")
-"""What people send that has neither words nor a file."""
+"""Kinds of messages that have neither words nor a file."""
 _COMMAND = re.compile(r"^(/[A-Za-z0-9_]+)@([A-Za-z0-9_]+)(?=\s|$)")
 
 
@@ -32,7 +32,7 @@ class Heard(Value, frozen=True):
 
 
 def read(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at: Moment) -> Heard | None:
-    """What an update says to the agent, if anything; raises `Invalid` for what can't be understood."""
+    """The message to the agent in an update, if there is one; raises `Invalid` for what can't be understood."""
     seen = (f"update/{update.update_id}",)
     if update.callback_query is not None:
         return _pressed(update.callback_query, account, at, seen)
@@ -128,7 +128,7 @@ def _speaker(message: Message, account: Account) -> Speaker:
 
 
 def _cites(message: Message, text: str, me: Peer) -> Iterator[Citation]:
-    """What somebody else said: all of a forward, and what is answered if the agent may not know it.
+    """Words of somebody else: all of a forward, and what is answered if the agent may not know it.
 
     That is a part which was picked out, or what somebody else wrote.
     """

@@ -28,7 +28,7 @@ def render(text: str) -> str:
 
 
 def visible(html: str) -> str:
-    """What of a rendered text is seen, which is what Telegram counts."""
+    """The part of a rendered text that is seen, which is what Telegram counts."""
     seen, rest = "", html
     while rest:
         text, _, tag = rest.partition("<")
@@ -38,7 +38,7 @@ def visible(html: str) -> str:
 
 
 def utf16(text: str) -> int:
-    """How long a text is by Telegram's count."""
+    """The length of a text by Telegram's count."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

@@ -1,4 +1,4 @@
-"""What goes out to Telegram: texts, buttons and files."""
+"""Messages to Telegram: texts, buttons and files."""
 
 import contextlib
 import logging
@@ -8,7 +8,7 @@ import msgspec
 
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.telegram.api import NoFileThere, NoRichThere, Unchanged, Unreadable
-from segue.adapters.telegram.chats import Chats, number, thread
+from segue.adapters.telegram.chats import EDITS, FILES, SENDS, Chats, number, thread
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.rich import rich
 from segue.core.contracts.adapters import Files
@@ -41,13 +41,13 @@ class Outgoing:
         """Send one message."""
         if delivery.file is not None:
             return await self._upload(delivery, delivery.file)
-        await self._chats.turn_to_send(delivery.address)
+        await self._chats.turn(delivery.address, SENDS)
         where = {"message_thread_id": thread(delivery.address), "reply_parameters": _reply(delivery)}
         return str((await self._write(delivery, "sendMessage", **where))["message_id"])
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`, or make it a file: tried again, that changes the same message."""
-        await self._chats.turn_to_edit(delivery.address)
+        await self._chats.turn(delivery.address, EDITS)
         message = number(delivery.message)
         with contextlib.suppress(Unchanged):
             if delivery.file is None:
@@ -99,7 +99,7 @@ class Outgoing:
 
     async def _upload(self, delivery: Delivery, file: File) -> str:
         content = await content_of(self._files, file)
-        await self._chats.turn_to_send(delivery.address, "files")
+        await self._chats.turn(delivery.address, FILES)
         kind = _kind(file, content)
         sent = await self._chats.call(
             delivery.address,

@@ -119,7 +119,7 @@ class Message(Value, frozen=True):
 
     @property
     def called(self) -> str:
-        """What its topic is called from now on, if this is where that was said."""
+        """The new name of its topic, if this is where that was said."""
         named = self.forum_topic_created or self.forum_topic_edited
         return named.name if named else ""
 
@@ -130,7 +130,7 @@ class Message(Value, frozen=True):
 
     @property
     def words(self) -> str:
-        """What is said, in words; of what has none of its own, what it amounts to."""
+        """The words of it; for what has none of its own, some that say what it is."""
         if self.location:
             return f"Location: {self.location.get('latitude')}, {self.location.get('longitude')}"
         if self.contact:
@@ -183,7 +183,7 @@ class Membership(Value, frozen=True):
 
     @property
     def became(self) -> str:
-        """What it became there, in words; empty if it was that before."""
+        """The change, in words; empty if the bot is in or out of the chat as before."""
         if self.new_chat_member.is_in is self.old_chat_member.is_in:
             return ""
         return "was brought into" if self.new_chat_member.is_in else "was removed from"
