@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 import signal
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -109,7 +110,8 @@ async def test_the_traceback_of_ones_own_agent_is_shown_with_debug(tmp_path: Pat
     async with serve(tmp_path, "mine:reply"):
         code, out, told = await done("chat", "-m", "the tea", "--debug", home=tmp_path)
         assert (code, "The agent failed: KeyError: 'the tea'" in out) == (1, True)
-        assert f'File "{tmp_path}/mine.py", line 2, in reply\n    return {{}}[text]\nKeyError\n' in told
+        place = f'File "{tmp_path}/mine.py", line 2, in reply\n    return {{}}[text]\nKeyError\n'
+        assert re.fullmatch(rf"turn 1 of session \w+ failed, at:\n  {re.escape(place)}Error: The turn .*\n", told), told
         assert "the tea" not in told, "the log has nobody's words"
         code, out, told = await done("talk", "--debug", home=tmp_path, typed="the tea\n")
         assert (code, "line 2, in reply" in told) == (0, True)

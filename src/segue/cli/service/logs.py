@@ -20,6 +20,7 @@ from segue.config import data_folder
 from segue.errors import SegueError
 
 _PAUSE = 0.3
+_HERE = str(Path(__file__).parent.parent.parent)
 _FRAME = re.compile(r"(?P<file>.+):(?P<line>\d+) in (?P<name>\S+)")
 
 
@@ -73,7 +74,9 @@ def _traceback(line: str) -> str:
     except (ValueError, KeyError, TypeError):
         return ""
     told = [f"{event}, at:"]
-    for place in places:
+    # The way from the gateway to somebody's own code says nothing to them.
+    own = next((n for n, place in enumerate(places) if not place.startswith(_HERE)), 0)
+    for place in places[own:]:
         if found := _FRAME.fullmatch(place):
             told.append(f'  File "{found["file"]}", line {found["line"]}, in {found["name"]}')
             told += [f"    {code}"] if (code := linecache.getline(found["file"], int(found["line"])).strip()) else []
