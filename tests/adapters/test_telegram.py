@@ -25,6 +25,7 @@ from segue.core.commands import SPECS, Command, parse
 from segue.core.contracts.adapters import Accepted, Arrived, HasStartLinks
 from segue.core.lanes import Address, Kind
 from segue.core.messages import (
+    PLACEHOLDER,
     Arrival,
     Aside,
     Citation,
@@ -624,6 +625,24 @@ async def test_an_edit_that_changes_nothing_is_done(there: tuple[Between, Telegr
     between.refuse = lambda *_: refusal(400, "Bad Request: message to edit not found")
     with pytest.raises(SendNever, match="not found"):
         await adapter.edit(a_delivery("gone", message="1"))
+
+
+async def test_a_lost_placeholder_is_known_by_an_edit_that_would_change_nothing(
+    there: tuple[Between, Telegram],
+) -> None:
+    between, adapter = there
+    says = {
+        "42": "Bad Request: message can't be edited",
+        "43": "Bad Request: message to edit not found",
+        "44": "Bad Request: there is no text in the message to edit",
+        "45": "Bad Request: message is not modified: specified new message content is exactly the same",
+    }
+    between.refuse = lambda _method, body: refusal(400, says[str(body["message_id"])])
+    delivery = a_delivery("the answer", answers=("40", "41"))
+    assert [id for id in adapter.ids_after(delivery) if id in says] == list(says)
+    assert [await adapter.is_placeholder(delivery, id) for id in says] == [False, False, False, True]
+    assert {body["text"] for _, body in between.calls} == {PLACEHOLDER}
+    assert adapter.ids_after(a_delivery("a notice")) == []
 
 
 async def test_markup_that_telegram_cannot_read_is_sent_as_it_is(there: tuple[Between, Telegram]) -> None:

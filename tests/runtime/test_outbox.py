@@ -6,15 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from segue import open_store
+from segue import Store, open_store
 from segue.changes.exchange import deliveries
+from segue.core.lanes import Address
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.runtime.gateway import Gateway
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
 from segue.testing import EchoAgent, Matrix, Pause, ScriptedAgent, Slack, Telegram, To, WhatsApp
-from segue.testing.faults import Call, RateLimit, Slow
+from segue.testing.faults import Call, Fault, RateLimit, Slow
 from segue.testing.personas import Persona
+
+
+async def recorded(store: Store, address: Address, message: str) -> None:
+    """Wait until it is written down that a message was sent."""
+    async with asyncio.timeout(30):
+        while await store.receipt(address, message) is None:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.02)
 
 
 async def test_a_platform_that_asks_for_endless_patience_is_tried_once_more_and_given_up(tmp_path: Path) -> None:
@@ -54,12 +62,36 @@ async def test_a_platform_slower_than_the_lease_is_called_once_and_served(
         platform.reaching(gateway.webhooks()),
     ):
         ann.says("hello", dm, to=To.AGENT)
-        message = await dm.reads("hello")
-        async with asyncio.timeout(5):
-            while await store.receipt(dm.address, message.id) is None:  # noqa: ASYNC110 -- nobody tells
-                await asyncio.sleep(0.02)
+        await recorded(store, dm.address, (await dm.reads("hello")).id)
     assert dm.replies == ["hello"]
     assert platform.faults.calls[Call.SEND] == 1
+
+
+@pytest.mark.parametrize("streams", Streams)
+@pytest.mark.parametrize("persona", [Slack, Telegram], ids=["read back", "edit"])
+async def test_a_placeholder_whose_id_was_lost_becomes_the_answer(
+    tmp_path: Path, persona: type[Persona], streams: Streams
+) -> None:
+    platform = persona()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    accounts = {(platform.name, platform.account): AccountSettings(public=True, streams=streams)}
+    settings = GatewaySettings(accounts=accounts, poll=0.05)
+    pause = Pause()
+    async with (
+        await open_store(tmp_path / "segue.db") as store,
+        Gateway(store, ScriptedAgent(["one"], ["two and", pause, " three"]), [platform.adapter()], settings),
+    ):
+        ann.says("hello", dm)
+        await recorded(store, dm.address, (await dm.reads("one")).id)
+        sends = platform.faults.calls[Call.SEND]
+        platform.misbehaves(Fault.TAKES_AND_BREAKS, Call.SEND)
+        ann.says("again", dm)
+        if streams is Streams.LIVE:
+            await platform.called(Call.SEND, sends + 1)
+        pause.over()
+        await recorded(store, dm.address, (await dm.reads("two and three")).id)
+    assert dm.replies == ["one", "two and three"], "no placeholder is left beside them"
 
 
 async def test_a_call_ends_with_the_life_of_its_replica(tmp_path: Path) -> None:

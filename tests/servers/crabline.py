@@ -24,6 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from segue.core.lanes import Address
+from segue.core.messages import PLACEHOLDER
 from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
 from segue.testing.asgi import Application
@@ -155,8 +156,18 @@ class Between:
                 return _answered({"ok": True, "result": known} if name in self.files else _error(400, "wrong file_id"))
             case "editMessageMedia":
                 return await self._put_in(body)
+            case "editMessageText" if body.get("text") == PLACEHOLDER:
+                return self._refuses(body)
             case _:
                 return None
+
+    def _refuses(self, body: dict[str, str]) -> Response | None:
+        """Refuse an edit of what isn't the bot's own message, or says that already."""
+        chats = [messages for (chat, _), messages in self._sent.items() if chat == body["chat_id"]]
+        said = next((messages[id] for messages in chats if (id := body["message_id"]) in messages), None)
+        if said is None:
+            return refusal(400, "Bad Request: message can't be edited")
+        return refusal(400, "Bad Request: message is not modified") if said == body["text"] else None
 
     async def _put_in(self, body: dict[str, str]) -> Response:
         """A message becomes a file."""

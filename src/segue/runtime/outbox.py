@@ -23,14 +23,15 @@ from segue.core.settings import Blind
 from segue.errors import Fenced, MessageGone, SendError, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
 from segue.runtime.parts import Ground
+from segue.runtime.placeholders import lost_placeholder
 from segue.runtime.replica import Pause
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 64
-_CALL = 120.0
-"""Seconds that one call may take, while this replica lives."""
+_CALL = 240.0
+"""Seconds that an attempt may take, while this replica lives: a placeholder and its edit, on a slow platform."""
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.25, 300.0
 _FAILURES, _LASTS = 3, 60.0
 """Calls in a row that failed, and the seconds for which they did, until that is trouble."""
@@ -244,8 +245,11 @@ class Outbox:
             case Sending.KEYED:
                 return await adapter.send(delivery)
             case Sending.READ_BACK:
-                if delivery.doubtful and isinstance(adapter, ReadsBack) and (found := await adapter.find(delivery)):
-                    return found
+                if delivery.doubtful and isinstance(adapter, ReadsBack):
+                    if found := await adapter.find(delivery):
+                        return found
+                    if isinstance(adapter, EditsMessages) and await adapter.find(delivery.placeholder):
+                        return await self._place(adapter, delivery, me)
                 return await adapter.send(delivery)
             case Sending.EDIT:
                 return await self._place(adapter, delivery, me)
@@ -258,10 +262,11 @@ class Outbox:
                 assert_never(adapter.sending)
 
     async def _place(self, adapter: Adapter, delivery: Delivery, me: str) -> str:
-        """Send a placeholder, keep its id, edit it to the final text: a crash leaves a stray placeholder at most."""
+        """Send a placeholder, keep its id, edit it to the final text; one that an earlier attempt left is taken."""
         if not isinstance(adapter, EditsMessages):
             raise SendNever(f"{adapter.platform}.{adapter.account} sends by editing, but its adapter can't edit.")
-        message = await adapter.send(delivery.placeholder)
+        message = await lost_placeholder(self._store, adapter, delivery) if delivery.doubtful else None
+        message = message or await adapter.send(delivery.placeholder)
         await self._store.write(deliveries.placed, delivery, me, message)
         self._probe(Point.SEND_PLACED)
         await adapter.edit(delivery.with_message(message))

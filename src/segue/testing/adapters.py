@@ -181,6 +181,25 @@ class Editing(FakeAdapter):
         self.there.rewrites(self.there.ledger.message(chat, delivery.message), delivery.text, None)
 
 
+class Recognizing(FakeAdapter):
+    """An adapter that knows a placeholder of its own by its id, where messages of a chat are counted."""
+
+    def ids_after(self, delivery: Delivery) -> Sequence[str]:
+        """The next ids after what is answered."""
+        answered = delivery.answers[-1] if delivery.answers else ""
+        return [str(int(answered) + n) for n in range(1, 9)] if answered.isdecimal() else []
+
+    async def is_placeholder(self, delivery: Delivery, message: str) -> bool:
+        """Whether it is the agent's and says nothing yet."""
+        chat, _ = self.there.spot(delivery.address)
+
+        def looked() -> bool:
+            found = self.there.ledger.message(chat, message) if self.there.ledger.has(chat, message) else None
+            return found is not None and (found.by, found.text) == ("", delivery.placeholder.text)
+
+        return await self.ask(Call.FIND, looked)
+
+
 class Typing(FakeAdapter):
     """An adapter whose platform shows that somebody writes."""
 

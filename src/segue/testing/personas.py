@@ -11,7 +11,17 @@ import msgspec
 from segue.core.contracts.adapters import Connection
 from segue.core.lanes import Address, Kind, Place
 from segue.core.messages import Sending
-from segue.testing.adapters import Called, Editing, Finding, Looking, Polling, Threading, Typing, Whispering
+from segue.testing.adapters import (
+    Called,
+    Editing,
+    Finding,
+    Looking,
+    Polling,
+    Recognizing,
+    Threading,
+    Typing,
+    Whispering,
+)
 from segue.testing.chats import Chat, Someone, To
 from segue.testing.faults import ApiError, Call
 from segue.testing.ids import Noun, Patterns
@@ -162,7 +172,7 @@ class Discord(Platform):
         return (parent, address.thread) if parent else super().spot(address)
 
 
-class TelegramAdapter(Polling, Threading, Editing, Typing):
+class TelegramAdapter(Polling, Threading, Editing, Recognizing, Typing):
     """Topics; nothing is keyed or can be looked up, so a message is a placeholder that is edited."""
 
     sending = Sending.EDIT

@@ -24,7 +24,7 @@ from segue.adapters.shared.webhooks import door, posted_json, prove
 from segue.adapters.telegram.api import POLL, PUBLIC, UPDATES, Api
 from segue.adapters.telegram.chats import Chats, Pace, number, thread
 from segue.adapters.telegram.incoming import Heard, read
-from segue.adapters.telegram.outgoing import Outgoing, fits
+from segue.adapters.telegram.outgoing import Outgoing, fits, ids_after
 from segue.adapters.telegram.updates import Attachment, Peer, Update, decode
 from segue.core.commands import Spec
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
@@ -83,6 +83,8 @@ class Telegram:
         self.fits = fits
         self.send = self._outgoing.send
         self.edit = self._outgoing.edit
+        self.ids_after = ids_after
+        self.is_placeholder = self._outgoing.is_placeholder
 
     async def close(self) -> None:
         """Let go of the connections."""

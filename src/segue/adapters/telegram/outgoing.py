@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +24,8 @@ LONGEST = 4096
 _LONGEST_CAPTION = 1024
 _LONGEST_BUTTON = 64
 """Bytes of what a button says when it is pressed."""
+_NEAR = 8
+"""Messages after one that is answered, among which a lost placeholder is looked for."""
 _LARGEST_PHOTO = 10 * 1024 * 1024
 _PHOTOS = {"image/jpeg", "image/png", "image/webp"}
 _QUIET = {"is_disabled": True}
@@ -83,6 +86,20 @@ class Outgoing:
             return False
         return True
 
+    async def is_placeholder(self, delivery: Delivery, message: str) -> bool:
+        """Whether a message is ours and says so: an edit that would change nothing is refused as such.
+
+        It is asked of ids alone that are no known message of ours, so that no other one is overwritten.
+        """
+        await self._chats.turn_to_edit(delivery.address)
+        try:
+            await self._write(delivery.placeholder, "editMessageText", message_id=number(message))
+        except Unchanged:
+            return True
+        except SendNever:
+            return False
+        return True
+
     async def _put_in(self, delivery: Delivery, file: File, message: int) -> None:
         content = await content_of(self._files, file)
         media = {"type": _kind(file, content), "media": "attach://file", **_caption(delivery.text)}
@@ -133,6 +150,12 @@ def fits(text: str) -> bool:
         return False
     seen = visible(render(text))
     return utf16(seen if seen.strip() else text) <= LONGEST
+
+
+def ids_after(delivery: Delivery) -> Sequence[str]:
+    """The ids of messages that followed what a delivery answers: Telegram counts those of a chat."""
+    answered = delivery.answers[-1].partition(".")[0] if delivery.answers else ""
+    return [str(int(answered) + n) for n in range(1, _NEAR + 1)] if answered.isdecimal() else []
 
 
 def _caption(text: str) -> dict[str, str]:

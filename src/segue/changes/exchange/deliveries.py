@@ -174,6 +174,18 @@ def placed(delivery: Delivery, me: str, message: str) -> Transaction[None]:
         raise Fenced(f"delivery {delivery.id}")
 
 
+def unknown(delivery: Delivery, ids: tuple[str, ...]) -> Transaction[list[str]]:
+    """Those of some ids that are no message of ours which is known; none while another delivery may have them."""
+    chat = delivery.address.outside
+    account = account_key(chat.platform, chat.account)
+    if (yield q.unplaced_at(account=account, id=int(delivery.id), chat=chat.key)):
+        return []
+    found: list[str] = []
+    for message in ids:
+        found += [] if (yield q.known_at(message=message, chat=chat.key)) else [message]
+    return found
+
+
 def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
     """It can't ever be sent: a dead letter, visible, that can be tried again."""
     if not (yield q.give_up(id=held.id, me=held.me, attempt=held.delivery.attempt, error=error, at=at)):

@@ -251,6 +251,19 @@ class ReadsBack(Protocol):
 
 
 @runtime_checkable
+class KnowsPlaceholders(Protocol):
+    """An adapter that can tell a placeholder of its own by its id, on a platform that can't be searched for one."""
+
+    def ids_after(self, delivery: Delivery) -> Sequence[str]:
+        """The ids that a message has which followed what this delivery answers, the likeliest first; a few."""
+        ...
+
+    async def is_placeholder(self, delivery: Delivery, message: str) -> bool:
+        """Whether a message there is the account's own and says what `delivery.placeholder` does; nothing changes."""
+        ...
+
+
+@runtime_checkable
 class Closes(Protocol):
     """An adapter or agent that holds something open; whoever made it closes it."""
 

@@ -15,8 +15,9 @@ select 1 from deliveries where address = :address and sent is null and dead is n
 
 -- name: open_stream
 -- A message that a running turn will stream into; an earlier attempt's is taken over with its platform id.
-insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due, holder, streaming)
-values (:key, :account, :address, :session, :turn, 0, '', :answers, :at, {now}, :me, :epoch)
+-- Until its platform id is known, nobody can be sure whether there is a placeholder.
+insert into deliveries (key, account, address, session, turn, entry, text, answers, accepted, due, holder, streaming, doubtful)
+values (:key, :account, :address, :session, :turn, 0, '', :answers, :at, {now}, :me, :epoch, 1)
 on conflict (key) do update set holder = excluded.holder, streaming = excluded.streaming
 where deliveries.sent is null and deliveries.streaming is not null
 returning cast(id as text) as id, {key_of_era}, coalesce(message, '') as message;
@@ -24,6 +25,15 @@ returning cast(id as text) as id, {key_of_era}, coalesce(message, '') as message
 -- name: placed
 -- The platform's id of a message that isn't final yet.
 update deliveries set message = :message where id = :id and holder = :me and sent is null returning id;
+
+-- name: unplaced_at
+-- Whether another delivery to a chat, in whichever of its threads, may have a placeholder that nobody knows.
+select 1 from deliveries where account = :account and sent is null and dead is null and message is null
+  and (holder is not null or doubtful > 0) and id <> :id and substr(address, 1, length(cast(:chat as text))) = :chat limit 1;
+
+-- name: known_at
+-- Whether a message of a chat is one of ours that is known, in whichever thread.
+select 1 from deliveries where message = :message and substr(address, 1, length(cast(:chat as text))) = :chat limit 1;
 
 -- name: streams_of
 -- What a turn, or an earlier attempt at it, streams into.

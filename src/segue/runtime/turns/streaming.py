@@ -6,7 +6,7 @@ import logging
 from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries
-from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsTyping
+from segue.core.contracts.adapters import Adapter, EditsMessages, ShowsTyping
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
@@ -15,6 +15,7 @@ from segue.core.text.splitting import split
 from segue.core.turns import Streamed, TurnKind
 from segue.errors import Fenced, SendError, SendUnsure
 from segue.runtime.parts import Ground
+from segue.runtime.placeholders import lost_placeholder
 from segue.runtime.turns.running import Running
 from segue.runtime.windows.watchers import Growing
 
@@ -133,8 +134,8 @@ class Stream:
             if not self._delivery.message:
                 # If the id of this one is lost in a crash, what remains on the platform is a placeholder.
                 ahead, message = self._delivery.placeholder, None
-                if self._run.streamed is Streamed.YES and isinstance(adapter, ReadsBack):
-                    message = await adapter.find(ahead)
+                if self._run.streamed is Streamed.YES:
+                    message = await lost_placeholder(self._store, adapter, self._delivery)
                 message = message or await adapter.send(ahead)
                 self._probe(Point.STREAM_SENT)
                 await self._store.write(deliveries.placed, self._delivery, held.me, message)
