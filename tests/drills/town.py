@@ -8,19 +8,23 @@ import contextlib
 import json
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import httpx2
+from msgspec.structs import replace
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
+from segue.core.lanes import Identity
 from segue.core.messages import PLACEHOLDER, Sending
 from segue.core.values import Value
 from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
+from segue.store import open_store
 from tests.adapters.platform import signed
 from tests.clients import http_client
 from tests.drills.gateways import ACCOUNT, SECRET
@@ -39,10 +43,12 @@ class Report(Value, frozen=True):
     """Answers that came before those of earlier messages."""
     mixed: list[str]
     """Answers with somebody else's words in them."""
+    unlike: tuple[str, ...] = ()
+    """Transcripts that aren't, word for word, what was said and what came."""
 
     @property
     def clean(self) -> bool:
-        return not (self.lost or self.doubled or self.disordered or self.mixed)
+        return not (self.lost or self.doubled or self.disordered or self.mixed or self.unlike)
 
 
 class Fault(Enum):
@@ -67,6 +73,10 @@ class Town:
         self._talking: list[asyncio.Task[None]] = []
         self.faults: list[Fault] = []
         """What the platform does to the next calls instead of what it should."""
+        self.slow: dict[str, float] = {}
+        """Seconds that the platform takes for each call about a chat."""
+        self.called: Counter[tuple[str, str]] = Counter()
+        """The calls about each chat, by kind."""
         self.callback = ""
         self.port = 0
 
@@ -84,6 +94,9 @@ class Town:
             call = json.loads(await Request(scope, receive).body())
         except ClientDisconnect:
             return  # killed while it was calling
+        chat = call["address"]["chat"]
+        self.called[chat, call["kind"]] += 1
+        await asyncio.sleep(self.slow.get(chat, 0.0))
         match self.faults.pop(0) if self.faults and call["kind"] == "message" else None:
             case None:
                 thread = f"thread of {call['key']}"
@@ -140,6 +153,10 @@ class Town:
                 if answer.status_code == status:
                     return answer.text
                 await asyncio.sleep(0.01)
+
+    def shown(self, chat: str) -> list[str]:
+        """Every message that stands in a chat, placeholders too."""
+        return [call["text"] for call in self._received.values() if call["address"]["chat"] == chat]
 
     def texts(self, chat: str) -> list[str]:
         """What the agent said in a chat, in order."""
@@ -258,6 +275,27 @@ class Town:
         said = self.accepted
         # An answer says again what it was asked, so one that stops short is none.
         return [message for message in said if not any(f"I am {message}" in text for text in answers.get(message, ()))]
+
+    async def compare_transcripts(self, where: str) -> Report:
+        """The same, and whether each transcript is, word for word, what was said and what came."""
+        unlike = []
+        async with await open_store(where if where.startswith("postgresql://") else Path(where)) as store:
+            for chat in self.chats:
+                person = await store.person(Identity("http", ACCOUNT, f"person of {chat}"))
+                kept = [
+                    entry.text
+                    for session in await store.sessions(person)
+                    for entry in await store.path(session.id)
+                    if entry.text
+                ]
+                said = [
+                    words
+                    for call in self.calls(chat)
+                    if call["answers"]
+                    for words in (*(f"I am {message}" for message in call["answers"]), call["text"])
+                ]
+                unlike += [] if kept == said else [f"{chat}: {kept} instead of {said}"]
+        return replace(self.compare_notes(), unlike=tuple(unlike))
 
     def compare_notes(self) -> Report:
         """What was lost, doubled, out of order or mixed up."""
