@@ -37,6 +37,7 @@ class Refusal(Enum):
     """Why a move was refused; the value is the sentence a person reads."""
 
     NOT_FOUND = "No session of yours goes by that. /resume lists them."
+    NO_AGENT = "There is no such agent for you here. /agent lists them."
     NOT_LISTED = "The list that you were shown here has no such line. Type the command alone to see it."
     NO_SUCH_MESSAGE = "That message isn't part of what was said here. Reply to one that is."
     ALREADY_THERE = "You are already in that session."

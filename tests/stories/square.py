@@ -112,6 +112,8 @@ class Square:
         self.dm = platform.dm(self.ann)
         self.clock: Clock = HandClock(time.time())
         self.agent: Agent = ScriptedAgent(otherwise=recalls)
+        self.agents: dict[str, Agent] = {}
+        """Several, if there are; the first is the default."""
         self.files = Shelf()
         self.deletions = Deletions.HIDE
         self.public = True
@@ -140,7 +142,7 @@ class Square:
                 stack.push_async_callback(adapter.close)
             self.store = await stack.enter_async_context(await open_store(self.where))
             gateway = await stack.enter_async_context(
-                Gateway(self.store, self.agent, [adapter], given, clock=self.clock, files=self.files)
+                Gateway(self.store, self.agents or self.agent, [adapter], given, clock=self.clock, files=self.files)
             )
             await stack.enter_async_context(platform.reaching(gateway.webhooks()))
             yield gateway

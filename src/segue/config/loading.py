@@ -147,9 +147,10 @@ def _agents(said: Mapping[str, Any], accounts: tuple[AccountTable, ...], tables:
     found = {"": _agent(said.get("agent", {}), "agent", tables)}
     found |= {name: _agent(table, f"agents.{name}", tables) for name, table in named.items()}
     for account in accounts:
-        if account.settings.agent not in found:
-            path, wanted = f"{account.platform}.{account.name}.agent", account.settings.agent
-            raise Invalid(path, f"there is no table [agents.{wanted}]", nearest(wanted, list(named)))
+        wanted = {account.settings.agent: "agent"} | dict.fromkeys(account.settings.agents, "agents")
+        for name in wanted.keys() - found.keys():
+            path = f"{account.path}.{wanted[name]}"
+            raise Invalid(path, f"there is no table [agents.{name}]", nearest(name, list(named)))
     return found
 
 

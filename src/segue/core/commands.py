@@ -60,6 +60,9 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
         Spec("search", "WORDS", "Search your own sessions.", PEOPLE, shown_to=ShownTo.ASKER),
         Spec("export", "[markdown or jsonl]", "Send this session as a file.", OWNERS, ("save",), ShownTo.ASKER),
     ),
+    "Who answers": (
+        Spec("agent", "[NAME]", "List the agents, or let another one answer; the conversation stays.", OWNERS),
+    ),
     "Take back and try again": (
         Spec("undo", "[N]", "Take back the last move or exchange, or the last N exchanges.", OWNERS),
         Spec("redo", "", "Take back the last /undo, if nothing was said since.", OWNERS),

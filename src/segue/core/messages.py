@@ -94,6 +94,13 @@ class Summary(Value, frozen=True, tag="summary"):
     """The last entry that the summary stands for."""
 
 
+class Swap(Value, frozen=True, tag="swap"):
+    """Word that another agent answers from here on; the newest on a path decides, so undo and branches know it."""
+
+    agent: str
+    """Its name; empty for the default one."""
+
+
 class Stone(Value, frozen=True, tag="stone"):
     """A stone: something stood here, and somebody had it forgotten."""
 
@@ -183,7 +190,21 @@ Order = Undo | Redo | Retry | Rewind | Compress
 """The content of a turn that moves the tip."""
 Prompting = Opening | Parting | Sent | ChildResult | DueWork
 """The content of a turn that nobody's message began; the transcript gets it in words."""
-Part = Text | File | Reasoning | ToolCall | ToolResult | Notice | Aside | Citation | Summary | Stone | Order | Prompting
+Part = (
+    Text
+    | File
+    | Reasoning
+    | ToolCall
+    | ToolResult
+    | Notice
+    | Aside
+    | Citation
+    | Summary
+    | Swap
+    | Stone
+    | Order
+    | Prompting
+)
 Parts = tuple[Part, ...]
 
 _encoder = msgspec.json.Encoder()

@@ -138,6 +138,8 @@ class AccountSettings(Value, frozen=True):
     """Days after its last message that a session is forgotten; None if the account has no rule of its own."""
     agent: str = ""
     """The agent of sessions that begin there, by its name; empty for the default one."""
+    agents: tuple[str, ...] = ()
+    """Names of the agents that people other than the host may swap to there, beside the default one."""
     approvers: tuple[str, ...] = ()
     """Identities, as PLATFORM.ACCOUNT/USER, that answer what agents ask there; none: whoever they talk with does."""
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import overload
 
 from segue.core.lanes import Lane
-from segue.core.messages import Parts, Summary, plain_text
+from segue.core.messages import Parts, Summary, Swap, plain_text
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
 
@@ -172,7 +172,7 @@ class Entries(Sequence[Entry]):
 class Path(Entries):
     """The transcript up to a tip, and its part for a model; one entry more costs no look at those before it."""
 
-    __slots__ = ("_seen", "summary", "whole")
+    __slots__ = ("_seen", "agent", "summary", "whole")
 
     def __init__(self, entries: Sequence[Entry] = (), after: "Path | None" = None) -> None:
         super().__init__(entries, after)
@@ -180,6 +180,10 @@ class Path(Entries):
         """The newest entry in which the gateway sums up."""
         self.whole: bool
         """Whether it goes back as far as a model is told: to the first entry, or to what its summary stands for."""
+        self.agent = next((agent for entry in reversed(entries) if (agent := swapped(entry)) is not None), None)
+        """The agent that was last swapped to; None if none was."""
+        if self.agent is None and after is not None:
+            self.agent = after.agent
         self._seen: Entries | None
         if after is None or any(_sums_up(entry) for entry in entries):
             self._look()
@@ -207,6 +211,13 @@ NOTHING = Path()
 """The empty transcript."""
 
 
+def swapped(entry: "Entry | Draft") -> str | None:
+    """The agent that answers from an entry on; only the gateway says so."""
+    if entry.author.role is not Role.GATEWAY:
+        return None
+    return next((part.agent for part in entry.parts if isinstance(part, Swap)), None)
+
+
 def _sums_up(entry: Entry) -> Summary | None:
     """The summary of an entry; only the gateway sums up, nobody else's words may hide what was said before them."""
     if entry.author.role is not Role.GATEWAY:
@@ -220,10 +231,12 @@ def visible(path: Sequence[Entry]) -> list[Entry]:
 
 
 def exchanges(path: Sequence[Entry]) -> list[int]:
-    """The beginnings of exchanges: each a person's entry that starts a turn, or follows somebody else's."""
+    """The beginnings of exchanges: each a person's entry that starts a turn, or follows somebody else's; and swaps."""
     starts = []
     for i, entry in enumerate(path):
         if entry.author.role is not Role.PERSON:
+            if swapped(entry) is not None and _sums_up(entry) is None:
+                starts.append(i)
             continue
         before = path[i - 1] if i else None
         if before is None or before.author.role is not Role.PERSON or _turn(before) != _turn(entry):
@@ -246,11 +259,13 @@ def before_exchange(path: Sequence[Entry], count: int) -> Tip | None:
 
 def before_answer(path: Sequence[Entry]) -> tuple[Tip | None, list[Entry]]:
     """For a retry: the tip before the last exchange, and what the person had said in it."""
-    starts = exchanges(path)
+    starts = [n for n in exchanges(path) if path[n].author.role is Role.PERSON]
     if not starts:
         raise Refused(Refusal.NOTHING_TO_RETRY)
     last = path[starts[-1] :]
-    return last[0].parent, [entry for entry in last if entry.author.role is Role.PERSON]
+    # Whoever swapped the agent since wants the new one to answer.
+    swaps = [entry for entry in last if swapped(entry) is not None][-1:]
+    return last[0].parent, [*swaps, *(entry for entry in last if entry.author.role is Role.PERSON)]
 
 
 Enough = Callable[[Sequence[Entry]], bool]

@@ -25,6 +25,7 @@ from segue.core.messages import (
     Rewind,
     Sent,
     Summary,
+    Swap,
     Text,
     Undo,
     plain_text,
@@ -50,6 +51,9 @@ from segue.core.transcripts import (
 from segue.core.values import Live, Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
 
+DEFAULT_AGENT = "default"
+"""The name that people call the agent by which has none."""
+
 
 class TurnKind(StrEnum):
     """Requests that turns make; all wait in one queue per session, so each finds the transcript as the last left it."""
@@ -66,6 +70,8 @@ class TurnKind(StrEnum):
     """The last exchange is to be asked again."""
     REWIND = "rewind"
     """The transcript is to end at an earlier entry."""
+    SWAP = "swap"
+    """Another agent is to answer from here on."""
     COMPRESS = "compress"
     """A summary is to stand for what was said so far."""
     OPENING = "opening"
@@ -395,7 +401,16 @@ def draft_of(turn: Turn) -> Draft:
     if turn.kind in (TurnKind.ARRIVAL, TurnKind.EDIT):
         author, source = Author(Role.PERSON, turn.person, turn.name), Source(turn.identity, turn.route)
         return Draft(author, turn.parts, source, turn.accepted)
+    if turn.kind is TurnKind.SWAP:
+        names = [part.agent for part in turn.parts if isinstance(part, Swap)]
+        said = Notice(f"{names[0] or DEFAULT_AGENT} answers from here on.")
+        return Draft(GATEWAY, (*turn.parts, said), at=turn.accepted)
     return Draft(GATEWAY, tuple(_told(turn.kind, part) for part in turn.parts), at=turn.accepted)
+
+
+def with_swap(summary: Summary, agent: str | None) -> Parts:
+    """A summary, and the agent that answers after it if that is one which was swapped to before."""
+    return (summary,) if agent is None else (summary, Swap(agent))
 
 
 def _told(kind: TurnKind, part: Part) -> Aside | Notice:

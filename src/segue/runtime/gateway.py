@@ -234,7 +234,7 @@ class Gateway:
 
     def _typed(self) -> Commands:
         me, health = (lambda: self._replica.id), (lambda: self.accounts)
-        return Commands(self.settings, self._ids, self._adapters, self.problems, me, health)
+        return Commands(self.settings, self._ids, self._adapters, self.problems, me, health, tuple(self.agents))
 
     @property
     def ready(self) -> bool:

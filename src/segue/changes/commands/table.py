@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from segue.changes.commands.agents import AgentCommand
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.forget import ForgetCommand
 from segue.changes.commands.handoff import HandoffCommand, HomeCommand
@@ -38,6 +39,7 @@ class Commands:
         problems: Callable[[], Sequence[str]],
         me: Callable[[], str],
         health: Callable[[], Mapping[str, Health]] = dict,
+        agents: Sequence[str] = ("",),
     ) -> None:
         limits, rules = settings.routing.limits, settings.routing.rules
         self._ways = Ways(adapters, rules)
@@ -48,6 +50,7 @@ class Commands:
             consents,
             self.handoffs,
             HomeCommand(ids),
+            AgentCommand(agents, settings),
             ForgetCommand(consents, rules, ids),
             LinkCommand(settings, consents, ids),
             PeopleCommands(ids),

@@ -31,6 +31,7 @@ from segue.core.turns import (
     Turn,
     TurnKind,
     together,
+    with_swap,
 )
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
@@ -438,13 +439,13 @@ def keys_between(session: SessionId, turn: int) -> dict[str, str]:
     return {"first": f"{session}/{turn}/", "last": f"{session}/{turn}0"}
 
 
-def sum_up(held: Claim, turn: int, summed_up: SummedUp, by: str, at: Moment) -> Transaction[Tip]:
+def sum_up(held: Claim, turn: int, summed_up: SummedUp, agent: str | None, by: str, at: Moment) -> Transaction[Tip]:
     """Let a summary stand for all that was said so far, while a turn waits to be answered; returns where it stands."""
     stands = yield from check(held)
     before = stands.tip
     if before is None:
         raise Refused(Refusal.NOTHING_TO_UNDO)
-    draft = Draft(GATEWAY, (Summary(summed_up.text, before.session, before.n),))
+    draft = Draft(GATEWAY, with_swap(Summary(summed_up.text, before.session, before.n), agent))
     yield from transcripts.add(held.session, before, stands.length, [draft], at, turn)
     yield from _spend(held.session, turn, summed_up.usage, at)
     tip = Tip(held.session, stands.length + 1)

@@ -1,6 +1,6 @@
 """Agents: the one that a session named, and what it keeps of the session for itself."""
 
-from segue.changes.rows import one
+from segue.changes.rows import first, one
 from segue.core.contracts.database import Transaction
 from segue.core.transcripts import Tip
 from segue.core.values import SessionId, Value
@@ -15,9 +15,21 @@ class Answerer(Value, frozen=True):
     tip: Tip | None
 
 
+class Kept(Value, frozen=True):
+    """What an agent keeps of a session, as JSON, and the entry that it had seen then."""
+
+    value: str
+    tip: Tip | None
+
+
 def of(session: SessionId, agent: str) -> Transaction[Answerer]:
     """The agent that a session named; what is kept is that one's, or this one's if it named none."""
     return (yield from one(Answerer, q.agent_of(session=session, agent=agent)))
+
+
+def kept(session: SessionId, agent: str) -> Transaction[Kept | None]:
+    """What an agent keeps of a session."""
+    return (yield from first(Kept, q.agent_state(session=session, agent=agent)))
 
 
 def name(session: SessionId, agent: str) -> Transaction[Answerer]:

@@ -130,6 +130,10 @@ select s.agent, a.value, a.tip_session, a.tip as tip_n
 from sessions s left join agent_states a on a.session = s.id and a.agent = coalesce(s.agent, :agent)
 where s.id = :session;
 
+-- name: agent_state
+-- The note of one agent about a session.
+select value, tip_session, tip as tip_n from agent_states where session = :session and agent = :agent;
+
 -- name: name_agent
 -- A session names its agent, once.
 update sessions set agent = :agent where id = :session and agent is null;

@@ -28,28 +28,36 @@ class Agents:
         self._accounts = settings.accounts
         self.named = named
         self._default = next(iter(named))
-        self._known: OrderedDict[SessionId, tuple[int, str, AgentState | None]] = OrderedDict()
+        self._known: OrderedDict[SessionId, tuple[int, str | None, str, AgentState | None]] = OrderedDict()
+        """By session: the epoch, the swap, the agent and its note as they were then."""
 
     def clear(self) -> None:
         """Forget what agents kept; it is read again."""
         self._known.clear()
 
-    async def of(self, run: Run, account: tuple[str, str]) -> tuple[str, AgentState | None]:
+    async def of(self, run: Run, account: tuple[str, str], swap: str | None = None) -> tuple[str, AgentState | None]:
         """The name of a session's agent, and what that kept; as this replica knows it, if no other had it since."""
         session = run.held.session
-        epoch, name, state = self._known.pop(session, (0, "", None))
-        if not epoch or run.held.epoch - epoch not in {0, 1}:
-            name, state = await self._read(session, account)
-        self._known[session] = run.held.epoch, name, state
+        epoch, swapped, name, state = self._known.pop(session, (0, None, "", None))
+        if not epoch or run.held.epoch - epoch not in {0, 1} or swapped != swap:
+            name, state = await self._read(session, account, swap)
+        self._known[session] = run.held.epoch, swap, name, state
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
         return name, state
 
     def keep(self, run: Run, name: str, state: AgentState | None) -> None:
         """Remember what an agent kept."""
-        self._known[run.held.session] = run.held.epoch, name, state
+        _, swap, _, _ = self._known.get(run.held.session, (0, None, "", None))
+        self._known[run.held.session] = run.held.epoch, swap, name, state
 
-    async def _read(self, session: SessionId, account: tuple[str, str]) -> tuple[str, AgentState | None]:
+    async def _read(
+        self, session: SessionId, account: tuple[str, str], swap: str | None
+    ) -> tuple[str, AgentState | None]:
+        if swap is not None and (swap or self._default) in self.named:
+            name = swap or self._default
+            kept = await self._store.read(agents.kept, session, name)
+            return name, note(kept.value, kept.tip) if kept is not None else None
         wanted = self._accounts.get(account, NO_ACCOUNT).agent
         wanted = wanted if wanted in self.named else self._default
         found: Answerer = await self._store.read(agents.of, session, wanted)

@@ -16,7 +16,7 @@ from segue.core.contracts.agents import Agent, AgentState, Compresses, Event, Pr
 from segue.core.contracts.probes import Point
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult, encode_parts
 from segue.core.settings import Busy
-from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
+from segue.core.transcripts import GATEWAY, Draft, Path, TipMove, swapped
 from segue.core.turns import (
     Beginning,
     Finish,
@@ -27,6 +27,7 @@ from segue.core.turns import (
     TurnKind,
     begin,
     draft_of,
+    with_swap,
 )
 from segue.errors import AgentFailed, Fenced, Refused, TooLong
 from segue.runtime.parts import Ground
@@ -54,6 +55,8 @@ NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
 _SPOKEN = frozenset({TurnKind.ARRIVAL, TurnKind.RETRY})
 """Turns that somebody's words are the start of; no other is theirs to steer or to interrupt."""
+_WITHOUT_AGENT = frozenset({TurnKind.EDIT, TurnKind.SWAP})
+"""Turns that are only written down."""
 _LONGEST_BACKOFF = 30.0
 _MOMENT = 0.1
 _LONG = 20_000
@@ -87,9 +90,11 @@ class Answering:
         if run.deaths >= self._settings.deaths:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._prompt.transcripts.path(run))
-        live.agent_name, state = await self._agents.of(run, live.account)
+        swaps = [name for draft in begun.asked if (name := swapped(draft)) is not None]
+        swap = swaps[-1] if swaps else begun.path.agent
+        live.agent_name, state = await self._agents.of(run, live.account, swap)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
-        if begun.notice or run.turns[0].kind is TurnKind.EDIT:
+        if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
             return await self._do(live, path)
         if begun.focus is not None:
             return await self._sum_up(live, agent, begun.focus)
@@ -125,8 +130,10 @@ class Answering:
 
     async def _do(self, live: Running, path: Path) -> Run | None:
         """Do what needs no agent: write an edit down, or move the tip and say so."""
-        if live.run.turns[0].kind is TurnKind.EDIT:
-            return await self._write(live, Finish((live.run.name,), live.begun.asked))
+        if live.run.turns[0].kind in _WITHOUT_AGENT:
+            asked = live.begun.asked
+            said = asked[0].text if live.run.turns[0].kind is TurnKind.SWAP else ""
+            return await self._write(live, Finish((live.run.name,), asked, replies_to(live.run, (), said, 1, None)))
         done = await self._store.read(reset_taken_back, live.run, path)
         if done is None:
             return await self._write(live, notice(live.run, live.begun))
@@ -150,7 +157,7 @@ class Answering:
             live.begun = Beginning(path, notice=STOPPED)
             return await self._write(live, notice(run, live.begun))
         last, count = path[-1].tip, await self._store.read(transcripts.count_said, run.held.session)
-        draft = Draft(GATEWAY, (Summary(made[0].text, last.session, last.n),))
+        draft = Draft(GATEWAY, with_swap(Summary(made[0].text, last.session, last.n), path.agent))
         text = SUMMED_UP.format(count="1 message" if count == 1 else f"{count:,} messages")
         seqs = tuple(turn.seq for turn in run.turns)
         onto = Onto(last, TipMove.COMPRESS, run.turns[0].person)
@@ -162,7 +169,7 @@ class Answering:
         run = live.run
         made = await self._summaries.sum_up(agent, await self._prompt.work(run, live.begun.path, ()), "")
         by, at = run.turns[0].person, self._clock()
-        tip = await self._store.write(turns.sum_up, run.held, run.name, made, by, at)
+        tip = await self._store.write(turns.sum_up, run.held, run.name, made, live.begun.path.agent, by, at)
         run = live.run = replace(run, tip=tip)
         live.begun = begin(run, await self._prompt.transcripts.path(run))
 
