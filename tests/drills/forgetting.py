@@ -31,7 +31,7 @@ PATIENCE = 20.0
 PLATFORM, ACCOUNT = "sink", "main"
 CHORES = (
     *("retry", "cited", "edited", "searched", "exported", "summed up", "branched", "letter", "file", "indexed"),
-    *("titled", "typed"),
+    "typed",
 )
 
 
@@ -172,7 +172,7 @@ async def _sing(cage: Cage, word: str, chores: list[str], dice: random.Random) -
     asked, answer = await cage.says(f"my secret is {word}", *files)
     await _repeat(cage, word, chores, asked, answer)
     whole = "branched" not in chores and dice.random() < 0.3
-    if whole and "titled" in chores:
+    if whole:
         # Its title is the session's, not an exchange's.
         await cage.says(f"/title {word}")
     await (cage.says("/forget session") if whole else cage.says("/forget", quotes=asked))

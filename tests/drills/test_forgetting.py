@@ -16,6 +16,7 @@ STEPS = (
     "lay_stone_on_journal",
     "clear_deliveries",
     "clear_notices",
+    "clear_asked",
     "clear_letter",
     "drop_from_index",
     "turns_alike",

@@ -53,6 +53,7 @@ def clear_notices(forgetting: Forgetting) -> Transaction[bool]:
     settled = True
     for address in forgetting.took.places:
         yield q.clear_notices(address=address)
+        yield q.clear_asked(address=address)
         settled = settled and not (yield q.notices_unsent(address=address, at=forgetting.at))
     return settled
 

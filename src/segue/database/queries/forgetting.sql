@@ -189,9 +189,17 @@ where key >= :first and key < :last;
 update deliveries set text = '', files = '[]', choices = '[]'
 where session is null and (sent is not null or dead is not null) and address = :address and text <> '';
 
+-- name: clear_asked
+-- What the gateway itself asked at an address: it may have quoted what goes.
+update questions set words = '' where session is null and state <> 'open' and words <> ''
+and lane in (select key from lanes where address = :address);
+
 -- name: notices_unsent
--- Whether something of before is still to be said at an address.
+-- Whether something of before is still to be said at an address, or is asked there by the gateway itself.
 select 1 from deliveries where address = :address and session is null and sent is null and dead is null and accepted < :at
+union all
+select 1 from questions q join lanes l on l.key = q.lane
+where l.address = :address and q.session is null and q.state = 'open' and q.asked < :at
 limit 1;
 
 -- name: letters_at
