@@ -152,6 +152,12 @@ def test_what_was_said_is_found_without_a_gateway(home: Home) -> None:
     assert home.segue("sessions", "search", "submarine").stdout == "Nothing was found.\n"
 
 
+def test_a_session_without_a_title_goes_by_its_first_question(home: Home) -> None:
+    id = home.do(lambda store, host: begin(store, host, "how hot is tea?", "eighty degrees"))
+    assert home.segue("sessions", "show", id).stdout.startswith(f"how hot is tea? ({id}), last used ")
+    assert home.segue("sessions", "search", "eighty").stdout.rstrip().endswith("how hot is tea?  eighty degrees")
+
+
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 def test_an_export_comes_back_as_a_new_session(home: Home, tmp_path: Path, form: str) -> None:
     id = trip(home)

@@ -62,11 +62,11 @@ async def show(session: str, *, tree: bool, as_json: bool) -> None:
             drawn = await store.driver.read(trees.tree, found)
             print_one(drawn, "\n".join(draw(drawn, _named)), as_json=as_json)
             return
-        path = await store.path(found.id)
+        path, name = await store.path(found.id), await _name(store, found)
     if as_json:
         print_json({"session": found, "entries": path})
         return
-    click.echo(f"{found.title or _UNTITLED} ({found.id}), last used {moment(found.used)}")
+    click.echo(f"{printable(name)} ({found.id}), last used {moment(found.used)}")
     for entry in path:
         names = [part.name for part in entry.parts if isinstance(part, File)]
         # What is empty now was for the agent alone: what it was told, its tools and thoughts.
@@ -84,9 +84,10 @@ async def search(words: tuple[str, ...], *, as_json: bool) -> None:
         # A gateway does this too, a moment after something was said; none may be running.
         await store.index()
         found = await store.search(" ".join(words), host, _PAGE)
-        titles = {id: (await store.session(id, host)).title for id in {entry.tip.session for entry in found}}
-    values = [{"title": titles[entry.tip.session], "entry": entry} for entry in found]
-    rows = [(e.tip.session, moment(e.at), titles[e.tip.session] or _UNTITLED, short(e.text)) for e in found]
+        of = {id: await store.session(id, host) for id in {entry.tip.session for entry in found}}
+        names = {id: await _name(store, session) for id, session in of.items()}
+    values = [{"title": of[entry.tip.session].title, "entry": entry} for entry in found]
+    rows = [(e.tip.session, moment(e.at), names[e.tip.session], short(e.text)) for e in found]
     print_list(values, rows, "Nothing was found.", as_json=as_json)
 
 
@@ -150,6 +151,10 @@ async def title(session: str, name: str, *, as_json: bool) -> None:
 async def _asked(store: Store, session: Session) -> str:
     asked = await store.driver.read(transcripts.question, session.id)
     return label(asked.text) if asked else ""
+
+
+async def _name(store: Store, session: Session) -> str:
+    return session.title or await _asked(store, session) or _UNTITLED
 
 
 def _titled(session: Session) -> str:
