@@ -91,7 +91,7 @@ class Outgoing:
 
         It is asked of ids alone that are no known message of ours, so that no other one is overwritten.
         """
-        await self._chats.turn_to_edit(delivery.address)
+        await self._chats.turn(delivery.address, EDITS)
         try:
             await self._write(delivery.placeholder, "editMessageText", message_id=number(message))
         except Unchanged:
