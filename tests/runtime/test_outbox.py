@@ -54,8 +54,8 @@ async def test_a_platform_slower_than_the_lease_is_called_once_and_served(
     ann = platform.person("Ann")
     dm = platform.dm(ann)
     accounts = {(platform.name, platform.account): AccountSettings(public=True)}
-    settings = GatewaySettings(accounts=accounts, poll=0.05, lease=0.3)
-    platform.misbehaves(Slow(1.0), Call.SEND, None)
+    settings = GatewaySettings(accounts=accounts, poll=0.05, lease=2.0)
+    platform.misbehaves(Slow(2.5), Call.SEND, None)
     async with (
         await open_store(tmp_path / "segue.db") as store,
         Gateway(store, EchoAgent(), [platform.adapter()], settings) as gateway,
@@ -76,7 +76,8 @@ async def test_a_placeholder_whose_id_was_lost_becomes_the_answer(
     ann = platform.person("Ann")
     dm = platform.dm(ann)
     accounts = {(platform.name, platform.account): AccountSettings(public=True, streams=streams)}
-    settings = GatewaySettings(accounts=accounts, poll=0.05)
+    # A text is shown as it grows only while the lease lasts for long: no busy machine makes this one short.
+    settings = GatewaySettings(accounts=accounts, poll=0.05, lease=60.0)
     pause = Pause()
     async with (
         await open_store(tmp_path / "segue.db") as store,
