@@ -11,7 +11,9 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from segue.core.contracts.adapters import Connection, Intake
 from segue.core.contracts.agents import Event, Work
@@ -23,13 +25,13 @@ from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Quot
 from segue.core.values import Value
 from segue.core.windows import HOSTS, TERMINAL
 from segue.database import statements
-from segue.database.sqlite import Sqlite
+from segue.database.sqlite import RunsIn, Sqlite
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import OpenRequest, Shown
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.window import Seat, Window, meet_host
 from segue.store import Store
-from segue.testing import HandClock
+from segue.testing import HandClock, Shelf
 from tests.drills.planting import Bug, Patch, planted
 
 PLATFORM, ACCOUNT = "wall", "alpha"
@@ -38,6 +40,8 @@ ANN, BOB, CEM = "ann", "bob", "cem"
 CLUB, LOBBY = "club", "lobby"
 """The lobby is the host's home."""
 CANARY = re.compile(r"zq\d{5}q")
+ASIDE = ("/export", "/export jsonl", "/usage", "/who", "/help", "/compress", "/stop", "/link", "/unlink", "/revoke")
+"""Commands that move nothing."""
 _PATIENCE = 20.0
 _SQL = {
     "drill_busy": """select (select count(*) from sessions where head < tail)
@@ -83,14 +87,16 @@ class Bound(Value, frozen=True):
 
 
 class Board:
-    """A platform that keeps what is sent, opens threads, and its adapter."""
+    """A platform that keeps what is sent, takes files, opens threads, and its adapter."""
 
     platform = PLATFORM
     account = ACCOUNT
     sending = Sending.KEYED
     connection = Connection.ANY
+    largest_file = 2**30
 
-    def __init__(self) -> None:
+    def __init__(self, files: Shelf) -> None:
+        self._files = files
         self.posts: dict[str, Delivery] = {}
         self.threads: dict[str, Address] = {}
 
@@ -102,6 +108,9 @@ class Board:
         return len(text) <= 100_000
 
     async def send(self, delivery: Delivery) -> str:
+        if delivery.file is not None:
+            content = (await self._files.read(delivery.file)).decode()
+            delivery = replace(delivery, text=f"{delivery.text}\n{content}")
         self.posts.setdefault(delivery.key, delivery)
         return delivery.key
 
@@ -111,12 +120,20 @@ class Board:
         return self.threads.setdefault(key, Address(PLATFORM, ACCOUNT, chat=parent.chat, thread=name))
 
 
+class HushedBoard(Board):
+    """One on which a single person can be told something among others."""
+
+    whispers: Literal[True] = True
+
+
 class Parrot:
     """An agent that tells all that it knows, and asks every tool for more."""
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
         self.sessions: list[str] = []
+        self._children: defaultdict[str, list[str]] = defaultdict(list)
+        """The lasting sessions that each session has started."""
         self._calls = 0
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
@@ -125,14 +142,18 @@ class Parrot:
         heard = set(CANARY.findall(" ".join(words)))
         for _ in range(self._dice.choice((0, 0, 1, 1, 2))):
             self._calls += 1
-            name, arguments = self._wish(" ".join(sorted(heard)) or "nothing")
+            name, arguments = self._wish(" ".join(sorted(heard)) or "nothing", self._children[work.session])
             result = await work.tools.call(ToolCall(f"call {self._calls}", name, arguments))
+            if name == "sessions_spawn" and not result.failed and arguments["mode"] == "session":
+                self._children[work.session].append(result.content["session"])
             heard |= set(CANARY.findall(str(result.content)))
         yield Text(f"I know {' '.join(sorted(heard)) or 'nothing'}")
 
-    def _wish(self, all_of_it: str) -> tuple[str, dict[str, Any]]:
+    def _wish(self, all_of_it: str, children: Sequence[str]) -> tuple[str, dict[str, Any]]:
         dice = self._dice
         session = dice.choice(self.sessions) if self.sessions else "none"
+        if children and dice.random() < 0.5:
+            session = dice.choice(children)
         match dice.randrange(12):
             case 0 | 1 | 2:
                 return "sessions_list", {}
@@ -169,6 +190,8 @@ class Neighbourhood:
         self._private: dict[str, str] = {}
         """Who said a canary first, if it was with nobody else around; empty if others heard it."""
         self._posts = 0
+        self._messages: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        """The messages of each person in each place."""
         self._before: set[tuple[str, str]] = set()
         self._people: dict[str, str] = {}
         self._titles: defaultdict[str, list[str]] = defaultdict(lambda: ["none"])
@@ -193,12 +216,14 @@ class Neighbourhood:
         self.canaries += 1
         return f"zq{self.canaries:05}q"
 
-    async def says(self, who: str, place: Place, text: str, *, quotes: str = "", agrees: bool = False) -> list[str]:
+    async def says(self, who: str, place: Place, text: str, *, agrees: bool = False, **more: Any) -> list[str]:
         """Somebody says something; returns what is wrong then. `agrees` if it is a yes to what is one's own."""
         self._count += 1
         identity = Identity(PLATFORM, ACCOUNT, who)
         message = f"m{self._count}"
-        arrival = Arrival(place, message, Speaker(identity, who), (Text(text),), self._clock.passes(1.0), quotes=quotes)
+        parts = (Text(text),) if text else ()
+        arrival = Arrival(place, message, Speaker(identity, who), parts, self._clock.passes(1.0), **more)
+        self._messages[who, place.address.key].append(message)
         self._said(who, place, text)
         await self._gateway.accept(arrival)
         return await self.settle(who, text, place, agrees=agrees)
@@ -315,9 +340,19 @@ class Neighbourhood:
         if dice.random() < 0.1:
             self.wrong += await (self.time_passes() if dice.random() < 0.6 else self.opens_terminal(self.canary()))
             return
+        if dice.random() < 0.01:
+            self.wrong += await self._leaves_work_behind(dice)
+            return
         who = dice.choice((ANN, ANN, BOB, BOB, CEM))
         place = dice.choice((private(who), private(who), THREAD, THREAD, FLAT, HOME))
         posts = [post.message or post.key for post in self._board.posts.values() if post.address == place.address]
+        mine = self._messages[who, place.address.key][-4:]
+        if mine and dice.random() < 0.04:
+            self.wrong += await self.says(who, place, f"rather {self.canary()}", edits=dice.choice(mine))
+            return
+        if mine and dice.random() < 0.02:
+            self.wrong += await self.says(who, place, "", deletes=dice.choice(mine))
+            return
         if dice.random() < 0.5:
             quotes = dice.choice(posts) if posts and dice.random() < 0.2 else ""
             self.wrong += await self.says(who, place, f"hello {self.canary()}", quotes=quotes)
@@ -326,8 +361,19 @@ class Neighbourhood:
         agrees = typed == "/yes" or typed.startswith("/handoff")
         self.wrong += await self.says(who, place, typed, agrees=agrees)
 
+    async def _leaves_work_behind(self, dice: random.Random) -> list[str]:
+        """Somebody schedules work among others, takes the conversation along and goes on alone until it is due."""
+        who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
+        wrong = await self.says(who, place, f"hello {self.canary()}")
+        wrong += await self.says(who, place, f"/schedule in 1h tell {self.canary()}")
+        wrong += await self.says(who, place, f"/handoff {PLATFORM}:{who}", agrees=True)
+        wrong += await self.says(who, private(who), f"hello {self.canary()}")
+        return wrong + await self.time_passes()
+
     def _command(self, who: str, dice: random.Random) -> str:
         number, place = dice.randint(1, 4), dice.choice((PLATFORM, f"{PLATFORM}:{CLUB} --yes", f"{PLATFORM}:{who}"))
+        if dice.random() < 0.12:
+            return dice.choice((*ASIDE, f"/rewind {number}", f"/forget {number}", f"/schedules cancel {number}"))
         return dice.choice(
             (
                 *("/sessions", f"/sessions {number}", f"/sessions {number}", "/resume", f"/resume {number}"),
@@ -358,7 +404,9 @@ def _with_queries(texts: dict[tuple[str, str], str]) -> dict[tuple[str, str], st
 async def run(where: str, steps: int, seed: int, bug: Bug = Bug.NONE) -> Found:
     """Let so many things happen."""
     dice = random.Random(seed)
-    board, parrot, clock, terminals = Board(), Parrot(dice), HandClock(time.time()), Local(TERMINAL)
+    files = Shelf()
+    board = dice.choice((Board, HushedBoard))(files)
+    parrot, clock, terminals = Parrot(dice), HandClock(time.time()), Local(TERMINAL)
     account = AccountSettings(
         public=True, streams=Streams.WHOLE, mentions=Mentions.OPTIONAL, home=Place(HOME.address, HOME.kind, HOME.name)
     )
@@ -371,11 +419,11 @@ async def run(where: str, steps: int, seed: int, bug: Bug = Bug.NONE) -> Found:
         grace=0.0,
     )
     with planted(Patch(statements, "_TEXTS", _with_queries), *bug.patches):
-        async with Store(await Sqlite.open(where)) as store:
+        async with Store(await Sqlite.open(where, running=RunsIn.INLINE)) as store:
             await meet_host(store)
             for who in (ANN, BOB, CEM):
                 await store.person(Identity(PLATFORM, ACCOUNT, who), who)
-            async with Gateway(store, parrot, [board, terminals], settings, clock=clock) as gateway:
+            async with Gateway(store, parrot, [board, terminals], settings, clock=clock, files=files) as gateway:
                 around = Neighbourhood(gateway, terminals, parrot, clock, board)
                 await around.meet()
                 for n in range(steps):

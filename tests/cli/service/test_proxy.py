@@ -1,18 +1,22 @@
 """Behind a proxy with TLS: links, cookies and windows as docs/deploy.md promises them."""
 
 import asyncio
+import contextlib
 import re
+import shutil
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
+import pytest
 from websockets.asyncio.client import connect
 
 from segue.runtime.windows.frames import OpenRequest, encode
 from tests.adapters.shared.test_connections import certified
 from tests.cli.test_serve import run, serve
+from tests.ports import free_port
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy.md"
 
@@ -57,6 +61,79 @@ async def test_links_cookies_and_windows_go_by_the_address_of_the_proxy(tmp_path
             headers = {"Cookie": given.partition(";")[0]}
             live = url.replace("https", "wss") + "/live"
             async with connect(live, ssl=trusting, origin=url, additional_headers=headers, proxy=None) as window:  # type: ignore[arg-type]  # a plain string
+                await window.send(encode(OpenRequest()))
+                assert "transcript" in str(await asyncio.wait_for(window.recv(), 20))
+
+
+@asynccontextmanager
+async def nginx(folder: Path, recipe: str) -> AsyncIterator[None]:
+    """The proxy that most people have, with a recipe of theirs."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        pytest.skip("no nginx here: install the package nginx-light")
+    config = folder / "nginx.conf"
+    config.write_text(f"pid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{recipe}\n}}\n")
+    command = (program, "-p", str(folder), "-c", str(config), "-e", "stderr", "-g", "daemon off; master_process off;")
+    process = await asyncio.create_subprocess_exec(*command)
+    try:
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def answered(port: int, context: ssl.SSLContext) -> None:
+    """Wait until somebody answers with TLS at a port."""
+    async with asyncio.timeout(20):
+        while True:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+                writer.close()
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_the_recipe_works_word_for_word_with_nginx_itself(tmp_path: Path) -> None:
+    certified(tmp_path)
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+    text = DEPLOY.read_text("utf-8")
+    [recipe] = re.findall(r"```nginx\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "segue.toml").write_text('[server]\nurl = "https://segue.example.org"\n')
+    assert (tmp_path / "segue.toml").read_text().splitlines()[1] in text
+    port = free_port()
+    async with serve(tmp_path) as here:
+        letsencrypt = "/etc/letsencrypt/live/segue.example.org"
+        for theirs, ours in {
+            "443": str(port),
+            "127.0.0.1:8800": here.url.removeprefix("http://"),
+            f"{letsencrypt}/fullchain.pem": str(tmp_path / "cert.pem"),
+            f"{letsencrypt}/privkey.pem": str(tmp_path / "key.pem"),
+        }.items():
+            assert theirs in recipe
+            recipe = recipe.replace(theirs, ours)
+        async with nginx(tmp_path, recipe):
+            await answered(port, trusting)
+            async with run(tmp_path, "signin") as asked:
+                _, link, _ = await asked.end()
+            assert link.startswith("https://segue.example.org/signin?code=")
+            there, named = f"https://127.0.0.1:{port}", {"Host": "segue.example.org"}
+            async with httpx2.AsyncClient(base_url=there, verify=trusting, headers=named) as browser:
+                answer = await browser.post("/signin", data={"code": link.strip().partition("=")[2]})
+                given = answer.headers["set-cookie"]
+                assert given.startswith("__Host-segue=")
+                page = await browser.get("/")
+                assert (page.status_code, page.headers["strict-transport-security"]) == (200, "max-age=31536000")
+                assert (await browser.get("/", headers={"Host": "elsewhere.example"})).status_code == 421
+            async with connect(
+                "wss://segue.example.org/live",
+                host="127.0.0.1",
+                port=port,
+                ssl=trusting,
+                server_hostname="127.0.0.1",
+                origin="https://segue.example.org",  # type: ignore[arg-type]  # a plain string
+                additional_headers={"Cookie": given.partition(";")[0]},
+                proxy=None,
+            ) as window:
                 await window.send(encode(OpenRequest()))
                 assert "transcript" in str(await asyncio.wait_for(window.recv(), 20))
 
