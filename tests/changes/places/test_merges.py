@@ -198,6 +198,9 @@ async def test_three_chats_are_three_again_in_either_order(
         await chats.part(chat)
     assert {chat: await chats.speaks(chat) for chat in sessions} == sessions
     for chat, session in sessions.items():
+        # It counts as begun where it was.
+        began = await chats.world.raw("select origin from sessions where id = $1", session)
+        assert began == [(Lane(group(chat).address).key,)]
         assert [s.id for s in await chats.world.store.sessions_here(Lane(group(chat).address))] == [session]
         assert [other for other in sessions if await chats.read_whole(other, session)] == [chat]
     await chats.lane("two", "three", "one")
