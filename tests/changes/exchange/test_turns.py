@@ -8,7 +8,7 @@ from segue.core.contracts.agents import Usage
 from segue.core.lanes import Address
 from segue.core.messages import Text, ToolCall, ToolResult
 from segue.core.transcripts import AGENT, Draft
-from segue.core.turns import SUSPECT, Claim, Finish, Finished, Outcome, Reply, Room, Run
+from segue.core.turns import SUSPECT, Claim, Finish, Finished, Outcome, Reply, Room, Run, draft_of
 from segue.errors import Fenced, StoreConflict
 from tests.changes.world import World, answer, private, public
 
@@ -46,6 +46,17 @@ async def test_what_waits_is_one_turn_up_to_a_megabyte_and_the_rest_the_next(wor
     [claimed] = await claim(world)
     assert texts(claimed) == long[:2]
     assert (await world.store.driver.read(turns.backlog, run.held.session)).count == 5
+
+
+async def test_an_entry_has_the_time_at_which_it_was_said(world: World) -> None:
+    asked = world.clock()
+    run = run_of(await world.hear("ann", "hello", me="r"))
+    world.clock.passes(100)
+    drafts = (*(draft_of(turn) for turn in run.turns), Draft(AGENT, (Text("hi"),)))
+    done = Finish((run.name,), drafts, (), outcome=Outcome.ANSWERED)
+    await world.store.driver.write(turns.finish, run.held, done, answered := world.clock())
+    said = {entry.text: entry.at for entry in await world.store.path(run.held.session)}
+    assert asked <= said["hello"] < asked + 100 <= said["hi"] == answered
 
 
 async def test_an_idle_session_is_held_by_whoever_accepts_for_it(world: World) -> None:
