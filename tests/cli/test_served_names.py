@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-from segue.agents.given import Given
-from segue.core.contracts.adapters import Files
 from segue.core.contracts.agents import Tools, Work
 from segue.core.messages import Reasoning, ToolCall, ToolResult
-from segue.core.settings import AccountSettings, GatewaySettings
-from segue.database.sqlite import Sqlite
-from segue.runtime.gateway import Gateway
-from segue.store import Store
 from segue.testing.agents import ScriptedAgent
 from segue.testing.inbox import Shelf
 from segue.testing.personas import Telegram
-
-
-@asynccontextmanager
-async def running(path: Path, platform: Telegram, agent: Given, files: Files | None = None) -> AsyncIterator[Gateway]:
-    account = AccountSettings(public=True)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, poll=0.05, grace=0.0)
-    async with (
-        Store(await Sqlite.open(path / "segue.db")) as store,
-        Gateway(store, agent, [platform.adapter()], settings, files=files) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
-        yield gateway
+from tests.in_process import gateway_on
 
 
 async def test_what_was_thought_before_a_call_is_there_in_the_next_try(tmp_path: Path) -> None:
@@ -39,7 +21,7 @@ async def test_what_was_thought_before_a_call_is_there_in_the_next_try(tmp_path:
     agent = ScriptedAgent(begun, "The tea is ready.")
     platform = Telegram()
     ann = platform.person("Ann")
-    async with running(tmp_path, platform, agent):
+    async with gateway_on(tmp_path, agent, platform):
         ann.says("Tea!", platform.dm(ann))
         await platform.dm(ann).reads("The tea is ready.")
     journal = agent.works[1].journal
@@ -63,6 +45,6 @@ async def test_the_files_of_a_message_can_be_read_and_tools_are_offered(tmp_path
 
     platform = Telegram()
     ann = platform.person("Ann")
-    async with running(tmp_path, platform, reads, shelf):
+    async with gateway_on(tmp_path, reads, platform, files=shelf):
         ann.says("What is on the list?", platform.dm(ann))
         await platform.dm(ann).reads("two eggs; sessions: True")

@@ -1,8 +1,7 @@
 """What a gateway does while a turn runs, when it stops, and with what it can't understand."""
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -21,28 +20,20 @@ from segue.testing.agents import EchoAgent, Pause, ScriptedAgent, SteeredAgent, 
 from segue.testing.chats import To
 from segue.testing.faults import Fault
 from segue.testing.personas import Matrix, Persona, Telegram, WhatsApp
+from tests.in_process import gateway_on
 
 
-@asynccontextmanager
-async def running(
+def running(
     path: Path,
     platform: Persona,
     agent: Agent,
     busy: Busy = Busy.QUEUE,
     mentions: Mentions = Mentions.OPTIONAL,
     poll: float = 0.05,
-) -> AsyncIterator[Gateway]:
+) -> AbstractAsyncContextManager[Gateway]:
     """A gateway on the database in this folder."""
     account = AccountSettings(public=True, mentions=mentions)
-    settings = GatewaySettings(
-        accounts={(platform.name, platform.account): account}, busy=busy, poll=poll, lease=1.0, grace=0.1
-    )
-    async with (
-        await open_store(path / "segue.db") as store,
-        Gateway(store, agent, [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
-        yield gateway
+    return gateway_on(path, agent, platform, account=account, busy=busy, poll=poll, lease=1.0, grace=0.1)
 
 
 async def test_what_a_person_says_while_their_turn_runs_is_one_turn_afterwards(tmp_path: Path) -> None:

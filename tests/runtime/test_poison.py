@@ -17,7 +17,7 @@ from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Speaker, Text
-from segue.core.settings import AccountSettings, GatewaySettings
+from segue.core.settings import GatewaySettings
 from segue.core.values import Secret
 from segue.database.statements import q
 from segue.errors import Fenced, Invalid, StoreFull
@@ -28,9 +28,8 @@ from segue.testing import Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
 from tests.adapters.platform import signed
+from tests.in_process import PUBLIC, gateway_on
 from tests.runtime.telemetry.test_metrics import figure
-
-PUBLIC = AccountSettings(public=True)
 
 
 class Breaking:
@@ -68,12 +67,7 @@ class Broken:
 @asynccontextmanager
 async def running(path: Path, platform: WhatsApp, error: Exception) -> AsyncIterator[Gateway]:
     """A gateway whose /status is broken."""
-    settings = GatewaySettings(accounts={(platform.name, platform.account): PUBLIC}, poll=0.05, grace=0.1)
-    async with (
-        await open_store(path / "segue.db") as store,
-        Gateway(store, EchoAgent(), [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
+    async with gateway_on(path, EchoAgent(), platform, grace=0.1) as gateway:
         gateway._commands._table["status"] = Broken(error)
         yield gateway
 

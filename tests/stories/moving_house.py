@@ -12,13 +12,14 @@ from segue.core.handoffs import HandoffRecord, Patience
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import PLACEHOLDER, Aside, plain_text
 from segue.core.people import UNBOUNDED
-from segue.core.settings import AccountSettings, GatewaySettings, Settings, Streams
+from segue.core.settings import AccountSettings, Settings, Streams
 from segue.core.transcripts import Role, Session
 from segue.runtime.gateway import Gateway
-from segue.store import Store, open_driver
+from segue.store import Store
 from segue.testing.agents import ScriptedAgent, Step
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Persona
+from tests.in_process import gateway_on
 
 HERE = "Hello here. Last you said: {last}"
 
@@ -68,22 +69,20 @@ class Street:
                 public=True, streams=Streams.WHOLE, home=home
             ),
         }
-        settings = GatewaySettings(
+        async with gateway_on(
+            where,
+            self.agent,
+            self.origin,
+            self.destination,
+            through=self.through,
             limits=UNBOUNDED,
             routing=self.routing,
             hosts=self.hosts,
             accounts=accounts,
             handoff=self.patience,
             poll=self.poll,
-            grace=0.0,
-        )
-        adapters = [self.origin.adapter(), self.destination.adapter()]
-        async with (
-            Store(self.through(await open_driver(where))) as self.store,
-            Gateway(self.store, self.agent, adapters, settings) as gateway,
-            self.origin.reaching(gateway.webhooks()),
-            self.destination.reaching(gateway.webhooks()),
-        ):
+        ) as gateway:
+            self.store = gateway.store
             yield gateway
 
     async def talks(self, text: str = "about cats", title: str = "Cats") -> None:

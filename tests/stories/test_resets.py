@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -15,13 +14,14 @@ from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Point
 from segue.core.messages import Aside
 from segue.core.resets import Policies, Policy, When
-from segue.core.settings import AccountSettings, GatewaySettings, Settings
+from segue.core.settings import Settings
 from segue.errors import Invalid
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, Pause, ScriptedAgent, WhatsApp
 from segue.testing.agents import said
 from tests.drills.gateways import start
 from tests.forge import kill
+from tests.in_process import gateway_on
 from tests.ports import free_port
 from tests.stories.conftest import Stage
 
@@ -46,26 +46,21 @@ def saved(path: list[Entry]) -> int:
     return sum(isinstance(part, Aside) and part.text == SAVE for entry in path for part in entry.parts)
 
 
-@asynccontextmanager
-async def running(
+def running(
     where: str, platform: WhatsApp, agent: Agent, clock: HandClock, policy: Policy, replicas: int = 1
-) -> AsyncIterator[Gateway]:
+) -> AbstractAsyncContextManager[Gateway]:
     """Gateways on one database, the first of which the platform calls."""
-    settings = GatewaySettings(
+    return gateway_on(
+        where,
+        agent,
+        platform,
+        clock=clock,
+        replicas=replicas,
         routing=Settings(resets=Policies(policy)),
-        accounts={(platform.name, platform.account): AccountSettings(public=True)},
         poll=0.02,
-        grace=0.1,
         sweep=0.02,
+        grace=0.1,
     )
-    async with AsyncExitStack() as stack:
-        gateways = []
-        for _ in range(replicas):
-            store = await stack.enter_async_context(await open_store(where, clock=clock))
-            gateway = Gateway(store, agent, [platform.adapter()], settings, clock=clock)
-            gateways.append(await stack.enter_async_context(gateway))
-        await stack.enter_async_context(platform.reaching(gateways[0].webhooks()))
-        yield gateways[0]
 
 
 async def test_an_idle_session_is_saved_by_its_agent_and_the_next_message_begins_anew(database: str) -> None:

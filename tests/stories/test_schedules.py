@@ -1,22 +1,22 @@
 """Work for later: asked for by a person or by an agent, done once when it is due, delivered where it belongs."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from segue import open_store
 from segue.core.contracts.agents import Agent, Work
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Notice, ToolResult
-from segue.core.settings import AccountSettings, GatewaySettings, Redaction, Streams
+from segue.core.settings import AccountSettings, Redaction, Streams
 from segue.core.values import SessionId
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, ScriptedAgent, WhatsApp
 from segue.testing.agents import Step, Uses, said
 from segue.testing.chats import Someone
+from tests.in_process import gateway_on
 
 NINE = datetime(2026, 6, 1, 9, 0, tzinfo=UTC).timestamp()
 HOUR, DAY = 3600.0, 86400.0
@@ -44,29 +44,25 @@ class House:
         self.dm, self.bobs = self.platform.dm(self.ann), self.platform.dm(self.bob)
         self.group = self.platform.group("Team")
 
-    @asynccontextmanager
-    async def gateway(
+    def gateway(
         self, agent: Agent, replicas: int = 1, redaction: Redaction = Redaction.NONE
-    ) -> AsyncIterator[Gateway]:
+    ) -> AbstractAsyncContextManager[Gateway]:
         """Gateways until the block ends."""
         home = Place(self.group.address, Kind.GROUP, "Team")
         account = AccountSettings(public=True, streams=Streams.WHOLE, home=home)
-        settings = GatewaySettings(
-            accounts={(self.platform.name, self.platform.account): account},
+        return gateway_on(
+            self.where,
+            agent,
+            self.platform,
+            account=account,
+            clock=self.clock,
+            replicas=replicas,
             hosts=(self.ann.identity,),
-            poll=0.02,
-            grace=0.1,
             data=str(self.folder),
             redaction=redaction,
+            poll=0.02,
+            grace=0.1,
         )
-        async with AsyncExitStack() as stack:
-            gateways = []
-            for _ in range(replicas):
-                store = await stack.enter_async_context(await open_store(self.where, clock=self.clock))
-                made = Gateway(store, agent, [self.platform.adapter()], settings, clock=self.clock)
-                gateways.append(await stack.enter_async_context(made))
-            await stack.enter_async_context(self.platform.reaching(gateways[0].webhooks()))
-            yield gateways[0]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The fakes and a real gateway: on every persona a conversation works as it would on the platform."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -9,27 +8,20 @@ import pytest
 from segue.core.contracts.agents import Agent
 from segue.core.lanes import Kind
 from segue.core.messages import Sending
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
-from segue.database.sqlite import Sqlite
+from segue.core.settings import AccountSettings, Streams
 from segue.runtime.gateway import Gateway
-from segue.store import Store
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.chats import Someone, To
 from segue.testing.faults import Call, Fault, RateLimit
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Slack, Telegram, WhatsApp
+from tests.in_process import gateway_on
 
 
-@asynccontextmanager
-async def running(path: Path, platform: Persona, agent: Agent, streams: Streams = Streams.WHOLE) -> AsyncIterator[None]:
+def running(
+    path: Path, platform: Persona, agent: Agent, streams: Streams = Streams.WHOLE
+) -> AbstractAsyncContextManager[Gateway]:
     """A gateway on a database of its own."""
-    account = AccountSettings(public=True, streams=streams)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, poll=0.05)
-    async with (
-        Store(await Sqlite.open(path / "segue.db")) as store,
-        Gateway(store, agent, [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
-        yield
+    return gateway_on(path, agent, platform, account=AccountSettings(public=True, streams=streams), grace=10.0)
 
 
 @pytest.fixture(params=PERSONAS, ids=lambda persona: persona.name)

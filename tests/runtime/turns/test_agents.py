@@ -1,27 +1,21 @@
 """Several agents in one gateway, and what each keeps of a session for itself."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from segue import AccountSettings, Gateway, GatewaySettings, Work, open_store
+from segue import AccountSettings, Gateway, Work
 from segue.agents.given import Given
 from segue.core.contracts.agents import AgentState, Event
 from segue.core.messages import Text
 from segue.testing import Telegram
+from tests.in_process import gateway_on
 
 
-@asynccontextmanager
-async def served(
+def served(
     path: Path, platform: Telegram, agent: Given | dict[str, Given], named: str = ""
-) -> AsyncIterator[Gateway]:
-    account = platform.name, platform.account
-    settings = GatewaySettings(accounts={account: AccountSettings(public=True, agent=named)})
-    async with (
-        await open_store(path / "segue.db") as store,
-        Gateway(store, agent, [platform.adapter()], settings) as gateway,
-    ):
-        yield gateway
+) -> AbstractAsyncContextManager[Gateway]:
+    return gateway_on(path, agent, platform, account=AccountSettings(public=True, agent=named))
 
 
 async def counting(work: Work) -> AsyncIterator[Event]:

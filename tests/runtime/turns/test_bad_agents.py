@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,30 +19,20 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from segue.agents.given import Given
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
-from segue.database.sqlite import Sqlite
 from segue.errors import AgentFailed
 from segue.runtime.gateway import Gateway
 from segue.runtime.telemetry.logs import Lines
 from segue.runtime.turns.failures import BROKEN, FAILED
-from segue.store import Store
 from segue.testing.personas import Telegram
+from tests.in_process import gateway_on
 
 GIVEN_UP = FAILED.format(times=2)
 
 
-@asynccontextmanager
-async def running(path: Path, platform: Telegram, agent: Given, **more: Any) -> AsyncIterator[None]:
+def running(path: Path, platform: Telegram, agent: Given, **more: Any) -> AbstractAsyncContextManager[Gateway]:
     """A gateway with little patience."""
-    account = AccountSettings(public=True, streams=Streams.LIVE)
-    plain: dict[str, Any] = {"turn_silence": 1.0, "attempts": 2, "poll": 0.05, "grace": 0.0}
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, **(plain | more))
-    async with (
-        Store(await Sqlite.open(path / "segue.db")) as store,
-        Gateway(store, agent, [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
-        yield
+    plain: dict[str, Any] = {"turn_silence": 1.0, "attempts": 2}
+    return gateway_on(path, agent, platform, **(plain | more))
 
 
 class Panic(BaseException):

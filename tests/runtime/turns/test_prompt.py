@@ -1,8 +1,7 @@
 """The prompt of a turn: what an agent gets on platforms of every shape, with and without redaction."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from segue.core.exports.jsonl import Line, Transcript
 from segue.core.lanes import Address
 from segue.core.messages import Text
 from segue.core.prompt.envelopes import Voices, by_then, read, words
-from segue.core.settings import AccountSettings, Busy, GatewaySettings, Redaction
+from segue.core.settings import AccountSettings, Busy, Redaction
 from segue.core.transcripts import Author, Role
 from segue.runtime.gateway import Gateway
 from segue.runtime.retrying import Patient
@@ -22,36 +21,24 @@ from segue.runtime.turns.prompt import Prompt
 from segue.testing.agents import Pause, ScriptedAgent, SteeredAgent
 from segue.testing.chats import Someone, To
 from segue.testing.personas import Persona, Slack, Telegram, WhatsApp
+from tests.in_process import gateway_on
 
 HIDDEN = Redaction.PSEUDONYMS
 
 
-@asynccontextmanager
-async def running(
+def running(
     path: Path,
     platform: Persona,
     agent: Agent,
     redaction: Redaction = Redaction.NONE,
     busy: Busy = Busy.QUEUE,
     hosts: tuple[Someone, ...] = (),
-) -> AsyncIterator[Gateway]:
+) -> AbstractAsyncContextManager[Gateway]:
     """A gateway with a home on its platform and one on a platform that isn't connected."""
     home = Place(Address(platform.name, platform.account, "", "4915122222222"), Kind.GROUP, "Home")
     account = AccountSettings(public=True, home=home)
-    settings = GatewaySettings(
-        hosts=tuple(someone.identity for someone in hosts),
-        accounts={(platform.name, platform.account): account},
-        redaction=redaction,
-        busy=busy,
-        poll=0.05,
-        grace=0.1,
-    )
-    async with (
-        await open_store(path / "segue.db") as store,
-        Gateway(store, agent, [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
-        yield gateway
+    owners = tuple(someone.identity for someone in hosts)
+    return gateway_on(path, agent, platform, account=account, hosts=owners, redaction=redaction, busy=busy, grace=0.1)
 
 
 async def test_the_section_names_the_person_what_can_be_done_and_the_homes(tmp_path: Path) -> None:
