@@ -150,7 +150,7 @@ async def test_a_file_whose_gateway_was_killed_before_its_message_was_kept(datab
     async with await open_store(database) as store:
         assert await looking(store, tmp_path).once() == 0, "its message may still be on its way in"
     os.utime(left, (LONG_AGO, LONG_AGO))
-    (tmp_path / "files" / "swept").unlink()
+    (tmp_path / "files" / "swept").unlink(missing_ok=True)
     async with gateway(database, tmp_path) as running:
         await until(lambda: figure(running.metrics, "segue_files_swept_total") == 1)
     assert not left.exists()
@@ -158,6 +158,6 @@ async def test_a_file_whose_gateway_was_killed_before_its_message_was_kept(datab
     async with gateway(database, tmp_path, ScriptedAgent(["Nice."])) as running:
         await running.accept(arrival("1", await kept(tmp_path, b"half way in", time.time())))
         os.utime(left, (LONG_AGO, LONG_AGO))
-        (tmp_path / "files" / "swept").unlink()
+        (tmp_path / "files" / "swept").unlink(missing_ok=True)
         assert await looking(running.store, tmp_path).once() == 0
     assert left.exists()
