@@ -4,6 +4,7 @@ import pytest
 
 from segue.agents.given import as_agent
 from segue.changes.rows import first
+from segue.core.commands import GROUPS
 from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import spot
@@ -276,7 +277,7 @@ async def test_a_blank_title_takes_the_title_away(square: Square) -> None:
 async def test_help_tells_all_that_can_be_typed_and_other_names_for_it(square: Square) -> None:
     async with square.open() as gateway:
         groups = [group.splitlines() for group in (await square.says("/help")).split("\n\n")]
-        assert [name for name, *_ in groups][:2] == ["Conversations:", "Take back and try again:"]
+        assert [name for name, *_ in groups] == [f"{name}:" for name in GROUPS]
         assert len([line for _, *lines in groups for line in lines]) == len(gateway.commands)
         assert await square.says("/help fork") == (
             "/branch [NAME]: Go on in a copy of this session and leave the original as it is. Also: /fork."
