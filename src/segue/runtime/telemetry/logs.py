@@ -98,9 +98,9 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     """Facts beside the event: its trace, the fields of `extra`, and the error."""
     fields: dict[str, object] = {"trace": trace} if (trace := _trace.get()) else {}
     fields |= {name: value for name, value in vars(record).items() if name not in _RECORD}
-    # A failure that is named is an agent's: its words may quote a message, whatever its type.
-    if "failure" not in fields and record.exc_info and (error := record.exc_info[1]):
-        fields["error"] = _told(error)
+    if record.exc_info and (error := record.exc_info[1]):
+        # A failure that is named is an agent's: its words may quote a message, whatever its type.
+        fields["error"] = fields.get("failure") or _told(error)
     return fields
 
 
