@@ -52,3 +52,20 @@ async def test_in_a_shared_place_tools_reach_nothing_that_was_said_in_private(sq
         assert "Diary" in heard[0]
         assert "a secret" in heard[1]
         assert "look after the secret" in heard[3]
+
+
+@both
+async def test_a_name_that_nobody_has_offers_no_title_that_was_given_elsewhere(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open(TOGETHER):
+        await square.says("hello", where=lobby)
+        await square.says("/title Club", where=lobby)
+        near = await square.says("/resume Clubb", where=lobby)
+        assert "Did you mean “Club”?" in near
+        await square.says("/resume Club")
+        await square.says("/new", where=lobby)
+        await square.says("/title Diary night")
+        told = await square.says("/resume Diary nigh", where=lobby)
+        assert "Diary night" not in told
+        alone = await square.says("/resume Diary nigh")
+        assert "Did you mean “Diary night”?" in alone

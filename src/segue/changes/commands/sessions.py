@@ -131,7 +131,8 @@ def _unknown(request: Request, name: str) -> Transaction[Answer]:
     person = request.met.person.id
     near = yield from titles.nearest(person, name)
     session = (yield from titles.find(person, near)) if near else None
-    shown = session is not None and (yield from readers.sees(request.reader, (yield from sessions.known(session))))
+    # Named when others had left, it isn't theirs to know.
+    shown = session is not None and (yield from readers.title(request.reader, session)) == near
     hint = f" Did you mean “{near}”?" if near and shown else ""
     return Answer(f"No session of yours is called “{short(clean(name))}”.{hint}")
 
