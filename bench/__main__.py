@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, gateway, growth, handoffs, servers, start, turns
+from bench import agents, end_to_end, gateway, growth, handoffs, servers, start, turns
 from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
@@ -31,6 +31,10 @@ _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
     "import": start.imports,
     "agents": agents.agents,
     "postgres": servers.postgres,
+    "messages": end_to_end.messages,
+    "synced": end_to_end.synced,
+    "memory": end_to_end.memory,
+    "long": end_to_end.long_sessions,
     "overhead": gateway.overhead,
     "handoff": handoffs.handoff,
     "takeover": gateway.takeover,

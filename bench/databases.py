@@ -5,13 +5,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.ours import Segue
+from bench.people import ACCOUNT
 from bench.raw import HOST, Raw, RawStore, who
 from bench.scale import Scale
+from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.messages import Speaker
 
 UNDO = "undo"
 """The chat whose session has 1,000 messages."""
 LONG = "long"
 """The chat whose session has 10,000 entries."""
+LONG_SESSION = "long-session"
+"""The chat of a gateway whose session is long."""
 SPARE = "spare"
 """A chat that is bound to one session and then to another."""
 _SPECIAL = {UNDO: 500, LONG: 5_000, SPARE: 1}
@@ -50,6 +55,16 @@ class Databases:
                 store.raw.populate([(chat, HOST)], exchanges, dice)
             store.raw.index()
             store.close()
+        return path
+
+    async def long_session(self, entries: int) -> Path:
+        """A database of Segue's with one session of so many entries, for a gateway over HTTP."""
+        path = self.fresh(f"long-{entries}")
+        store = await Segue.sqlite(path)
+        place = Place(Address("http", ACCOUNT, chat=LONG_SESSION), Kind.DM)
+        speaker = Speaker(Identity("http", ACCOUNT, LONG_SESSION), LONG_SESSION)
+        await store.lengthen(place, speaker, entries, random.Random(entries))
+        await store.close()
         return path
 
     def fresh(self, name: str) -> Path:

@@ -9,10 +9,10 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bench.databases import Databases
+from bench.servers import server
 from bench.table import Line, Target, milliseconds
 from segue import Address, Identity, Kind, Place, Text, open_store
 from segue.core.contracts.adapters import Connection, Intake
@@ -25,7 +25,6 @@ from tests.drills.gateways import Plan, start
 from tests.drills.town import Town
 from tests.forge import kill
 from tests.ports import free_port
-from tests.postgres import Durability, ensure, folder
 
 _MESSAGES = 200
 _TAKEOVERS = 5
@@ -73,7 +72,7 @@ async def overhead(databases: Databases) -> AsyncIterator[Line]:
     with tempfile.TemporaryDirectory(prefix="segue-bench-") as scratch:
         async for line in _overhead("SQLite", str(Path(scratch) / "segue.db"), 5):
             yield line
-    async with _postgres() as dsn:
+    async with server() as dsn:
         async for line in _overhead("PostgreSQL", dsn, 15):
             yield line
 
@@ -101,7 +100,7 @@ async def _overhead(name: str, where: str, most: float) -> AsyncIterator[Line]:
 async def takeover(databases: Databases) -> AsyncIterator[Line]:
     """A replica is killed in the middle of a turn; until the other has answered it."""
     del databases
-    async with _postgres() as dsn:
+    async with server() as dsn:
         took = [await _takeover(dsn, round_) for round_ in range(_TAKEOVERS)]
     what = f"killed in a turn to answered by the other, lease {_LEASE:g} s, p50"
     yield Line("takeover", what, milliseconds(statistics.median(took)), "the lease itself 1 s")
@@ -166,10 +165,3 @@ def _help() -> float:
 def _resident(pid: int) -> int:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-@asynccontextmanager
-async def _postgres() -> AsyncIterator[str]:
-    with folder() as home:
-        server = await asyncio.to_thread(ensure, home, Durability.FULL)
-        yield server.dsn(server.create_database())

@@ -20,6 +20,7 @@ from segue.core.transcripts import AGENT, Author, Draft, Role
 from segue.core.turns import Finish, Reply, Run
 from segue.core.values import PersonId, SessionId
 from segue.database.sqlite import Sqlite
+from segue.database.transactions import one_by_one
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import TranscriptCache
 from segue.store import Store, fresh_ids
@@ -107,13 +108,22 @@ class Segue:
         for number in numbers:
             at = time.time()
             arrival = arrival_of(number, f"first.{number}", entry(dice))
-            queued = yield from _DOOR.accept(arrival, self._fresh(at), self._me)
+            queued = yield from one_by_one(_DOOR.accept(arrival, self._fresh(at), self._me))
             run = _run_of(queued)
-            yield from turns.finish(run.held, answer(run, entry(dice)), at)
+            yield from one_by_one(turns.finish(run.held, answer(run, entry(dice)), at))
             author = Author(Role.PERSON, run.turns[0].person)
             more = [Draft((author, AGENT)[n % 2], (Text(entry(dice)),)) for n in range(2 * (exchanges - 1))]
             if more:
                 yield from transcripts.append(run.held.session, more, at)
+
+    async def lengthen(self, place: Place, speaker: Speaker, entries: int, dice: random.Random) -> None:
+        """A conversation at a place in which so many entries were said."""
+        arrival = Arrival(place, "first", speaker, (Text(entry(dice)),), time.time())
+        run = _run_of(await self._driver.write(_DOOR.accept, arrival, self._fresh(time.time()), self._me))
+        await self.finish(run)
+        author = Author(Role.PERSON, run.turns[0].person)
+        more = [Draft((author, AGENT)[n % 2], (Text(entry(dice)),)) for n in range(entries - 2)]
+        await self._driver.write(transcripts.append, run.held.session, more, time.time())
 
     async def host(self) -> Person:
         """The person who owns every second conversation."""

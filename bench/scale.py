@@ -22,8 +22,27 @@ class Scale:
     """How often a single operation is timed."""
     peer_turns: int
     """Turns of each peer, which take longer."""
+    said: int
+    """Messages at each number at once, end to end."""
+    soaked: int
+    """Turns over which memory is watched."""
     at_once: int = 64
+    long: tuple[int, ...] = (10, 1_000, 20_000)
+    """Entries of sessions that go on."""
 
 
-FULL = Scale("full", few=40, some=1_000, many=100_000, messages=10, entries=5_000, times=200, peer_turns=400)
-QUICK = Scale("quick", few=40, some=200, many=10_000, messages=4, entries=500, times=60, peer_turns=100)
+FULL = Scale(
+    "full",
+    few=40,
+    some=1_000,
+    many=100_000,
+    messages=10,
+    entries=5_000,
+    times=200,
+    peer_turns=400,
+    said=2_000,
+    soaked=20_000,
+)
+QUICK = Scale(
+    "quick", few=40, some=200, many=10_000, messages=4, entries=500, times=60, peer_turns=100, said=256, soaked=2_000
+)
