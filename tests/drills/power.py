@@ -16,7 +16,7 @@ import apsw
 
 from segue.core.lanes import Identity
 from segue.core.values import Value
-from segue.database import sqlite_file
+from segue.database import sqlite_file, sqlite_log
 from segue.database.sqlite import Sqlite
 from segue.database.sqlite_file import APPLICATION, keep_log
 from segue.database.statements import SQLITE, migrations
@@ -25,7 +25,7 @@ from segue.runtime.gateway import Gateway
 from segue.store import Store
 from tests.changes.invariants import VIOLATIONS
 from tests.drills.gateways import Repeats
-from tests.drills.planting import Bug, Patch, planted, pragma
+from tests.drills.planting import Bug, Patch, planted
 from tests.drills.platter import Happened, Platter, Recorder, Told
 from tests.drills.room import DELIVERY, MESSAGE, Wall, settings, talk
 
@@ -34,6 +34,7 @@ CHECKPOINT = 60
 """Pages after which the log is folded into the file: few, so that there are many moments to be cut in."""
 _TODAY = max(number for number, _ in migrations(SQLITE))
 """The version at which anything can have been said: before it, the file is still being made."""
+_FOLDS = (Patch(sqlite_log, "PAGES", lambda _: CHECKPOINT), Patch(sqlite_log, "MOST", lambda _: 2 * CHECKPOINT))
 _INCONSISTENT = VIOLATIONS | {
     "a message became two turns": "select message from turns group by message having count(*) > 1",
     "a turn was answered and no answer is on its way": """
@@ -59,7 +60,7 @@ def run(images: int, seed: int, people: int = 4, messages: int = 12, bug: Bug = 
     with tempfile.TemporaryDirectory(prefix="segue-power-", dir=_fast()) as scratch:
         disk = Recorder()
         try:
-            with planted(pragma("wal_autocheckpoint", CHECKPOINT), _sees_folders(disk), *bug.patches):
+            with planted(*_FOLDS, _sees_folders(disk), *bug.patches):
                 for life in range(LIVES):
                     asyncio.run(_live(Path(scratch) / "segue.db", disk, life, people, messages, dice))
         finally:

@@ -20,6 +20,7 @@ from segue.core.contracts.wakes import Wake
 from segue.database.hints import Hints
 from segue.database.sqlite_file import SqliteFile
 from segue.database.sqlite_hints import Sockets
+from segue.database.sqlite_log import Folder
 from segue.database.sqlite_threads import Desk, Inline, Job, Threads
 from segue.database.statements import SQLITE, Compiled, compile_for, migrations
 from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded, went_on
@@ -48,8 +49,11 @@ class Sqlite:
 
     copies = ("copies and backups of the database file",)
 
-    def __init__(self, file: SqliteFile, writer: Desk, readers: Desk, hints: Hints) -> None:
+    def __init__(
+        self, file: SqliteFile, writer: Desk, readers: Desk, hints: Hints, folder: Folder | None = None
+    ) -> None:
         self._file = file
+        self._folder = folder
         self._writer = writer
         self._readers = readers
         self._hints = hints
@@ -73,22 +77,21 @@ class Sqlite:
         named = compile_for(SQLITE) if queries is None else queries
         todo = migrations(SQLITE) if steps is None else steps
 
-        def connect() -> tuple[_Worker, list[_Worker]]:
-            writer = _Worker(file, file.writer(todo, probe), named, "begin immediate", probe)
-            return writer, [_Worker(file, file.reader(), named, "begin", unheeded) for _ in range(_READERS)]
+        def connect() -> tuple[apsw.Connection, _Worker, list[_Worker]]:
+            opened = file.writer(todo, probe)
+            writer = _Worker(file, opened, named, "begin immediate", probe)
+            return opened, writer, [_Worker(file, file.reader(), named, "begin", unheeded) for _ in range(_READERS)]
 
         match running:
             case RunsIn.INLINE:
-                writer, reading = connect()
+                _, writer, reading = connect()
                 return cls(file, Inline(writer), Inline(reading[0]), Hints())
             case RunsIn.THREADS:
-                writer, reading = await asyncio.to_thread(connect)
-                return cls(
-                    file,
-                    Threads("segue writer", [writer], _GROUP),
-                    Threads("segue reader", reading, 1),
-                    Sockets.open(file.path),
-                )
+                opened, writer, reading = await asyncio.to_thread(connect)
+                folder = await asyncio.to_thread(file.folder)
+                opened.set_wal_hook(folder.grown)
+                desks = Threads("segue writer", [writer], _GROUP), Threads("segue reader", reading, 1)
+                return cls(file, *desks, Sockets.open(file.path), folder)
 
     async def write(self, transaction: Callable[P, Transaction[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it once; when this returns, what it did is durable."""
@@ -126,6 +129,8 @@ class Sqlite:
         if not self._closed:
             self._closed = True
             await self._readers.close()
+            if self._folder is not None:
+                await asyncio.to_thread(self._folder.close)
             await self._writer.close()
             await self._hints.close()  # last: who was just answered may want to tell
 
@@ -243,6 +248,8 @@ class _Worker:
     def _rows(self, statement: Statement) -> Any:
         refuse_unsound(statement.arguments)
         sql, in_order, counted = self._queries[statement.name]
+        if not sql:  # what the other database waits for happens by itself here
+            return [(1,)]
         found = self._execute(sql, in_order(statement.arguments))
         rows = [(1,)] * self._connection.changes() if counted else found.fetchall()
         if statement.must and not rows:

@@ -13,6 +13,7 @@ from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point, Probe
 from segue.database.boot_clock import set_clock
 from segue.database.shapes import difference, shape_in, unlike
+from segue.database.sqlite_log import Folder
 from segue.database.sqlite_slack import Slack
 from segue.database.transactions import Steps, pending, too_long
 from segue.errors import (
@@ -44,8 +45,8 @@ _MEANINGS: tuple[tuple[_Errors, type[StoreError], str], ...] = (
     ((apsw.CantOpenError, apsw.PermissionsError), StoreUnreachable, "it can't be opened. See whether it is yours."),
     ((apsw.IOError,), StoreUnreachable, "the disk doesn't read or write. See whether it is still there and sound."),
 )
-# Durable when the power goes too: on macOS only fullfsync makes a sync reach the disk. The log is folded into the file
-# every 4000 pages, 16 MB, and cut to that if a long reader let it grow.
+# Durable when the power goes too: on macOS only fullfsync makes a sync reach the disk. Where nobody folds the log
+# beside the writer, it is folded every 4000 pages, 16 MB; it is cut to that if a long reader let it grow.
 _SETTINGS = """
     pragma synchronous = full;
     pragma fullfsync = on;
@@ -152,6 +153,13 @@ class SqliteFile:
         except apsw.Error as error:
             raise self.named(error) from error
         return connection
+
+    def folder(self) -> Folder:
+        """Folds the log beside the writer."""
+        try:
+            return Folder(self._connect())
+        except apsw.Error as error:
+            raise self.named(error) from error
 
     def copy_to(self, path: Path) -> None:
         """A whole copy in a new file, as of this moment, whoever writes meanwhile."""
