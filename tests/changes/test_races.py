@@ -12,13 +12,12 @@ import pytest
 from segue.changes.accept import Fresh, FrontDoor
 from segue.changes.exchange import children, deliveries, handoffs, replicas, turns
 from segue.changes.exchange.children import Asker
-from segue.changes.exchange.deliveries import Outgoing
 from segue.changes.people import persons
 from segue.changes.places import merges
 from segue.changes.sessions import moves, titles, transcripts
 from segue.core.handoffs import Driven, Patience
 from segue.core.lanes import Address, Identity, Lane, Person, Rules
-from segue.core.messages import Opening, Speaker, Text
+from segue.core.messages import Opening, Outgoing, Speaker, Text
 from segue.core.moves import Fork, Handoff, Limits, Move, Release, Renew, Resume, Spawn
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings

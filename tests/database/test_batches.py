@@ -22,6 +22,7 @@ _QUERIES = {
     "hold": "select word from words where n = :n {for_update}",
     "get": "select n, word, n / 2.0 as half, n > 1 as large from words where n = :n",
     "all": "select n, word from words order by n",
+    "mark": "savepoint here",
 }
 
 
@@ -67,6 +68,18 @@ async def test_rows_of_a_batch_are_those_of_its_statements(db: Driver) -> None:
             ["two"],
             [n + 1, "two", (n + 1) / 2, True],
         ]
+
+
+def with_a_mark(n: int) -> Transaction[Any]:
+    yield say("put", n, "one")
+    yield Statement("mark", {})
+    rows, none = yield Together((say("get", n), say("put", n + 1, "two")), last=True)
+    return [list(row) for row in (*rows, *none)]
+
+
+async def test_a_savepoint_and_a_write_that_returns_nothing_may_stand_among_them(db: Driver) -> None:
+    for n in range(1, 20, 2):
+        assert await db.write(with_a_mark, n) == [[n, "one", n / 2, n > 1]]
 
 
 def collide(n: int) -> Transaction[None]:

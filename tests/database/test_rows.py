@@ -20,7 +20,7 @@ from segue.core.values import SessionId, Value
 from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations, q
 
 SOURCE = Path(segue.__file__).parent
-READERS = {"each", "first", "one"}
+READERS = {"each", "first", "one", "RowsOf"}
 HELD_FOR_TRUTH = (ast.Expr, ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import enum
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
@@ -27,12 +28,16 @@ class Wire:
         self._word = b""
         self._fault = Fault.CUT_BEFORE
         self.left = 0
-        self.trips = 0
-        """Times that we said something and waited for the answer."""
+        self._trips: Counter[asyncio.StreamWriter] = Counter()
         self.failing = asyncio.Event()
         self.dsn = ""
         self._over = asyncio.Event()
         self._ends: set[asyncio.StreamWriter] = set()
+
+    @property
+    def trips(self) -> int:
+        """Times that we said something and waited for the answer, on the connection on which we did so most."""
+        return max(self._trips.values(), default=0)
 
     def fail(self, word: str, fault: Fault, times: int = 1) -> None:
         self._word, self._fault, self.left = word.encode(), fault, times
@@ -59,7 +64,7 @@ class Wire:
         back = asyncio.create_task(_relay(theirs, to_us, answered))
         try:
             while said := await _read(ours):
-                self.trips += answered.is_set()
+                self._trips[to_us] += answered.is_set()
                 answered.clear()
                 if self.left and self._word in said:
                     self.left -= 1

@@ -20,7 +20,6 @@ from segue.changes.commands.consent import Consents
 from segue.changes.commands.request import Request
 from segue.changes.commands.schedules import ScheduleCommands
 from segue.changes.exchange import children, routes
-from segue.changes.exchange.deliveries import Outgoing
 from segue.changes.exchange.planner import Planner
 from segue.changes.exchange.readers import Reader
 from segue.changes.sessions import readings
@@ -28,7 +27,7 @@ from segue.changes.sessions.readings import Unread
 from segue.core.contracts.adapters import Accepted, Letter
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.lanes import Address, Lane
-from segue.core.messages import Arrival
+from segue.core.messages import Arrival, Outgoing
 from segue.core.people import Standing
 from segue.core.questions import Question, QuestionState
 from segue.core.turns import Run
@@ -91,7 +90,7 @@ def query(name: str, before: str, after: str) -> Patch:
     """Another text in a named query, for databases that are opened from now on."""
 
     def made_of(texts: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-        changed = {key: text.replace(before, after) for key, text in texts.items() if key[0] == name}
+        changed = {key: text.replace(before, after) for key, text in texts.items() if key[0] == name and text}
         assert all(text != texts[key] for key, text in changed.items())
         return texts | changed
 
@@ -344,6 +343,7 @@ def _at_once(_over: Any) -> Any:
     return over
 
 
+_UNSEEN = query("arriving", "where account = :account and key in", "where 1 = 0 and account = :account and key in")
 _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.ANSWERED_TWICE: (
         query("settle_question", "and state = 'open' and", "and"),
@@ -362,13 +362,16 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.FRAME_RAISES: (Patch(Window, "earlier", _failing),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),
     Bug.ANSWERS_BEFORE_THE_COMMIT: (Patch(_Worker, "_attempt", _answer_at_once),),
-    Bug.FORGETS_KEYS: (query("see", "do nothing", "do update set at = excluded.at"),),
+    Bug.FORGETS_KEYS: (query("see", "do nothing", "do update set at = excluded.at"), _UNSEEN),
     Bug.ACCEPTS_IN_TWO_TRANSACTIONS: (split("add_turn_from"),),
     Bug.FINISHES_IN_TWO_TRANSACTIONS: (split("add_delivery"),),
     Bug.LEASES_WITHOUT_EPOCHS: (
         query("hold", *_HELD),
-        query("hold_turn", "s.holder = :me and s.epoch = :epoch", "1 = 1"),
+        query("stands", "s.holder = :me and s.epoch = :epoch", "1 = 1"),
+        query("stands", "t.outcome is not null as ended", "1 = 0 as ended"),
+        query("still_stands", *_HELD),
         query("finish", *_HELD),
+        query("end_running", "and outcome is null", ""),
         query("end_turn", "and outcome is null", ""),
         query("beat", _BEAT, _COME_BACK),
     ),
@@ -377,12 +380,17 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.OUT_OF_TURN: (
         query("outgoing", "and (p.id < d.id or p.holder is not null)", "and 1 = 0"),
         query("outgoing", "order by d.due, d.id", "order by d.due desc, d.id desc"),
+        query("take_own", "and p.key <> :key", "and 1 = 0"),
     ),
     Bug.ONE_CHAT_FOR_ALL: (Patch(Gateway, "accept", _one_chat),),
     Bug.REMEMBERS_BINDINGS: (Patch(Store, "bound", _remembered),),
     Bug.LANES_UNLOCKED: (query("lock_lane", "{for_update}", ""),),
     Bug.SIGNATURES_UNREAD: (Patch(signature.Signing, "verify", lambda _: lambda *_: None),),
-    Bug.ANY_TIME: (Patch(signature, "WINDOW", lambda _: 10**12), query("see", "do nothing", "do update set at = 1")),
+    Bug.ANY_TIME: (
+        Patch(signature, "WINDOW", lambda _: 10**12),
+        query("see", "do nothing", "do update set at = 1"),
+        _UNSEEN,
+    ),
     Bug.SECRET_UNREAD: (Patch(telegram_adapter, "prove", _believing),),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),

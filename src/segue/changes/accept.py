@@ -13,20 +13,21 @@ from msgspec.structs import replace
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.commands.request import Answer, Request
-from segue.changes.exchange import deliveries, edits, letters, questions, quotes, turns
+from segue.changes.exchange import deliveries, edits, letters, questions, quotes
 from segue.changes.exchange.edits import Deleted, Edited
 from segue.changes.exchange.letters import DeadLetter
+from segue.changes.exchange.turns import Slot
 from segue.changes.forgetting import erasure
 from segue.changes.people import persons
 from segue.changes.people.access import Pass, Refuse, Verdict, anybody
 from segue.changes.people.allowances import Allowing, files_of
 from segue.changes.people.persons import Known, Met
 from segue.changes.places import addresses, merges
-from segue.changes.rows import first, one
+from segue.changes.rows import RowsOf, batch, first, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
 from segue.core.commands import Command, Means, Unknown, nearest, parse
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Statement, Transaction, must
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, File, Parts, Telling, Text, encode_parts, plain_text
@@ -52,6 +53,8 @@ from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
 from segue.errors import Refused
+
+_ANYBODY = "?"
 
 
 class Fresh(Value, frozen=True):
@@ -145,6 +148,16 @@ class Spot(NamedTuple):
     """Whether the place is kept as it is described now."""
 
 
+class Looked(Value, frozen=True):
+    """What is known of an arrival before anything is decided."""
+
+    seen: bool
+    known: Known | None
+    """Its speaker."""
+    bound: Bound | None
+    """What its lane speaks to, if all who are there share one."""
+
+
 class Entering(NamedTuple):
     """An arrival on its way in: who sent it, where, what they may, and the replica that may run it."""
 
@@ -183,16 +196,18 @@ class FrontDoor:
     def accept(self, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None = None) -> Transaction[Taken]:
         """Take one message in, exactly once; if its session is idle and there is room, `me` holds it from then on."""
         # Seen?
-        if not (yield from see(arrival, fresh.at)):
+        looked = yield from self._look_up(arrival, fresh.at)
+        if looked.seen:
             return Duplicate()
         # Who?
         if arrival.chat_aliases:
             yield from merges.expect(arrival.place, arrival.chat_aliases)
-        met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at)
+        known = {} if arrival.chat_aliases else {arrival.speaker.identity.key: looked.known}
+        met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at, known)
         # A lane is keyed by nobody if the platform doesn't say who it was.
         who = met.person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
         # Where?
-        spot = yield from self._locate(arrival, met.person, who, fresh)
+        spot = yield from self._locate(arrival, met.person, who, fresh, looked)
         if arrival.deletes:
             # Whoever said it may take it back, whatever else they may.
             forgets = self._account(spot.lane).deletions is Deletions.FORGET
@@ -346,9 +361,31 @@ class FrontDoor:
     def _account(self, lane: Lane) -> AccountSettings:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), NO_ACCOUNT)
 
-    def _locate(self, arrival: Arrival, person: Person, who: str, fresh: Fresh) -> Transaction[Spot]:
+    def _look_up(self, arrival: Arrival, at: Moment) -> Transaction[Looked]:
+        """Remember an arrival by its keys; returns what was known of it before."""
+        lane, keys = self._shared(arrival), msgspec.json.encode(arrival.keys).decode()
+        identity, account, key = arrival.speaker.identity.key, _account(arrival), lane.key if lane else ""
+        looked = yield from one(Looked, q.arriving(account=account, keys=keys, identity=identity, lane=key))
+        if looked.seen:
+            yield from see(arrival, at)
+            return looked
+        for seen_as in sorted(arrival.keys):
+            yield must(q.see(account=account, key=seen_as, at=at))
+        return looked
+
+    def _shared(self, arrival: Arrival) -> Lane | None:
+        """The lane of an arrival that doesn't depend on who speaks, nor on what its chat is known as; else None."""
+        place, rules = arrival.place, self._routing.rules
+        if arrival.chat_aliases or (place.address.thread and rules.threads is Sharing.APART):
+            return None
+        lane = lane_of(place, _ANYBODY, rules)
+        return None if lane.person else lane
+
+    def _locate(self, arrival: Arrival, person: Person, who: str, fresh: Fresh, looked: Looked) -> Transaction[Spot]:
         """The lane and the place of an arrival, as they are described now."""
-        lane, place, speaking, _ = yield from self._look(arrival.place, who)
+        lane, place, speaking = self._shared(arrival), arrival.place, looked.bound
+        if lane is None:
+            lane, place, speaking, _ = yield from self._look(arrival.place, who)
         if speaking is None or speaking.session is None or arrival.chat_aliases:
             # Only a lane that isn't known can be another id of one that is. A person is held before a chat.
             yield from _still(person)
@@ -426,12 +463,9 @@ class FrontDoor:
         """A turn more for a session; this replica holds it from here on if it was idle and a slot is free."""
         arrival, fresh, me, met, spot, verdict = came
         lane, person = errand.lane or spot.lane, met.person
-        slot = yield from turns.enqueue(session, me, fresh.at)
-        if slot is None:
-            raise Moved
         turn = Turn(
             session,
-            slot.seq,
+            0,
             errand.kind,
             lane.key,
             spot.lane.address.key,
@@ -444,17 +478,22 @@ class FrontDoor:
             fresh.trace,
             arrival.speaker.identity.key,
         )
-        # The session is locked now: if the lane still speaks to it, this message belongs here.
-        row = {**msgspec.structs.asdict(turn), "parts": encode_parts(turn.parts)}
-        if not (yield q.add_turn_from(**row) if errand.via is Via.BINDING else q.add_turn_quoting(**row)):
-            raise Moved
-        # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
-        # A command is nothing that an agent hears.
+        counted: list[Statement] = []
         if isinstance(verdict, Pass):
-            yield from self._allowing.recount(arrival, verdict.allowance, met, fresh.at)
+            words = errand.parts is arrival.parts
+            counted = yield from self._allowing.recount(arrival, verdict.allowance, met, fresh.at, words=words)
         if size := files_of(arrival):
-            yield q.count_bytes(person=person.id, bytes=size)
-        heard = met.heard or errand.kind is not TurnKind.ARRIVAL or not (yield q.hear(person=person.id, at=fresh.at))
+            counted.append(q.count_bytes(person=person.id, bytes=size))
+        # Once the session is locked: if the lane still speaks to it, this message belongs here.
+        row = {**msgspec.structs.asdict(turn), "parts": encode_parts(turn.parts)}
+        added = q.add_turn_from(**row) if errand.via is Via.BINDING else q.add_turn_quoting(**row)
+        # A command is nothing that an agent hears.
+        heard = met.heard or errand.kind is not TurnKind.ARRIVAL
+        place = RowsOf(Slot, must(q.enqueue(session=session, me=me, at=fresh.at)))
+        [slot], *_ = yield from batch(place, must(added), *counted, last=heard and not reset)
+        turn = replace(turn, seq=slot.seq)
+        # The session is held by now, and nothing is waited for after this: two first words of one person don't lock up.
+        heard = heard or not (yield q.hear(person=person.id, at=fresh.at))
         met = replace(met, heard=heard, tally=PersonTally())
         tip = slot.tip
         if reset or not heard:
@@ -466,6 +505,10 @@ class FrontDoor:
         if self._settings.busy is not Busy.QUEUE:
             yield Wake(Topic.LOOK, session)
         return Queued(session, slot.seq, lane, met, reset)
+
+
+def _account(arrival: Arrival) -> str:
+    return account_key(arrival.place.address.platform, arrival.place.address.account)
 
 
 def _answers(
@@ -492,8 +535,7 @@ def _answers(
 
 def see(arrival: Arrival, at: Moment) -> Transaction[bool]:
     """Remember an arrival by its keys; returns whether it is new."""
-    address, new = arrival.place.address, True
-    account = account_key(address.platform, address.account)
+    account, new = _account(arrival), True
     for key in sorted(arrival.keys):
         new = bool((yield q.see(account=account, key=key, at=at))) and new
     return new

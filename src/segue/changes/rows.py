@@ -9,11 +9,11 @@ from collections.abc import Callable
 from enum import EnumType
 from functools import cache, lru_cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from segue.core.contracts.database import Statement, Transaction
+from segue.core.contracts.database import Statement, Together, Transaction
 from segue.core.lanes import Address, Identity, Lane
 from segue.core.messages import File, Parts, decode_parts
 from segue.core.transcripts import Author, Source
@@ -53,6 +53,21 @@ def one(kind: Callable[..., T], statement: Statement) -> Transaction[T]:
     [row] = yield statement
     result: T = _reader(kind)(*row)
     return result
+
+
+class RowsOf(NamedTuple):
+    """A statement of a batch whose rows are read."""
+
+    kind: Callable[..., Any]
+    statement: Statement
+
+
+def batch(*parts: Statement | RowsOf, last: bool = False) -> Transaction[list[Any]]:
+    """Several statements that are sent together: the values of those that are wanted, and how many rows others have."""
+    statements = tuple(part.statement if isinstance(part, RowsOf) else part for part in parts)
+    found = yield Together(statements, last)
+    readers = [_reader(part.kind) if isinstance(part, RowsOf) else None for part in parts]
+    return [[read(*row) for row in rows] if read else len(rows) for read, rows in zip(readers, found, strict=True)]
 
 
 def columns_of(kind: Any, name: str = "") -> list[str]:

@@ -414,6 +414,18 @@ class Delivery(Value, frozen=True):
         return msgspec.structs.replace(self, message=message)
 
 
+class Outgoing(Value, frozen=True):
+    """A delivery that this replica holds."""
+
+    id: int
+    me: str
+    delivery: Delivery
+    since: Moment
+    """When it was to be sent first."""
+    handoff: str = ""
+    """The handoff whose opening it is."""
+
+
 class Receipt(Value, frozen=True):
     """A delivery that was sent: lets a quote find its session."""
 

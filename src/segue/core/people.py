@@ -120,7 +120,8 @@ STRANGERS = Allowance(
     questions=3,
     windows=2,
 )
-_UNBOUNDED = 2**62
+EVER = 2**62
+"""More than anybody has of anything."""
 
 
 class Allowances(Value, frozen=True):
@@ -132,11 +133,11 @@ class Allowances(Value, frozen=True):
     @property
     def host(self) -> Allowance:
         """The host's: bounded in bytes alone."""
-        most = _UNBOUNDED
+        most = EVER
         return Allowance(most, most, most, self.person.bytes, most, 0.0, most, most)
 
 
-UNBOUNDED = Allowances(*[Allowance(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, 0.0)] * 2)
+UNBOUNDED = Allowances(*[Allowance(EVER, EVER, EVER, EVER, EVER, 0.0)] * 2)
 """No limits, for a gateway that nobody but its host reaches."""
 
 

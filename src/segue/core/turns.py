@@ -17,6 +17,7 @@ from segue.core.messages import (
     Notice,
     Opening,
     Order,
+    Outgoing,
     Part,
     Parting,
     Parts,
@@ -303,6 +304,8 @@ class Finished(Value, frozen=True):
     """The run that is next; None if nothing waits, and the session was let go."""
     hidden: bool = False
     """Something that it wrote was taken back by its author while it ran."""
+    taken: tuple[Outgoing, ...] = ()
+    """What the same replica sends now."""
 
 
 def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:

@@ -22,6 +22,7 @@ _OFTEN = 3
 _MOST_SHAPES = 200
 _MOST_ARGUMENTS = 100
 """As many as a function of PostgreSQL can have."""
+_KINDS = ("select", "insert", "update", "delete", "with")
 _MOVED = "SGMVD"
 _REAL = frozenset({"float4", "float8", "numeric"})
 _NUMBER = re.compile(r"\$(\d+)")
@@ -105,7 +106,10 @@ class Batches:
             if len(self._asked) > _MOST_SHAPES * 10:
                 self._asked.clear()
             return False
-        if sum(len(self._queries[part.name].order) for part in shape) > _MOST_ARGUMENTS:
+        queries = [self._queries[part.name] for part in shape]
+        if sum(len(query.order) for query in queries) > _MOST_ARGUMENTS:
+            return False
+        if not all(query.sql.startswith(_KINDS) for query in queries):  # a function has no savepoints
             return False
         for name in {part.name for part in shape} - self._described.keys():
             prepared = await connection.prepare(self._queries[name].sql)
@@ -145,6 +149,8 @@ def _numbered(sql: str, before: int) -> str:
 def _step(sql: str, part: Part, described: _Described, told: str) -> str:
     """One statement as the function runs it."""
     refuse = f"raise exception 'moved' using errcode = '{_MOVED}'; end if;"
+    if part.wanted and not described.columns:
+        return f"{sql}; {told} := '[]';"
     if part.wanted:
         columns = ", ".join(f"_c{n}" for n in range(len(described.columns)))
         rows = f"coalesce(json_agg(json_build_array({columns})), '[]')::text"

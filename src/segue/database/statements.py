@@ -47,6 +47,7 @@ SQLITE = Dialect(
         "real": "real",
         "key": "text",
         "strict": "strict",
+        "each": "json_each",
         # A table that is read by its key alone lies in the order of that key.
         "clustered": "strict, without rowid",
         # The driver defines this function, so that drills and tests can move the database's clock.
@@ -69,6 +70,7 @@ POSTGRES = Dialect(
         "real": "double precision",
         "key": 'text collate "C"',
         "strict": "",
+        "each": "json_array_elements_text",
         "clustered": "",
         "now": "cast(extract(epoch from clock_timestamp()) as double precision)",
         # Not `for update`: it would wait for everybody who only refers to the row, and they for us.
@@ -137,7 +139,7 @@ def _load() -> dict[tuple[str, str], str]:
                 if (name, dialect) in queries:
                     raise ValueError(f"query {name!r} stands twice for {dialect} ({file.name})")
                 queries[name, dialect] = body.strip().rstrip(";")
-    shared = Dialect("both", columns)
+    shared = Dialect("both", {name: Dialect("both", columns).text(text) for name, text in columns.items()})
     return {key: shared.text(text) for key, text in queries.items()}
 
 

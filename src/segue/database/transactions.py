@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping
 from typing import Any, TypeVar
 
-from segue.core.contracts.database import Row, Statement, Together, Transaction
+from segue.core.contracts.database import Row, Statement, Transaction
 from segue.core.contracts.probes import Point
 from segue.core.contracts.wakes import Wake
 from segue.database.statements import q
@@ -29,19 +29,26 @@ def one_by_one(steps: Transaction[T]) -> Generator[Statement | Wake, list[Row], 
         except StopIteration as done:
             result: T = done.value
             return result
-        if not isinstance(step, Together):
+        if isinstance(step, Wake):
             rows = yield step
-            refuse_moved(step, rows)
-            continue
-        rows = []
-        for statement in step.statements:
-            rows.append((yield statement))
-            refuse_moved(statement, rows[-1])
+        elif isinstance(step, Statement):
+            rows = yield from _looked_at(step)
+        else:
+            rows = []
+            for statement in step.statements:
+                rows.append((yield from _looked_at(statement)))
 
 
-def refuse_moved(step: Statement | Wake, rows: list[Row]) -> None:
+def _looked_at(statement: Statement) -> Generator[Statement | Wake, list[Row], list[Row]]:
+    """The rows of a statement, whether or not it must have some."""
+    rows = yield Statement(statement.name, statement.arguments)
+    refuse_moved(statement, rows)
+    return rows
+
+
+def refuse_moved(statement: Statement, rows: list[Row]) -> None:
     """Raise `Moved` if a statement that must find or change something didn't."""
-    if isinstance(step, Statement) and step.must and not rows:
+    if statement.must and not rows:
         raise Moved
 
 

@@ -113,7 +113,8 @@ class Gateway:
         planner = Planner(self._adapters, self.settings)
         self._messages = Messages(ground)
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
-        self._turns = Turns(ground, self.agents, self._toolbox(ground, planner, prompt), prompt)
+        self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
+        self._turns = Turns(ground, self.agents, self._toolbox(ground, planner, prompt), prompt, self._outboxes)
         self._commands = self._typed()
         access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
@@ -123,7 +124,6 @@ class Gateway:
         self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock)
         self._watchdog = Watchdog(self.metrics)
         self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
-        self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
         self._lives = [
             Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
             for adapter in adapters

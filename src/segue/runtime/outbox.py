@@ -14,11 +14,11 @@ from contextlib import nullcontext
 from typing import ParamSpec, assert_never
 
 from segue.changes.exchange import deliveries, handoffs
-from segue.changes.exchange.deliveries import Attempt, Outgoing
+from segue.changes.exchange.deliveries import Attempt
 from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsButtons, Whispers
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point
-from segue.core.messages import Delivery, Sending
+from segue.core.messages import Delivery, Outgoing, Sending
 from segue.core.settings import Blind
 from segue.errors import Fenced, MessageGone, SendError, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
@@ -103,9 +103,7 @@ class Outbox:
                 room = _AT_ONCE - len(self._calls)
                 taken = await self._take(room) if room and self._replica.left > 0 else []
                 for held in taken:
-                    call = asyncio.create_task(self._attempt(held), name=f"delivery {held.id}")
-                    self._calls.add(call)
-                    call.add_done_callback(self._ended)
+                    self.send(held)
                 if len(taken) < room or not room:
                     if not self._calls:
                         self._idle.set()
@@ -113,6 +111,17 @@ class Outbox:
         finally:
             if self._calls:
                 await asyncio.wait(self._calls)
+
+    @property
+    def free(self) -> bool:
+        """Whether there is room for a call more, from a replica that lives."""
+        return len(self._calls) < _AT_ONCE and self._replica.left > 0
+
+    def send(self, held: Outgoing) -> None:
+        """Send what this replica holds."""
+        call = asyncio.create_task(self._attempt(held), name=f"delivery {held.id}")
+        self._calls.add(call)
+        call.add_done_callback(self._ended)
 
     async def _take(self, count: int) -> list[Outgoing]:
         platform, account = self._adapter.platform, self._adapter.account

@@ -3,9 +3,9 @@
 import pytest
 
 from segue.changes.exchange import deliveries, replicas, turns
-from segue.changes.exchange.deliveries import Attempt, Outgoing
+from segue.changes.exchange.deliveries import Attempt
 from segue.core.lanes import Address
-from segue.core.messages import File
+from segue.core.messages import File, Outgoing
 from segue.core.turns import Finish, Reply, Run
 from segue.errors import Fenced, Invalid
 from tests.changes.world import World, answer, private

@@ -5,10 +5,9 @@ import asyncio
 import pytest
 
 from segue.changes.exchange import deliveries, handoffs, replicas, turns
-from segue.changes.exchange.deliveries import Outgoing
 from segue.core.handoffs import Driven, HandoffProgress, HandoffRecord, Patience, State
 from segue.core.lanes import Kind, Lane, Person, Place, Rules
-from segue.core.messages import Opening
+from segue.core.messages import Opening, Outgoing
 from segue.core.moves import Limits, Renew
 from segue.core.turns import Finish, Outcome, Run
 from segue.core.values import SessionId

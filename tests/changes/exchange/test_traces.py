@@ -2,10 +2,11 @@
 
 from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, turns
-from segue.changes.exchange.deliveries import Attempt, Outgoing
+from segue.changes.exchange.deliveries import Attempt
 from segue.changes.exchange.traces import SendState, Trace, TurnState, of_message
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address
+from segue.core.messages import Outgoing
 from segue.core.moves import Why
 from segue.core.turns import Outcome
 from tests.changes.world import World, answer, private

@@ -282,6 +282,7 @@ def deliver(session: SessionId, turn: int, replies: Sequence[Reply], at: Moment)
         return
     yield q.receive(session=session, seq=turn, at=at)
     yield from turns.reply(session, turn, 0, tuple(replies), at)
+    yield from turns.offer(tuple(replies))
 
 
 def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[Child]:

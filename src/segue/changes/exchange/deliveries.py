@@ -4,12 +4,12 @@ from enum import Enum
 
 import msgspec
 
-from segue.changes.exchange.turns import delivery_key, encode_file
-from segue.changes.rows import each, first
+from segue.changes.exchange.turns import DueDelivery, delivery_key, encode_file
+from segue.changes.rows import batch, each, first
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, account_key
-from segue.core.messages import Delivery, File, Receipt
+from segue.core.messages import Delivery, File, Outgoing, Receipt
 from segue.core.questions import Question, listed
 from segue.core.turns import Claim
 from segue.core.values import Moment, Value
@@ -22,26 +22,6 @@ class Attempt(Enum):
 
     REFUSED = "the platform did not take the message"
     UNSURE = "nobody knows whether the platform took it"
-
-
-class Outgoing(Value, frozen=True):
-    """A delivery that this replica holds."""
-
-    id: int
-    me: str
-    delivery: Delivery
-    since: Moment
-    """When it was to be sent first."""
-    handoff: str = ""
-    """The handoff whose opening it is."""
-
-
-class DueDelivery(Value, frozen=True):
-    """A delivery as it is taken to be sent."""
-
-    delivery: Delivery
-    since: Moment
-    handoff: str
 
 
 class OpenStream(Value, frozen=True):
@@ -66,7 +46,7 @@ class Dead(Value, frozen=True):
 def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[list[Outgoing]]:
     """Take the oldest unsent delivery of each address of an account."""
     taken = yield from each(DueDelivery, q.outgoing(me=me, account=account_key(platform, account), count=count))
-    return [Outgoing(int(due.delivery.id), me, due.delivery, due.since, due.handoff) for due in taken]
+    return [due.held_by(me) for due in taken]
 
 
 def notify(
@@ -119,16 +99,21 @@ def ask(address: Address, question: Question, key: str, only: str, at: Moment) -
     yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))
 
 
-def sent(held: Outgoing, message: str, at: Moment) -> Transaction[bool]:
+def sent(held: Outgoing, message: str, at: Moment, *, last: bool = True) -> Transaction[bool]:
     """It was sent: keep the receipt; returns whether more waits for its address.
 
     Whoever brings more waits for this, or was before it: nothing is overlooked by both.
     """
     address = held.delivery.address.key
     yield q.hold_name(name=address)
-    if not (yield q.sent(id=held.id, me=held.me, attempt=held.delivery.attempt, message=message, at=at)):
+    kept, more = yield from batch(
+        q.sent(id=held.id, me=held.me, attempt=held.delivery.attempt, message=message, at=at),
+        q.unsent_at(address=address, key=held.delivery.key),
+        last=last,
+    )
+    if not kept:
         raise Fenced(f"delivery {held.id}")
-    return bool((yield q.unsent_at(address=address, key=held.delivery.key)))
+    return bool(more)
 
 
 def unsent(held: Outgoing, outcome: Attempt, delay: float, error: str) -> Transaction[None]:

@@ -10,7 +10,6 @@ itself.
 from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, routes, turns
-from segue.changes.exchange.deliveries import Outgoing
 from segue.changes.exchange.turns import keys_between
 from segue.changes.people import actors
 from segue.changes.places import addresses, lanes
@@ -22,7 +21,7 @@ from segue.core.contracts.wakes import Topic, Wake
 from segue.core.destinations import OWN, shown
 from segue.core.handoffs import Driven, HandoffRecord, Patience, State, Step, after, deadline
 from segue.core.lanes import Address, Lane, Place, Rules
-from segue.core.messages import Opening
+from segue.core.messages import Opening, Outgoing
 from segue.core.moves import Consent, Limits, Why
 from segue.core.moves import Handoff as Move
 from segue.core.text.notices import handed_off, handoff_failed, stayed
@@ -226,7 +225,7 @@ def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transac
         yield from _undo(found, state, why, at)
         yield from _say_why(found, state, why, at)
         return Finished(None, None, None)
-    finished = yield from turns.finish(held, done, at)
+    finished = yield from turns.finish(held, done, at, last=False)
     yield q.carry_handoff(handoff=id, **keys_between(held.session, turn))
     found = yield from read(id)
     yield q.handoff_answered(
@@ -244,7 +243,7 @@ def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transac
 def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
     """The opening's last message was sent: the handoff is done, unless it had ended before."""
     found = yield from _held(held.handoff)
-    yield from deliveries.sent(held, message, at)
+    yield from deliveries.sent(held, message, at, last=False)
     if found.settled is not None:
         yield from _say_where(found, held.delivery.address, at)
     if found.settled is not None or (yield q.handoff_unsent(handoff=found.id)):

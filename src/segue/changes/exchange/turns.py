@@ -6,13 +6,13 @@ import msgspec
 
 from segue.changes.exchange import routes
 from segue.changes.places import lanes
-from segue.changes.rows import each, first, one
+from segue.changes.rows import RowsOf, batch, each, first, one
 from segue.changes.sessions import deletions, moves, readings, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Transaction, must
 from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Audience, Lane, Place, account_key
-from segue.core.messages import ChildResult, File, Part, Parts, Summary, encode_parts
+from segue.core.messages import ChildResult, Delivery, File, Outgoing, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
 from segue.core.text.notices import KEPT, answered_by
 from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
@@ -67,8 +67,33 @@ class Slot(Value, frozen=True):
     epoch: int
     head: int
     tip: Tip | None
-    unswept: bool
-    """Nobody is about to look whether it is over."""
+
+
+class Stands(Value, frozen=True):
+    """A session that a claim holds, as it was looked at, and the turn that it runs."""
+
+    tip: Tip | None
+    length: int
+    head: int
+    tail: int
+    person: PersonId
+    deleted: Moment | None
+    """When its author took the turn back, if they did while it ran."""
+    ended: bool
+    abandoned: bool
+    """Whether the lane that asked speaks to another session by now."""
+
+
+class DueDelivery(Value, frozen=True):
+    """A delivery as it is taken to be sent."""
+
+    delivery: Delivery
+    since: Moment
+    handoff: str
+
+    def held_by(self, me: str) -> Outgoing:
+        """The same, in the hands of a replica."""
+        return Outgoing(int(self.delivery.id), me, self.delivery, self.since, self.handoff)
 
 
 class Held(Value, frozen=True):
@@ -218,30 +243,30 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
 
 
 def enqueue(session: SessionId, me: str | None, at: Moment) -> Transaction[Slot | None]:
-    """Make room for a turn more, and have the session swept again; an idle one is held by `me` at once."""
-    slot = yield from first(Slot, q.enqueue(session=session, me=me, at=at))
-    if slot is not None and slot.unswept:
-        yield q.sweep_soon(session=session, at=at)
-    return slot
+    """Make room for a turn more; an idle session is held by `me` at once."""
+    return (yield from first(Slot, q.enqueue(session=session, me=me, at=at)))
 
 
-def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
-    """Finish a turn: entries, deliveries, usage and the session's position move together."""
+def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: bool = True) -> Transaction[Finished]:
+    """Finish a turn: entries, deliveries, usage and the session's position move together.
+
+    A replica that `sends` takes what may be sent at once.
+    """
     if done.back is not None:
         yield from moves.undo(done.back.move, done.back.by, Limits(), done.back.id, at)
     session, name, owed = held.session, done.turns[0], done.owed
     others = {asked.session for asked in done.onward} | ({owed.parent} if owed else set())
     for other in sorted({session, *others}) if others else ():
         yield q.lock_session(session=other)
-    stands = yield from check(held)
+    stands = yield from _look(held, name)
     before = stands.tip if done.onto is None else done.onto.tip
     tip = yield from transcripts.add(session, before, stands.length, done.drafts, at, name)
     if done.onto is not None:
         to = tip if done.onto.why is TipMove.COMPRESS else before
         yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
-    hidden = yield from _end(session, done, at)
-    turns, abandoned = yield from _move_on(held, done, stands, tip, at)
-    replies = (yield from _left(session, done, before, tip)) if abandoned else done.replies
+    hidden = yield from _end(session, done, stands, at)
+    turns = yield from _move_on(held, done, stands, tip, at)
+    replies = (yield from _left(session, done, before, tip)) if stands.abandoned else done.replies
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
     yield from reply(session, name, stands.length, replies, at)
@@ -255,8 +280,22 @@ def finish(held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
         yield from ask(asked, at)
     if owed is not None and not turns:
         yield from _conclude(session, name, owed, at)
+    taken = yield from (_take(held, name, replies, last=last) if sends and replies else offer(replies))
     yield Wake(Topic.SAID, session)
-    return Finished(before, tip, Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None, hidden)
+    run = Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None
+    return Finished(before, tip, run, hidden, taken)
+
+
+def _look(held: Claim, name: int) -> Transaction[Stands]:
+    """A session and its running turn as they stand; all that is written after this stands on it."""
+    session, by = held.session, {"session": held.session, "me": held.me, "epoch": held.epoch}
+    stands = yield from first(Stands, q.stands(turn=name, **by))
+    if stands is None or stands.ended:
+        # One that has ended: a commit of which nobody knew whether it happened did happen.
+        raise Fenced(f"turn {name} of session {session}")
+    now = {"tip_session": stands.tip.session if stands.tip else None, "tip": stands.tip.n if stands.tip else None}
+    yield must(q.still_stands(length=stands.length, head=stands.head, tail=stands.tail, **now, **by))
+    return stands
 
 
 class EndedTurn(Value, frozen=True):
@@ -267,36 +306,29 @@ class EndedTurn(Value, frozen=True):
     """When its author took it back, if they did while it ran."""
 
 
-def _end(session: SessionId, done: Finish, at: Moment) -> Transaction[bool]:
-    """Mark the turns that are answered, and say whether one was taken back; `Fenced` if the first was marked before."""
-    name, hides = done.turns[0], False
-    for seq in done.turns:
-        within = None if seq == name else name
-        outcome, error = done.outcome, done.error
-        ended = yield from first(
-            EndedTurn, q.end_turn(session=session, seq=seq, outcome=outcome, within=within, error=error, at=at)
-        )
-        if ended is not None and ended.deleted is not None:
+def _end(session: SessionId, done: Finish, stands: Stands, at: Moment) -> Transaction[bool]:
+    """Mark the turns that are answered, and say whether one was taken back."""
+    name, *others = done.turns
+    became = {"outcome": done.outcome, "error": done.error, "at": at}
+    yield must(q.end_running(session=session, seq=name, deleted=stands.deleted, **became))
+    ended = {name: EndedTurn(stands.person, stands.deleted)}
+    for seq in others:
+        other = yield from first(EndedTurn, q.end_turn(session=session, seq=seq, within=name, **became))
+        ended |= {seq: other} if other else {}
+    hides = False
+    for seq, turn in ended.items():
+        if turn.deleted is not None:
             hidden = yield from deletions.entries(session, seq, name)
-            yield from deletions.delete(session, hidden, ended.person, ended.deleted)
+            yield from deletions.delete(session, hidden, turn.person, turn.deleted)
             hides = True
-        if ended is None and seq == name:
-            # A commit of which nobody knew whether it happened did happen.
-            raise Fenced(f"turn {name} of session {session}")
     return hides
 
 
-def _move_on(
-    held: Claim, done: Finish, stands: Held, tip: Tip | None, at: Moment
-) -> Transaction[tuple[tuple[Turn, ...], bool]]:
-    """Move a session on to what runs next, or let it go if nothing waits.
-
-    Beside it: whether the lane that asked speaks to another session by now, which is known once the session is locked.
-    """
+def _move_on(held: Claim, done: Finish, stands: Stands, tip: Tip | None, at: Moment) -> Transaction[tuple[Turn, ...]]:
+    """Move a session on to what runs next, or let it go if nothing waits."""
     waits = stands.tail - stands.head > len(done.turns)
     turns = (yield from _next(held.session, stands.head)) if waits else ()
-    abandoned = yield from first(
-        bool,
+    yield must(
         q.finish(
             session=held.session,
             me=held.me,
@@ -307,12 +339,11 @@ def _move_on(
             tip_session=tip.session if tip else None,
             tip=tip.n if tip else None,
             length=stands.length + len(done.drafts),
+            abandoned=stands.abandoned,
             at=at,
-        ),
+        )
     )
-    if abandoned is None:
-        raise Fenced(f"session {held.session}")
-    return turns, abandoned
+    return turns
 
 
 def _spend(session: SessionId, turn: int, usage: Sequence[Usage], at: Moment) -> Transaction[None]:
@@ -400,13 +431,10 @@ def _left(session: SessionId, done: Finish, before: Tip | None, tip: Tip | None)
 
 
 def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
-    """Send what a turn has to say; entries are counted from the session's length before it."""
+    """Add what a turn has to say to what is to be sent; entries are counted from the session's length before it."""
     for address in sorted({reply.address.key for reply in replies}):
         # Deliveries to one address get their numbers in the order of their commits.
         yield q.hold_name(name=address)
-    for account in {account_key(reply.address.platform, reply.address.account) for reply in replies}:
-        # Whoever runs turns sends too.
-        yield Wake(Topic.DELIVERIES, account, Hearers.HERE)
     for part, reply in enumerate(replies):
         yield q.add_delivery(
             key=delivery_key(session, name, part),
@@ -422,6 +450,31 @@ def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...]
             only="",
             at=at,
         )
+
+
+def offer(replies: tuple[Reply, ...]) -> Transaction[tuple[Outgoing, ...]]:
+    """Wake whoever sends what a turn has to say; nothing of it is taken yet."""
+    for account in {account_key(reply.address.platform, reply.address.account) for reply in replies}:
+        # Whoever runs turns sends too.
+        yield Wake(Topic.DELIVERIES, account, Hearers.HERE)
+    return ()
+
+
+def _take(held: Claim, name: int, replies: tuple[Reply, ...], *, last: bool) -> Transaction[tuple[Outgoing, ...]]:
+    """Take the first of a turn's replies, to send it at once, if nothing else waits for its address."""
+    key, address = delivery_key(held.session, name, 0), replies[0].address.key
+    [taken] = yield from batch(RowsOf(DueDelivery, q.take_own(me=held.me, key=key, address=address)), last=last)
+    if len(taken) < len(replies):
+        yield from offer(replies)
+    return tuple(due.held_by(held.me) for due in taken)
+
+
+def left_behind(held: Claim, turn: int) -> Transaction[None]:
+    """Let go of what a turn's end took, if it was committed and nobody heard of it."""
+    yield q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=0, delay=0.0)
+    yield q.give_back(me=held.me, **keys_between(held.session, turn))
+    yield Wake(Topic.TURNS)
+    yield Wake(Topic.DELIVERIES)
 
 
 def encode_file(file: File) -> str:

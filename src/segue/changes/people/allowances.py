@@ -8,15 +8,13 @@ from msgspec.structs import replace
 
 from segue.changes.people import actors, persons
 from segue.changes.people.persons import Met
-from segue.changes.rows import first
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Statement, Transaction, must
 from segue.core.lanes import Identity
 from segue.core.messages import Arrival, File, encode_parts
-from segue.core.people import Allowance, Limit, PersonTally, over
+from segue.core.people import EVER, Allowance, Limit, over
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId
 from segue.database.statements import q
-from segue.database.transactions import Moved
 
 
 class Allowing:
@@ -38,23 +36,30 @@ class Allowing:
 
     def limit(self, arrival: Arrival, shown: Allowance, met: Met, at: Moment) -> Transaction[Limit | None]:
         """The limit that a message is over; `shown` is what it alone shows that its person may have."""
-        size = len(encode_parts(arrival.parts).encode()) + files_of(arrival)
+        size = size_of(arrival)
         near = over(met.tally, shown, size, at)
         return near and over(met.tally, (yield from self.of(met.person.id)), size, at)
 
-    def recount(self, arrival: Arrival, shown: Allowance, met: Met, at: Moment) -> Transaction[None]:
-        """Look again once a message is counted, where others of its person may have come at the same time."""
+    def recount(
+        self, arrival: Arrival, shown: Allowance, met: Met, at: Moment, *, words: bool
+    ) -> Transaction[list[Statement]]:
+        """A look at what is counted once a message is, where others of its person may have come at the same time."""
+        if over(met.tally, shown, size_of(arrival), at):
+            shown = yield from self.of(met.person.id)
         doubled = replace(met.tally, messages=2 * met.tally.messages, waiting=2 * met.tally.waiting, bytes=0)
         if shown is not self._limits.stranger and not over(doubled, shown, 0, at):
-            return
-        now = (yield from first(PersonTally, q.tally(person=met.person.id))) or PersonTally()
-        before = replace(now, messages=now.messages - 1, waiting=now.waiting - 1, bytes=0)
-        if (yield from self.limit(arrival, shown, replace(met, tally=before), at)):
-            raise Moved
+            return []
+        waiting = shown.waiting if words else EVER
+        return [must(q.within(person=met.person.id, messages=shown.messages_a_minute, waiting=waiting))]
 
     def _strange(self, identity: Identity) -> bool:
         account = self._accounts.get((identity.platform, identity.account), NO_ACCOUNT)
         return account.public and identity.user not in account.allow
+
+
+def size_of(arrival: Arrival) -> int:
+    """Bytes that would be kept of a message."""
+    return len(encode_parts(arrival.parts).encode()) + files_of(arrival)
 
 
 def files_of(arrival: Arrival) -> int:

@@ -1,6 +1,6 @@
 """Persons: who an identity is, and what becomes of everything when two persons turn out to be one."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 
@@ -81,8 +81,18 @@ class Merge(Value, frozen=True):
     """By a code, by an alias that the platform told, or by the settings."""
 
 
-def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment) -> Transaction[Met]:
-    """Who this is; a new person if nobody knows them, a merge if two of their ids were two persons so far."""
+def meet(
+    speaker: Speaker,
+    new: PersonId,
+    merge_ids: tuple[str, ...],
+    at: Moment,
+    looked: Mapping[str, Known | None] | None = None,
+) -> Transaction[Met]:
+    """Who this is; a new person if nobody knows them, a merge if two of their ids were two persons so far.
+
+    What was `looked` up of their keys isn't looked up again.
+    """
+    looked = looked or {}
     platform, account = speaker.identity.platform, speaker.identity.account
     # A blank id would be one that everybody has.
     users = dict.fromkeys((speaker.identity.user, *(alias for alias in speaker.aliases if alias.strip())))
@@ -94,7 +104,7 @@ def meet(speaker: Speaker, new: PersonId, merge_ids: tuple[str, ...], at: Moment
     speaks_as = ""
     tally = PersonTally()
     for key in sorted(Identity(platform, account, user).key for user in users):
-        found = yield from first(Known, q.identity(key=key))
+        found = looked[key] if key in looked else (yield from first(Known, q.identity(key=key)))
         if found is None:
             unknown.append(key)
         else:

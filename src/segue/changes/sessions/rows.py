@@ -8,14 +8,14 @@ from segue.core.values import Moment, PersonId, SessionId, Value
 class Bound(Value, frozen=True):
     """A lane with its place and, if it speaks to one, its session."""
 
+    kind: Kind
+    name: str
+    topic: str
     session: SessionId | None
     used: Moment
     """When the session was last used or came here."""
     head: int
     tail: int
-    kind: Kind
-    name: str
-    topic: str
     over: bool
     """The session was found to be over, and nothing but its ending was asked of it since."""
     asked: bool

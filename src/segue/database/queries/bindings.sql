@@ -1,9 +1,12 @@
+-- columns: bound
+a.kind, a.name, a.topic, b.session, case when b.since > s.used then b.since else s.used end as used, s.head, s.tail,
+  b.session is not null and s.sweep is null as over,
+  exists (select 1 from questions x where x.lane = l.key and x.state = 'open') as asked
+
 -- name: bound
 -- The session that a lane speaks to, with how it stands: when it was last used or came here, what waits, and whether it
 -- was found to be over and nothing but its ending was asked of it since.
-select b.session, case when b.since > s.used then b.since else s.used end as used, s.head, s.tail, a.kind, a.name, a.topic,
-  b.session is not null and s.sweep is null as over,
-  exists (select 1 from questions x where x.lane = l.key and x.state = 'open') as asked
+select {bound}
 from lanes l join addresses a on a.key = l.address
 left join bindings b on b.lane = l.key and b.until is null
 left join sessions s on s.id = b.session

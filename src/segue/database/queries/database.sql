@@ -12,7 +12,6 @@ release mark;
 
 -- name: hold_name (sqlite)
 -- Let nobody else hold this name until the transaction ends; here it has no neighbour.
-select 1 where :name is not null;
 
 -- name: hold_name (postgres)
 -- Let nobody else hold this name until the transaction ends; another schema's names are others.

@@ -2,12 +2,31 @@
 -- The key of a delivery as a platform is given it.
 (select coalesce(max(value), '') from settings where name = 'era') || key as key
 
+-- columns: due_delivery
+cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
+  {key_of_era}, coalesce(message, '') as message, attempts as attempt,
+  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff
+
 -- name: add_delivery
 -- A message to be sent; if a turn was streaming into it, this is its final text.
 insert into deliveries (key, account, address, session, turn, entry, text, answers, choices, files, only_for, accepted, due)
 values (:key, :account, :address, :session, :turn, :entry, :text, :answers, :choices, :files, :only, :at, {now})
 on conflict (key) do update set text = excluded.text, entry = excluded.entry, answers = excluded.answers,
   choices = excluded.choices, files = excluded.files, only_for = excluded.only_for, streaming = null, holder = null, due = {now} where deliveries.streaming is not null;
+
+-- name: take_own
+-- Take a delivery that was just added, if nothing else waits for its address and no other replica serves the window there.
+update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1
+where key = :key and sent is null and dead is null and holder is null and streaming is null and not exists (
+    select 1 from deliveries p where p.address = :address and p.sent is null and p.dead is null and p.key <> :key)
+  and (not exists (select 1 from windows w join replicas r on r.id = w.replica where w.address = :address)
+    or exists (select 1 from windows w where w.address = :address and w.replica = :me))
+returning {due_delivery};
+
+-- name: give_back
+-- What a turn's end has taken and nobody sends is free again.
+update deliveries set holder = null, doubtful = doubtful - 1
+where key >= :first and key < :last and holder = :me and sent is null and streaming is null;
 
 -- name: unsent_at
 -- Whether anything waits to be sent to an address.
@@ -42,7 +61,7 @@ select key from deliveries where key >= :first and key < :last and streaming is 
 -- name: end_streams
 -- What a turn streamed into and then left without an answer stays as it is.
 update deliveries set streaming = null, holder = null, sent = :at
-where key >= :first and key < :last and streaming is not null returning id;
+where key >= :first and key < :last and streaming is not null;
 
 -- name: outgoing
 -- Take the oldest unsent delivery of each address, never two of one address at a time, nor one to a window that only
@@ -56,9 +75,7 @@ with next as (
       or exists (select 1 from windows w where w.address = d.address and w.replica = :me))
   order by d.due, d.id limit :count {skip_locked})
 update deliveries set holder = :me, attempts = attempts + 1, doubtful = doubtful + 1 where id in (select id from next)
-returning cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
-  {key_of_era}, coalesce(message, '') as message, attempts as attempt,
-  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff;
+returning {due_delivery};
 
 -- name: sent
 -- A delivery was sent: it is a receipt now.

@@ -1,18 +1,36 @@
--- name: identity
--- Who an identity is now, whether an agent ever heard them, whether the host ever let them in, and what they have.
-select p.id, p.name, p.since, h.at is not null as heard, b.id is not null as blocked,
+-- columns: known
+p.id, p.name, p.since, h.at is not null as heard, k.id is not null as blocked,
   exists (select 1 from identities o join grants g on g.person = o.first where o.person = p.id and g.until is null) as granted,
   t.since, t.messages, t.waiting, t.bytes, t.told
+
+-- name: identity
+-- Who an identity is now, whether an agent ever heard them, whether the host ever let them in, and what they have.
+select {known}
 from identities i join persons p on p.id = i.person left join heard h on h.person = p.id
-left join blocks b on b.person = p.id and b.until is null left join tallies t on t.person = p.id where i.key = :key;
+left join blocks k on k.person = p.id and k.until is null left join tallies t on t.person = p.id where i.key = :key;
+
+-- name: arriving
+-- All that is looked up for an arrival: whether it was seen, who its speaker is, and what its lane speaks to.
+select exists (select 1 from seen where account = :account and key in (select value from {each}(:keys))) as seen,
+  {known}, {bound}
+from (select 1 as one) as once
+left join identities i on i.key = :identity
+left join persons p on p.id = i.person
+left join heard h on h.person = p.id
+left join blocks k on k.person = p.id and k.until is null
+left join tallies t on t.person = p.id
+left join lanes l on l.key = :lane
+left join addresses a on a.key = l.address
+left join bindings b on b.lane = l.key and b.until is null
+left join sessions s on s.id = b.session;
 
 -- name: granted
 -- One row if the host let a person in, wherever.
 select 1 from identities i join grants g on g.person = i.first where i.person = :person and g.until is null limit 1;
 
--- name: tally
--- What a person has of all that is limited.
-select since, messages, waiting, bytes, told from tallies where person = :person;
+-- name: within
+-- Whether a person has no more than they may, once a message of theirs is counted.
+select 1 from tallies where person = :person and messages <= :messages and waiting <= :waiting;
 
 -- name: count_message
 -- A message more that became no turn.

@@ -49,27 +49,28 @@ update letters set retried = :at, wanted = null where id = :id and retried is nu
 update letters set wanted = null, why = :why where id = :id;
 
 -- name: enqueue
--- A turn more for a session; an idle one is held at once, unless it is put off because of a handoff.
+-- A turn more for a session, which is swept again; an idle one is held at once, unless it is put off because of a handoff.
 update sessions set tail = tail + 1, used = case when used < :at then :at else used end,
   due = case when head = tail and due = 0 then {now} else due end,
   epoch = epoch + case when head = tail and due = 0 and cast(:me as text) is not null then 1 else 0 end,
   running = case when head = tail and due = 0 and cast(:me as text) is not null then tail + 1 else running end,
-  holder = case when head = tail and due = 0 then cast(:me as text) else holder end
+  holder = case when head = tail and due = 0 then cast(:me as text) else holder end,
+  sweep = coalesce(sweep, :at)
 where id = :session and closed is null
-returning tail as seq, holder, epoch, head, tip_session, tip as tip_n, sweep is null as unswept;
+returning tail as seq, holder, epoch, head, tip_session, tip as tip_n;
 
 -- name: add_turn_from
--- The turn of an arrival, if its lane still speaks to that session, and its speaker is still that person.
+-- The turn of an arrival that room was made for, if its lane still speaks to that session, and its speaker is still that person.
 insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
-select :session, :seq, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :accepted, :trace, :identity
-from bindings b where b.lane = :lane and b.until is null and b.session = :session
+select s.id, s.tail, :kind, b.lane, :route, :person, :name, :message, :quotes, :parts, :accepted, :trace, :identity
+from bindings b join sessions s on s.id = b.session where b.lane = :lane and b.until is null and b.session = :session
   and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
 
 -- name: add_turn_quoting
 -- The turn of an arrival that quotes a session which its lane has spoken to before, if its speaker is still that person.
 insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
-select :session, :seq, :kind, l.key, :route, :person, :name, :message, :quotes, :parts, :accepted, :trace, :identity
-from lanes l where l.key = :lane
+select s.id, s.tail, :kind, l.key, :route, :person, :name, :message, :quotes, :parts, :accepted, :trace, :identity
+from lanes l join sessions s on s.id = :session where l.key = :lane
   and exists (select 1 from bindings b where b.lane = l.key and b.session = :session and b.parted is null)
   and exists (select 1 from identities i where i.key = :identity and i.person = :person) {counted};
 
@@ -145,15 +146,36 @@ select 1 from sessions where id = :session and (holder is null or holder <> :me 
 select tip_session, tip as tip_n, length, head, tail from sessions
 where id = :session and holder = :me and epoch = :epoch {for_update};
 
+-- name: stands
+-- A session that this replica holds, and the turn that it runs: who asked, when they took it back, whether it has ended,
+-- and whether the lane that asked speaks to another session by now.
+select s.tip_session, s.tip as tip_n, s.length, s.head, s.tail, t.person, t.deleted, t.outcome is not null as ended,
+  t.lane is not null and not exists (
+    select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null) as abandoned
+from sessions s join turns t on t.session = s.id and t.seq = :turn
+where s.id = :session and s.holder = :me and s.epoch = :epoch;
+
+-- name: still_stands (sqlite)
+-- Nothing comes between a look and a write here.
+
+-- name: still_stands (postgres)
+-- Lock a session that this replica holds, if it stands as it did.
+select 1 from sessions where id = :session and holder = :me and epoch = :epoch and length = :length and head = :head
+  and tail = :tail and tip is not distinct from :tip and tip_session is not distinct from :tip_session for no key update;
+
 -- name: finish
--- A turn is done: the session moves on, and is let go if nothing waits. Whether the lane that asked speaks to another session by now.
+-- A turn is done: the session moves on, and is let go if nothing waits; unless the lane that asked has moved meanwhile.
 update sessions set head = :head, running = :running, due = 0, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
   used = case when used < :at and sweep is not null then :at else used end,
   holder = case when tail > :head then holder end
-where id = :session and holder = :me and epoch = :epoch
-returning case when exists (
+where id = :session and holder = :me and epoch = :epoch and :abandoned = exists (
   select 1 from turns t where t.session = :session and t.seq = :turn and t.lane is not null and not exists (
-    select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)) then 1 else 0 end as abandoned;
+    select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)) {counted};
+
+-- name: end_running
+-- What became of the turn that runs, unless it had ended before or was taken back meanwhile.
+update turns set outcome = :outcome, finished = :at, error = :error
+where session = :session and seq = :seq and outcome is null and deleted is not distinct from :deleted {counted};
 
 -- name: end_turn
 -- What became of a turn; nothing comes back if it had ended before.

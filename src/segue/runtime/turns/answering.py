@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 
@@ -20,6 +20,7 @@ from segue.core.transcripts import GATEWAY, Draft, Path, TipMove, swapped
 from segue.core.turns import (
     Beginning,
     Finish,
+    Finished,
     Onto,
     Outcome,
     Owed,
@@ -29,7 +30,9 @@ from segue.core.turns import (
     draft_of,
     with_swap,
 )
+from segue.core.values import Moment
 from segue.errors import AgentFailed, Fenced, Refused, TooLong
+from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
@@ -64,13 +67,24 @@ _BREATH = 0.01
 """Seconds that one agent may go on without letting anybody else."""
 
 Waiting = Callable[[str], AbstractAsyncContextManager[None]]
+Outboxes = Mapping[tuple[str, str], Outbox]
+"""By platform and account."""
 
 
 class Answering:
     """Has turns answered, one call a turn."""
 
-    def __init__(self, ground: Ground, agents: Agents, toolbox: Toolbox, prompt: Prompt, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        agents: Agents,
+        toolbox: Toolbox,
+        prompt: Prompt,
+        waiting: Waiting,
+        outboxes: Outboxes,
+    ) -> None:
         self._ground = ground
+        self._outboxes = outboxes
         self._store = ground.store
         self._settings = ground.settings
         self._clock = ground.clock
@@ -278,7 +292,7 @@ class Answering:
         elif done.kind is TurnKind.OPENING:
             finished = await self._store.write(handoffs.finish, run.held, done, self._settings.handoff, at)
         else:
-            finished = await self._store.write(turns.finish, run.held, done, at)
+            finished = await self._finish(live, done, at)
         self._probe(Point.TURN_FINISHED)
         self._prompt.transcripts.go_on(live.begun.path, run, done, finished, at)
         if state is not None:
@@ -286,6 +300,20 @@ class Answering:
         self._metrics.turns.labels(done.outcome).inc()
         self._metrics.turn_seconds.observe(self._clock() - run.turns[0].accepted)
         return finished.next
+
+    async def _finish(self, live: Running, done: Finish, at: Moment) -> Finished:
+        """End a turn, and send its answer at once if it may be."""
+        run, outbox = live.run, self._outboxes.get(live.account)
+        sends = outbox is not None and outbox.free
+        try:
+            finished = await self._store.write(turns.finish, run.held, done, at, sends=sends)
+        except Fenced:
+            await self._store.write(turns.left_behind, run.held, run.name)
+            raise
+        if outbox is not None:
+            for held in finished.taken:
+                outbox.send(held)
+        return finished
 
     def _owed(self, live: Running, done: Finish) -> Owed | None:
         """The result of a session that was started for one task, for its parent."""

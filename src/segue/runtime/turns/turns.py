@@ -23,7 +23,7 @@ from segue.runtime.replica import Pause
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import Toolbox
 from segue.runtime.turns.agents import Agents
-from segue.runtime.turns.answering import Answering
+from segue.runtime.turns.answering import Answering, Outboxes
 from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running, cancelled
 
@@ -77,12 +77,14 @@ class Slots:
 class Turns:
     """Runs the turns of the sessions that this replica holds."""
 
-    def __init__(self, ground: Ground, agents: Mapping[str, Agent], toolbox: Toolbox, prompt: Prompt) -> None:
+    def __init__(
+        self, ground: Ground, agents: Mapping[str, Agent], toolbox: Toolbox, prompt: Prompt, outboxes: Outboxes
+    ) -> None:
         self._store = ground.store
         self._replica = ground.replica
         self._settings = ground.settings
         self._transcripts, self._agents = prompt.transcripts, Agents(ground.store, agents, ground.settings)
-        self._answering = Answering(ground, self._agents, toolbox, prompt, self.waiting)
+        self._answering = Answering(ground, self._agents, toolbox, prompt, self.waiting, outboxes)
         self._live: dict[SessionId, Running] = {}
         self._tasks: dict[asyncio.Task[None], str | None] = {}
         """Running tasks, and whose slot each has."""
