@@ -9,7 +9,7 @@ import pytest
 
 from segue.database import sqlite_log
 from segue.database.sqlite import Sqlite
-from segue.database.sqlite_log import Folder
+from segue.database.sqlite_log import LogFolder
 from tests.changes.small import change, everything, open_sqlite, put
 from tests.database.disk import Disk, _File
 
@@ -63,7 +63,7 @@ async def test_a_writer_who_never_pauses_folds_a_log_that_is_long_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_log, "MOST", PAGES)
-    monkeypatch.setattr(Folder, "_serve", lambda _: None)
+    monkeypatch.setattr(LogFolder, "_serve", lambda _: None)
     db = await open_sqlite(tmp_path / "segue.db")
     await write(db, 20 * PAGES)
     assert (tmp_path / "segue.db-wal").stat().st_size < 4 * PAGES * _PAGE

@@ -20,7 +20,7 @@ from segue.core.contracts.wakes import Wake
 from segue.database.hints import Hints
 from segue.database.sqlite_file import SqliteFile
 from segue.database.sqlite_hints import Sockets
-from segue.database.sqlite_log import Folder
+from segue.database.sqlite_log import LogFolder
 from segue.database.sqlite_threads import Desk, Inline, Job, Threads
 from segue.database.statements import SQLITE, Compiled, compile_for, migrations
 from segue.database.transactions import ATTEMPTS, Moved, Steps, never_settled, refuse_unsound, unheeded, went_on
@@ -50,7 +50,7 @@ class Sqlite:
     copies = ("copies and backups of the database file",)
 
     def __init__(
-        self, file: SqliteFile, writer: Desk, readers: Desk, hints: Hints, folder: Folder | None = None
+        self, file: SqliteFile, writer: Desk, readers: Desk, hints: Hints, folder: LogFolder | None = None
     ) -> None:
         self._file = file
         self._folder = folder

@@ -13,7 +13,7 @@ from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point, Probe
 from segue.database.boot_clock import set_clock
 from segue.database.shapes import difference, shape_in, unlike
-from segue.database.sqlite_log import Folder
+from segue.database.sqlite_log import LogFolder
 from segue.database.sqlite_slack import Slack
 from segue.database.transactions import Steps, pending, too_long
 from segue.errors import (
@@ -154,10 +154,10 @@ class SqliteFile:
             raise self.named(error) from error
         return connection
 
-    def folder(self) -> Folder:
+    def folder(self) -> LogFolder:
         """Folds the log beside the writer."""
         try:
-            return Folder(self._connect())
+            return LogFolder(self._connect())
         except apsw.Error as error:
             raise self.named(error) from error
 

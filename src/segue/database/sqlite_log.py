@@ -18,7 +18,7 @@ MOST = 4500
 """Pages of log, 18 MB, after which the writer folds it."""
 
 
-class Folder:
+class LogFolder:
     """Folds one file's log, on a thread and a connection of its own."""
 
     def __init__(self, connection: apsw.Connection) -> None:
