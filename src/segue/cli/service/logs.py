@@ -70,7 +70,8 @@ def _traceback(line: str) -> str:
     """The error that a line of the log tells of, as Python prints one; empty if it tells of none."""
     try:
         fields = json.loads(line)
-        places, error, event = fields["stack"], fields["error"], fields["event"]
+        places, event = fields["stack"], fields["event"]
+        error = fields.get("error") or fields["failure"]
     except (ValueError, KeyError, TypeError):
         return ""
     told = [f"{event}, at:"]
