@@ -180,12 +180,13 @@ class Path(Entries):
         """The newest entry in which the gateway sums up."""
         self.whole: bool
         """Whether it goes back as far as a model is told: to the first entry, or to what its summary stands for."""
-        self.agent = next((agent for entry in reversed(entries) if (agent := swapped(entry)) is not None), None)
+        told = [entry for entry in entries if entry.author.role is Role.GATEWAY]
+        self.agent = next((agent for entry in reversed(told) if (agent := swapped(entry)) is not None), None)
         """The agent that was last swapped to; None if none was."""
         if self.agent is None and after is not None:
             self.agent = after.agent
         self._seen: Entries | None
-        if after is None or any(_sums_up(entry) for entry in entries):
+        if after is None or any(_sums_up(entry) for entry in told):
             self._look()
         else:
             self.summary, self.whole = after.summary, after.whole

@@ -175,7 +175,8 @@ class Outbox:
         except Exception as error:  # noqa: BLE001 -- the adapter isn't ours: a bug of its own must not keep the delivery
             self.outlet.failed(error)
             return await self._failed(held, error)
-        self.outlet.worked()
+        if self.outlet.failures:
+            self.outlet.worked()
         self._probe(Point.SEND_CALLED)
         if held.handoff:
             # The last message of a handoff's opening ends the handoff, in the same transaction.
@@ -235,7 +236,7 @@ class Outbox:
         if held.delivery.only and not isinstance(adapter, Whispers):
             raise SendNever(f"{adapter.platform}.{adapter.account} can't send what only one person is to see.")
         delivery = held.delivery
-        if not isinstance(adapter, ShowsButtons):
+        if delivery.choices and not isinstance(adapter, ShowsButtons):
             delivery = delivery.without_buttons
         if delivery.file is not None:
             delivery = await self._exporting.ready(delivery, delivery.file, adapter)

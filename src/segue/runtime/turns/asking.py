@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
 from segue.changes.exchange import questions
 from segue.changes.exchange.asking import Asks
@@ -80,16 +81,17 @@ class Askers:
         return changed
 
 
+@dataclass
 class TurnAsker:
     """Asks the person of one turn."""
 
-    def __init__(self, askers: Askers, live: Running) -> None:
-        self._askers = askers
-        self._live = live
-        self._count = 0
+    askers: Askers
+    live: Running
+    count: int = 0
+    """Questions so far."""
 
     async def __call__(self, words: str, choices: Sequence[str] = (), key: str | None = None, allows: str = "") -> str:
         """The person's answer."""
-        self._count += 1
-        key = f"{self._count}" if key is None else f"key/{key}"
-        return await self._askers.ask(self._live, self._askers.wanted(self._live, key, words, choices, allows))
+        self.count += 1
+        key = f"{self.count}" if key is None else f"key/{key}"
+        return await self.askers.ask(self.live, self.askers.wanted(self.live, key, words, choices, allows))
