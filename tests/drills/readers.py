@@ -319,10 +319,16 @@ class Neighbourhood:
             for canary in sorted(set(CANARY.findall(post.text))):
                 self.shown += 1
                 others = self._private[canary] not in ("", reader) if dm or post.only else True
-                if others and canary not in self._may[reader] and not await self._at_home(post.address, canary):
+                known = canary in self._may[reader] or self._heard_among_others(reader, canary)
+                if others and not known and not await self._at_home(post.address, canary):
                     wrong.append(f"{reader} was shown {canary}: {post.text[:80]!r}")
         self._posts = len(posts)
         return wrong
+
+    def _heard_among_others(self, who: str, canary: str) -> bool:
+        """Whether a place in which somebody talks knows it: what it knows, they may be told alone."""
+        places = (place.address.key for place in (THREAD, FLAT, HOME))
+        return any(self._messages[who, key] and canary in self._may[key] for key in places)
 
     async def _at_home(self, address: Address, canary: str) -> bool:
         """Whether it is the home, for which the host has said yes to all that is in sessions of their own."""

@@ -312,3 +312,23 @@ async def test_a_thread_in_the_home_is_at_home_and_opens_its_threads_there(squar
 
 def _known(address: Address) -> Transaction[Place | None]:
     return (yield from first(Place, q.address(address=address.key)))
+
+
+@both
+async def test_the_host_is_told_of_anothers_session_only_what_the_place_knows(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    his = square.platform.dm(bob)
+    async with square.open(TOGETHER):
+        await square.says("hello")
+        await square.says("an abandoned secret", who=bob, where=his)
+        await square.says("/undo", who=bob, where=his)
+        await square.says("for everybody", who=bob, where=his)
+        await square.says("/title Plans", who=bob, where=his)
+        await square.says("/resume Plans", who=bob, where=lobby)
+        await square.says("/yes", who=bob, where=his)
+        await square.says("hello all", where=lobby)
+        await square.says("/branch Divorce", who=bob, where=his)
+        await square.says("a private word", who=bob, where=his)
+        for command in ("/tree", "/sessions", "/status"):
+            told = await square.alone(command, lobby)
+            assert not any(word in told for word in ("abandoned secret", "Divorce", "private word")), (command, told)

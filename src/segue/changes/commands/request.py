@@ -132,9 +132,20 @@ def own(request: Request) -> Transaction[Session]:
     return session
 
 
+def reader_of(request: Request, session: SessionId) -> Transaction[Reader]:
+    """The readers of what an answer tells of a session.
+
+    Somebody else's is known to whoever asks as far as the place knows it, also where nobody else reads the answer.
+    """
+    if request.private and not request.here_alone:
+        owner = (yield from sessions.known(session)).owner
+        return request.reader if owner == request.met.person.id else Reader((request.lane.address,))
+    return request.reader
+
+
 def called(request: Request, session: SessionId) -> Transaction[str]:
     """A session as a person calls it, where others read as they know it."""
-    title = yield from readers.title(request.reader, session)
+    title = yield from readers.title((yield from reader_of(request, session)), session)
     label = "" if title else (yield from label_of(request, session))
     return f"“{title}”" if title else f"the session that began with “{label}”" if label else UNTITLED
 
@@ -142,7 +153,7 @@ def called(request: Request, session: SessionId) -> Transaction[str]:
 def label_of(request: Request, session: SessionId) -> Transaction[str]:
     """The beginning of a session's first question, by which it is known without a title; empty if it isn't shown."""
     asked = (yield from transcripts.question(session)) if request.labels else None
-    if asked is None or not (yield from readers.sees(request.reader, asked)):
+    if asked is None or not (yield from readers.sees((yield from reader_of(request, session)), asked)):
         return ""
     return label(asked.text)
 

@@ -1,7 +1,19 @@
 """Commands that move the lane's binding: /new, /resume, /sessions, /branch, /title."""
 
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.request import MORE, UNTITLED, Answer, Request, bound, called, label_of, line_of, own, short
+from segue.changes.commands.request import (
+    MORE,
+    UNTITLED,
+    Answer,
+    Request,
+    bound,
+    called,
+    label_of,
+    line_of,
+    own,
+    reader_of,
+    short,
+)
 from segue.changes.exchange import readers
 from segue.changes.sessions import moves, readings, sessions, titles
 from segue.core.contracts.database import Ids, Transaction
@@ -118,7 +130,7 @@ class SessionCommands:
         lines = []
         for number, session in enumerate(listed, 1):
             here = " (here)" if current and current.id == session.id else ""
-            title = yield from readers.title(request.reader, session.id)
+            title = yield from readers.title((yield from reader_of(request, session.id)), session.id)
             label = yield from label_of(request, session.id)
             words = f"“{title}”{here}{': ' if label else ''}{label}" if title else f"{label or UNTITLED}{here}"
             more = more or not (label or request.private)

@@ -20,6 +20,7 @@ from segue.changes.commands.request import (
     name,
     own,
     quoted,
+    reader_of,
     short,
 )
 from segue.changes.exchange import readers, traces, turns
@@ -81,10 +82,12 @@ class ViewCommands:
         waiting = (yield from turns.backlog(session.id)).count
         lanes = yield from sessions.lanes(session.id)
         said = yield from transcripts.count_said(session.id)
+        title = yield from readers.title((yield from reader_of(request, session.id)), session.id)
+        named = f"“{title}”" if title else UNTITLED
         places = f"It is open in {len(lanes)} places." if len(lanes) > 1 else "It is open here."
         queue = f"{counted(waiting, 'turn runs or waits', 'turns run or are waiting')}."
         return Answer(
-            f"You are in {name(session)}, begun {moment(session.began)}: {counted(said, 'message', 'messages')}. "
+            f"You are in {named}, begun {moment(session.began)}: {counted(said, 'message', 'messages')}. "
             f"{places} {queue if waiting else 'Nothing is waiting.'}{self._kept(request)}{self._trouble(request)}"
         )
 
@@ -119,7 +122,8 @@ class ViewCommands:
         return Answer(f"You are {me.name or 'somebody without a name'}, {request.standing} here.{others}")
 
     def tree(self, request: Request) -> Transaction[Answer]:
-        session, reader = (yield from bound(request)), request.reader
+        session = yield from bound(request)
+        reader = yield from reader_of(request, session.id)
 
         def shown(branch: Session) -> Transaction[bool]:
             return (yield from readers.sees(reader, branch))
@@ -155,7 +159,7 @@ class ViewCommands:
         """The newest messages of people that are the session's own, each with its number."""
         newest = yield from transcripts.path(session.tip, lambda found: len(found) >= _NEWEST)
         said = [e for e in newest if e.tip.session == session.id and e.author.role is Role.PERSON and e.text]
-        shown = yield from readers.seen(request.reader, said)
+        shown = yield from readers.seen((yield from reader_of(request, session.id)), said)
         return [f"{entry.tip.n}. {short(entry.text)}" for entry in shown[-_NAMED:]]
 
     def why(self, request: Request) -> Transaction[Answer]:
