@@ -91,7 +91,8 @@ def query(name: str, before: str, after: str) -> Patch:
 
     def made_of(texts: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
         changed = {key: text.replace(before, after) for key, text in texts.items() if key[0] == name and text}
-        assert all(text != texts[key] for key, text in changed.items())
+        # The two databases may say it differently, or one of them not at all.
+        assert any(text != texts[key] for key, text in changed.items())
         return texts | changed
 
     return Patch(statements, "_TEXTS", made_of)

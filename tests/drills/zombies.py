@@ -44,7 +44,7 @@ async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombie
         assert pid is not None
         try:
             for round_ in range(rounds):
-                await town.ready()
+                await _ready(town)
                 messages = [f"{chat}-message-{round_}" for chat in town.chats]
                 await asyncio.gather(*(town.say(chat, m) for chat, m in zip(town.chats, messages, strict=True)))
                 os.kill(pid, signal.SIGSTOP)
@@ -52,7 +52,7 @@ async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombie
                     await town.settle(20.0)
                 finally:
                     os.kill(pid, signal.SIGCONT)
-            await town.ready()
+            await _ready(town)
             # What a zombie still wanted to do, it does in the moments after it wakes.
             await asyncio.sleep(1.0)
             refused = await _refused(town.port)
@@ -61,6 +61,11 @@ async def run(where: str, rounds: int, seed: int, bug: Bug = Bug.NONE) -> Zombie
             for gateway in gateways:
                 await asyncio.to_thread(kill, gateway)
         return Zombies(town.compare_notes(), refused, await _twice(where), ill)
+
+
+async def _ready(town: Town) -> None:
+    async with asyncio.timeout(60):
+        await town.ready()
 
 
 async def _twice(where: str) -> list[str]:
