@@ -26,7 +26,7 @@ async def together(world: World, count: int = 3) -> list[World]:
 async def test_every_violation_is_a_query_that_both_databases_understand(world: World) -> None:
     await world.hear("ann", "hello")
     assert await violations(world.raw) == []
-    assert len(VIOLATIONS) == 13
+    assert len(VIOLATIONS) == 16
 
 
 async def test_the_first_message_of_a_lane_from_three_processes_opens_one_session(world: World) -> None:
