@@ -107,6 +107,11 @@ async def test_a_person_presses_start_and_is_found(there: tuple[Between, str], t
     assert offsets[-1] == str(newest + 1)
 
 
+async def asked_again(here: Terminal, times: int) -> None:
+    """Wait until the prompt stands below the last complaint."""
+    await here.until(lambda screen: screen.count("Ctrl-C.") == times and screen.rstrip().endswith(":"))
+
+
 async def test_a_mistyped_token_is_asked_for_again_and_leaves_nothing(
     there: tuple[Between, str], tmp_path: Path
 ) -> None:
@@ -115,9 +120,11 @@ async def test_a_mistyped_token_is_asked_for_again_and_leaves_nothing(
         await here.shows("token")
         here.types("12345\r")
         await here.shows("token: it isn't a bot's token.")
-        await here.shows("Type it again, or end with Ctrl-C.")
+        # What is typed before it is asked for again is dropped, as for any password.
+        await asked_again(here, 1)
         here.types(f"{TOKEN}x\r")
         await here.shows("Telegram doesn't know the token.")
+        await asked_again(here, 2)
         assert leftovers(tmp_path) == []
         here.types(f"{TOKEN}\r")
         await here.shows(f"Now open https://t.me/{BOT} and press Start")
