@@ -15,6 +15,12 @@ from tests.ports import free_port
 from tests.stories.conftest import Stage
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of the test's own: it is a later version's when the test is over."""
+    return str(request.getfixturevalue("postgres_dsn") if request.param == "postgres" else tmp_path / "segue.db")
+
+
 async def test_an_older_program_goes_on_beside_a_newer_one_and_is_refused_once_it_ends(
     stage: Stage, tmp_path: Path
 ) -> None:
