@@ -306,7 +306,8 @@ class Neighbourhood:
             chat = Address.parse(one.address).outside
             around = [key for key in self._may if "/" in key and Address.parse(key).outside == chat]
             self._may[reader] |= set().union(*(self._may[key] for key in around))
-        unasked = {c for c in path - self._may[reader] if one.kind != "dm" or self._private[c] not in ("", reader)}
+        alone = {c for c in path if self._private[c] in ("", reader) or self._heard_among_others(reader, c)}
+        unasked = path - self._may[reader] - (alone if one.kind == "dm" else set())
         return [f"{one.session} came to {reader} unasked, with {sorted(unasked)}"] if unasked else []
 
     async def _look(self) -> list[str]:
