@@ -55,7 +55,9 @@ async def until(condition: Callable[[], Awaitable[Any]]) -> None:
 
 
 async def waiting_for_a_lock(connection: asyncpg.Connection) -> None:
-    await until(lambda: connection.fetchval("select count(*) > 0 from pg_locks where not granted"))
+    # Others' databases are on the same server.
+    here = "database = (select oid from pg_database where datname = current_database())"
+    await until(lambda: connection.fetchval(f"select count(*) > 0 from pg_locks where not granted and {here}"))
 
 
 async def test_connections_that_were_ended_while_idle_are_replaced(postgres_dsn: str) -> None:

@@ -91,3 +91,11 @@ async def test_a_log_that_cannot_be_folded_is_told_of_and_tried_again(
     assert await db.read(everything) != {}
     await db.close()
     disk.unregister()
+
+
+def test_trouble_with_the_log_is_no_trouble_of_the_commit_that_made_it_grow(tmp_path: Path) -> None:
+    folder = LogFolder(apsw.Connection(str(tmp_path / "segue.db")))
+    gone = apsw.Connection(str(tmp_path / "segue.db"))
+    gone.close()
+    assert folder.grown(gone, "main", sqlite_log.MOST) == apsw.SQLITE_OK
+    folder.close()

@@ -36,7 +36,8 @@ class LogFolder:
             self._next = pages + PAGES
             self._asked.put(pages)
         if pages >= MOST:
-            writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            # The commit is done: an error here would be taken for its own, and it would be made again.
+            _fold(writer)
         return apsw.SQLITE_OK
 
     def close(self) -> None:
@@ -47,8 +48,15 @@ class LogFolder:
 
     def _serve(self) -> None:
         while self._asked.get() is not None:
-            try:
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            except apsw.Error as error:
-                # Nothing is lost by it: all of it is in the log still. Whoever writes will meet the same trouble.
-                log.warning("the log of the database couldn't be folded: %s", error)
+            _fold(self._connection)
+
+
+def _fold(connection: apsw.Connection) -> None:
+    """Fold as much as can be folded now; nothing is lost if that is nothing: all of it is in the log still."""
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.BusyError:
+        """Somebody folds it at this moment."""
+    except apsw.Error as error:
+        # Whoever writes will meet the same trouble.
+        log.warning("the log of the database couldn't be folded: %s", error)
