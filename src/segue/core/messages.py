@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from segue.core.lanes import Address, Identity, Place
+from segue.core.questions import listed
 from segue.core.values import Moment, Plain, Value
 from segue.errors import Invalid
 
@@ -406,8 +407,7 @@ class Delivery(Value, frozen=True):
         choices = [choice for choice in self.choices if not choice.startswith("/")]
         if not choices or choices[0] == "1":
             return self
-        listed = "\n".join(f"{n}. {choice}" for n, choice in enumerate(choices, 1))
-        return msgspec.structs.replace(self, text=f"{self.text}\n\n{listed}", choices=())
+        return msgspec.structs.replace(self, text=f"{self.text}\n\n{listed(choices)}", choices=())
 
     def with_message(self, message: str) -> "Delivery":
         """The same delivery as an edit of a message."""
