@@ -117,6 +117,8 @@ class Square:
         self.files = Shelf()
         self.deletions = Deletions.HIDE
         self.public = True
+        self.approvers: tuple[str, ...] = ()
+        """Who answers what agents ask, if it isn't whoever they talk with."""
         self.store: Store
 
     @asynccontextmanager
@@ -127,11 +129,21 @@ class Square:
         platform = self.platform
         name = platform.name, platform.account
         open_to = AccountSettings(
-            public=self.public, streams=Streams.WHOLE, mentions=mentions, deletions=self.deletions
+            public=self.public,
+            streams=Streams.WHOLE,
+            mentions=mentions,
+            deletions=self.deletions,
+            approvers=self.approvers,
         )
         given = settings or GatewaySettings()
         given = replace(given, limits=UNBOUNDED) if given.limits == Allowances() else given
-        given = replace(given, hosts=(self.ann.identity, *given.hosts), accounts={name: open_to}, poll=0.05, grace=0.0)
+        given = replace(
+            given,
+            hosts=(self.ann.identity, *given.hosts),
+            accounts={name: open_to},
+            poll=0.05,
+            grace=0.0,
+        )
         async with AsyncExitStack() as stack:
             if isinstance(platform, BehindHttp):
                 listener = Listener("127.0.0.1", 0)

@@ -227,3 +227,25 @@ async def test_forgetting_a_session_takes_what_was_asked_in_it(square: Square) -
         square.ann.says("/yes", square.dm)
         await heard(square, "orgotten")
         assert "Rumpelstiltskin" not in await square.says("/why")
+
+
+@both
+async def test_an_approver_answers_instead_of_whoever_talks(square: Square) -> None:
+    square.agent = as_agent(deletes)
+    bob = square.platform.person("Bob")
+    his = square.platform.dm(bob)
+    square.approvers = (square.ann.identity.name,)
+    async with square.open():
+        await square.says("hello")
+        await asked(square, "Delete the old files?")
+        assert await answered(square, "/no", "Kept.")
+        bob.says("tidy up", his)
+        await asked(square, "Delete the old files?", his)
+        await asked(square, "Delete the old files?")
+        assert await square.says("/yes", who=bob, where=his) == "That was asked of somebody else."
+        square.passes(1.0)
+        square.ann.says("/questions", square.dm)
+        await heard(square, "1. Delete the old files?")
+        square.ann.says("/answer 1 yes", square.dm)
+        await heard(square, "Deleted.", his)
+        await heard(square, "Answered: yes (Ann).", his)

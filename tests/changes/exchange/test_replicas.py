@@ -2,7 +2,9 @@
 
 import pytest
 
-from segue.changes.exchange import deliveries, replicas, turns
+from segue.changes.exchange import deliveries, questions, replicas, turns
+from segue.changes.exchange.questions import Asking
+from segue.changes.places.ways import Way
 from segue.core.turns import Streamed
 from segue.errors import Fenced, StoreConflict
 from tests.changes.exchange.test_deliveries import HERE, send, take, texts
@@ -158,3 +160,23 @@ async def test_a_streaming_delivery_of_the_dead_waits_for_its_turn(world: World)
     await driver.write(turns.finish, run.held, answer(run, "final"), world.clock())
     [out] = await take(world, "alive")
     assert (out.delivery.key, out.delivery.text) == (stream.key, "final")
+
+
+async def test_a_turn_that_only_waited_for_a_persons_answer_has_cost_no_life(world: World) -> None:
+    await join(world, "dead", -1.0)
+    await join(world, "alive")
+    queued = await world.hear("ann", "hello", me="dead")
+    assert queued.run is not None
+    run, asking, way = queued.run, Asking("1", "May I?", ("yes", "no")), Way(queued.lane.address, queued.lane)
+    ask = questions.ask_in_turn, run, "", asking, [way], 20, world.ids(), world.clock()
+    question = await world.store.driver.write(*ask)
+    await world.store.driver.write(questions.wait, run.held, question.id)
+    assert await beat(world, "alive") == 1
+    [again] = await world.store.driver.write(turns.claim, "alive", 9)
+    assert (again.deaths, again.asked) == (0, True)
+    # Whoever dies before it has waited again is counted: the turn may be why.
+    await world.raw("delete from replicas where id = 'alive'")
+    await join(world, "third")
+    await beat(world, "third")
+    [third] = await world.store.driver.write(turns.claim, "third", 9)
+    assert third.deaths == 1
