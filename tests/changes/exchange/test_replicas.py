@@ -1,5 +1,7 @@
 """Replicas: what a dead one held is free for the others, whenever it took it."""
 
+from functools import partial
+
 import pytest
 
 from segue.changes.exchange import deliveries, questions, replicas, turns
@@ -168,8 +170,8 @@ async def test_a_turn_that_only_waited_for_a_persons_answer_has_cost_no_life(wor
     queued = await world.hear("ann", "hello", me="dead")
     assert queued.run is not None
     run, asking, way = queued.run, Asking("1", "May I?", ("yes", "no")), Way(queued.lane.address, queued.lane)
-    ask = questions.ask_in_turn, run, "", asking, [way], 20, world.ids(), world.clock()
-    question = await world.store.driver.write(*ask)
+    ask = partial(questions.ask_in_turn, run, "", asking, [way], 20, world.ids(), world.clock())
+    question = await world.store.driver.write(ask)
     await world.store.driver.write(questions.wait, run.held, question.id)
     assert await beat(world, "alive") == 1
     [again] = await world.store.driver.write(turns.claim, "alive", 9)
