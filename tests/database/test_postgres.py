@@ -48,16 +48,20 @@ async def driver(dsn: str, **options: Any) -> AsyncIterator[Driver]:
         await db.close()
 
 
+PATIENCE = 30.0
+
+
 async def until(condition: Callable[[], Awaitable[Any]]) -> None:
     """Ask the server until it says yes: nothing tells us."""
-    while not await condition():
-        pass
+    async with asyncio.timeout(PATIENCE):
+        while not await condition():
+            pass
 
 
 async def waiting_for_a_lock(connection: asyncpg.Connection) -> None:
-    # Others' databases are on the same server.
-    here = "database = (select oid from pg_database where datname = current_database())"
-    await until(lambda: connection.fetchval(f"select count(*) > 0 from pg_locks where not granted and {here}"))
+    # Others' databases are on the same server; whoever waits for a row waits for a transaction, which has no database.
+    here = "select pid from pg_locks join pg_database on oid = database where datname = current_database()"
+    await until(lambda: connection.fetchval(f"select count(*) > 0 from pg_locks where not granted and pid in ({here})"))
 
 
 async def test_connections_that_were_ended_while_idle_are_replaced(postgres_dsn: str) -> None:
