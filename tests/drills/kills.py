@@ -44,7 +44,7 @@ async def run(
                 # A starved machine takes nothing in before it is killed: without a message nothing is shown.
                 while len(town.accepted) <= kills:  # noqa: ASYNC110 -- many hear what is accepted
                     await asyncio.sleep(0.05)
-            await town.stop_talking()
+            await town.finish_talking()
             await town.settle(patience)
         finally:
             await asyncio.to_thread(kill, gateway)

@@ -9,7 +9,7 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,7 @@ class Town:
         self._received: dict[str, dict[str, Any]] = {}
         self._news = asyncio.Event()
         self._talking: list[asyncio.Task[None]] = []
+        self._finishing = False
         self.faults: list[Fault] = []
         """What the platform does to the next calls instead of what it should."""
         self.slow: dict[str, float] = {}
@@ -198,15 +199,21 @@ class Town:
         self._talking = [asyncio.create_task(self._talk(chat)) for chat in self.chats]
 
     async def stop_talking(self) -> None:
-        """Everybody finishes the message that they are sending."""
+        """Everybody falls silent, in the middle of a message too: nobody knows whether that was accepted."""
         for task in self._talking:
             task.cancel()
         await asyncio.gather(*self._talking, return_exceptions=True)
 
+    async def finish_talking(self) -> None:
+        """Everybody finishes the message that they are sending to a gateway that runs."""
+        self._finishing = True
+        async with asyncio.timeout(30):
+            await asyncio.gather(*self._talking)
+
     async def _talk(self, chat: str) -> None:
         async with self.client() as client:
             n = 0
-            while True:
+            while not self._finishing:
                 message = f"{chat}-message-{n}"
                 n += 1
                 await self.post(client, chat, message)
@@ -294,7 +301,7 @@ class Town:
                     if call["answers"]
                     for words in (*(f"I am {message}" for message in call["answers"]), call["text"])
                 ]
-                unlike += [] if kept == said else [f"{chat}: {kept} instead of {said}"]
+                unlike += [] if kept == said else [f"{chat}: {_difference(kept, said)}"]
         return replace(self.compare_notes(), unlike=tuple(unlike))
 
     def compare_notes(self) -> Report:
@@ -313,3 +320,11 @@ class Town:
             disordered=[chat for chat, numbers in order.items() if numbers != sorted(numbers)],
             mixed=mixed,
         )
+
+
+def _difference(kept: Sequence[str], said: Sequence[str]) -> str:
+    """The first place where they part, with a little around it."""
+    at = next((n for n, (one, other) in enumerate(zip(kept, said, strict=False)) if one != other), 0)
+    at = at or min(len(kept), len(said))
+    few = slice(max(at - 1, 0), at + 3)
+    return f"at {at} of {len(kept)}: {kept[few]} instead of {said[few]}"
