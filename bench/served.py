@@ -24,6 +24,8 @@ from segue.testing import Shelf
 from tests.database.disk import Disk
 from tests.ports import free_port
 
+_PAUSE = 0.3
+
 
 class Cost(NamedTuple):
     """Figures of a process since it began."""
@@ -48,6 +50,16 @@ class Served:
     async def cost(self) -> Cost:
         self._pipe.send("cost")
         return Cost(*await asyncio.to_thread(self._pipe.recv))
+
+    async def rest(self) -> None:
+        """Wait until it has done what a start brings with it: the file is looked through for damage."""
+        before = await self.cost()
+        while True:
+            await asyncio.sleep(_PAUSE)
+            now = await self.cost()
+            if now.since(before).cpu < _PAUSE / 10:
+                return
+            before = now
 
 
 @asynccontextmanager
