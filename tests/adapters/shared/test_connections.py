@@ -3,10 +3,12 @@
 import asyncio
 import datetime as dt
 import ipaddress
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -187,3 +189,25 @@ async def test_a_proxy_of_the_environment_is_asked_for_other_machines(monkeypatc
             with pytest.raises(SendLater):
                 await call()
     assert [headers["host"] for headers in proxy.headers] == ["platform.invalid"]
+
+
+async def test_an_address_that_leads_nowhere_takes_no_time_from_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = socket.getaddrinfo
+    with socket.socket() as dead, socket.socket() as first, socket.socket() as second:
+        dead.bind(("127.0.0.2", 0))
+        dead.listen(0)
+        for waiting in (first, second):  # whoever comes after them is never answered
+            waiting.settimeout(0)
+            waiting.connect_ex(dead.getsockname())
+
+        def both(host: str, port: int, *more: Any, **named: Any) -> list[Any]:
+            if host != "segue.invalid":
+                return real(host, port, *more, **named)
+            found = (dead.getsockname(), ("127.0.0.1", port))
+            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", each) for each in found]
+
+        monkeypatch.setattr(socket, "getaddrinfo", both)
+        async with serving() as server, asyncio.timeout(20):
+            calls = connections.Connections(f"http://segue.invalid:{server.port}", 1000, 60.0)
+            assert (await calls.call("POST", "/", b"{}", {})).status == 200
+            await calls.close()

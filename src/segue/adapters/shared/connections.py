@@ -21,6 +21,10 @@ _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 """Hosts that no proxy can reach, whatever the environment names."""
 
 
+_NEXT = 0.25
+"""Seconds after which the next address of a host is tried as well: its IPv6 may lead nowhere."""
+
+
 class NotConnected(Exception):
     """There is no connection, so nothing was sent."""
 
@@ -156,7 +160,9 @@ class Connections:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._slowest):
-                _, made = await loop.create_connection(lambda: _Connection(self._largest), host, port, ssl=self._tls)
+                _, made = await loop.create_connection(
+                    lambda: _Connection(self._largest), host, port, ssl=self._tls, happy_eyeballs_delay=_NEXT
+                )
         except OSError as error:
             raise NotConnected(type(error).__name__) from error
         return made
