@@ -96,17 +96,17 @@ async def test_a_placeholder_whose_id_was_lost_becomes_the_answer(
 
 async def test_a_call_ends_with_the_life_of_its_replica(tmp_path: Path) -> None:
     async with await open_store(tmp_path / "segue.db") as store:
-        replica = Replica(Patient(store.driver), store._ids, 0.2)
+        replica = Replica(Patient(store.driver), store._ids, 1.0)
         await replica.join()
         started = time.monotonic()
         with pytest.raises(TimeoutError):
             async with replica.calling(60.0):
                 await asyncio.sleep(60.0)
-        assert 0.1 < time.monotonic() - started < 0.2
+        assert 0.5 < time.monotonic() - started < 30.0
         await replica.join()
         beating = asyncio.create_task(replica.beat())
         async with replica.calling(60.0):
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1.5)
         with pytest.raises(TimeoutError):
             async with replica.calling(0.3):
                 await asyncio.sleep(60.0)
