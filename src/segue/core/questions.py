@@ -39,9 +39,9 @@ class Question(Value, frozen=True):
 
     id: str
     kind: str
-    """What an answer leads to."""
+    """Name of the step that an answer leads to."""
     body: str
-    """What it is about, in the form of its kind."""
+    """Its subject, in the form of its kind."""
     person: PersonId
     """Who is asked."""
     approvers: tuple[str, ...]
@@ -92,7 +92,7 @@ class Question(Value, frozen=True):
 
     @property
     def outcome(self) -> str:
-        """What became of it, as its copies say it."""
+        """Its fate, as its copies say it."""
         match self.state:
             case QuestionState.ANSWERED:
                 by = f" ({self.answered_by})" if self.answered_by else ""
@@ -111,7 +111,7 @@ def listed(choices: Sequence[str]) -> str:
 
 
 def checked(words: str, choices: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """What an agent wants to ask, as people can be asked it; raises `Invalid` if they can't."""
+    """An agent's question in the form in which people are asked; raises `Invalid` if they can't be."""
     words = words.strip()
     if not words or len(words) > LONGEST:
         raise Invalid("question", f"it has {len(words):,} characters", f"Give it 1 to {LONGEST:,}.")

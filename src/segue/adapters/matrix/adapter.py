@@ -34,7 +34,7 @@ class Matrix:
     sending = Sending.KEYED
     connection = Connection.ONE
     largest_file = 50 * 1024 * 1024
-    """What homeservers take unless their owners say otherwise."""
+    """The size that homeservers take unless their owners say otherwise."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Matrix:
             raise
 
     def _wanted(self, delivery: Delivery) -> dict[str, Bucket | Rate]:
-        """What a message takes of what may be written: of a reply that grows, less and less the emptier the bucket."""
+        """The share of the pace that a message takes: of a reply that grows, less and less the emptier the bucket."""
         pace = self._pace
         if delivery.attempt:
             return {_WRITTEN: pace}

@@ -1,4 +1,4 @@
-"""What the homeserver tells, decoded: nothing in it is trusted to have the right shape."""
+"""Events of the homeserver, decoded: nothing in them is trusted to have the right shape."""
 
 import logging
 import re
@@ -35,7 +35,7 @@ class Relation(msgspec.Struct, frozen=True):
     event_id: str = ""
     in_reply_to: InReplyTo | None = msgspec.field(name="m.in_reply_to", default=None)
     is_falling_back: bool = False
-    """What it seems to answer is only for clients that don't know threads."""
+    """The message that it seems to answer is named only for clients that don't know threads."""
 
     @property
     def thread(self) -> str:
@@ -60,7 +60,7 @@ class Mentioned(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """What is known of a file."""
+    """Known facts about a file."""
 
     mimetype: str | None = None
     size: int | None = None
@@ -87,7 +87,7 @@ class Content(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What the person typed."""
+        """The words that the person typed."""
         body = _QUOTED.sub("", self.body) if self.relates_to and self.relates_to.in_reply_to else self.body
         return f"*{body}*" if self.msgtype == "m.emote" else body
 
@@ -153,7 +153,7 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def before(self) -> str:
-        """What somebody's membership was before this event."""
+        """Somebody's membership before this event."""
         former = self.unsigned.get("prev_content")
         return str(former.get("membership", "")) if isinstance(former, dict) else ""
 
@@ -177,7 +177,7 @@ def decode(raw: object) -> Event:
 
 
 def understood(raw: Iterable[object], kind: type[T]) -> list[T]:
-    """What can be understood of what was told about a room; the rest says nothing that is needed."""
+    """The facts about a room that can be understood; the others aren't needed."""
     found = []
     for one in raw:
         try:

@@ -122,7 +122,7 @@ class Incoming:
         return await self._heed(room, decode(raw))
 
     async def _heed(self, room: str, event: Event) -> Arrival | Unfetched | None:
-        """What an event comes to, if the homeserver tells all that is needed for it within a few tries."""
+        """The arrival of an event, if the homeserver tells all that it needs within a few tries."""
         try:
             if event.state_key is not None:
                 await self._state(room, event)
@@ -194,7 +194,7 @@ class Incoming:
         )
 
     def _cites(self, found: Event | None, room: Room) -> tuple[Citation, ...]:
-        """What a message answers, if somebody else said that: the agent may not know it."""
+        """The words that a message answers, if somebody else said them: the agent may not know those."""
         if found is None or found.sender == self._me:
             return ()
         try:

@@ -40,7 +40,7 @@ class Deferred:
         return ToolApproved() if said == YES else ToolDenied(DENIED)
 
     async def _outcome(self, call: ToolCallPart) -> str:
-        """What a call comes to that somebody else makes."""
+        """The result of a call that somebody else makes."""
         try:
             return await self._work.ask(f"What does {_shown(call)} come to?", key=self._key(call))
         except (Invalid, Unanswered) as error:

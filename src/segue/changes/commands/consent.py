@@ -221,7 +221,7 @@ def _over(question: Question, at: Moment) -> bool:
 
 
 def _late(question: Question, at: Moment) -> str:
-    """What an answer is told that comes too late."""
+    """The line for an answer that comes too late."""
     if question.kind != questions.AGENT:
         return EXPIRED if question.expired(at) else NOTHING_ASKED
     if question.expired(at):

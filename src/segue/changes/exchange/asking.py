@@ -27,7 +27,7 @@ class Asks:
         self._allowing = Allowing(settings)
 
     def wanted(self, account: tuple[str, str], key: str, words: str, choices: Sequence[str], allows: str) -> Asking:
-        """What an agent wants to know in a turn that is answered by an account; raises `Invalid` if that can't be."""
+        """The question of a turn that is answered by an account; raises `Invalid` if it can't be asked."""
         words, offered = checked(words, YES_OR_NO if allows else choices)
         named = self._settings.accounts.get(account, NO_ACCOUNT).approvers
         approvers = tuple(Identity.named(name).key for name in named)

@@ -49,7 +49,7 @@ class Asking(Value, frozen=True):
     words: str
     choices: tuple[str, ...] = ()
     allows: str = ""
-    """What it wants to do, if a yes may hold for longer than this once."""
+    """The deed that is asked about, if a yes may hold for longer than this once."""
     deadline: float = 86_400.0
     """Seconds for which it is asked."""
     approvers: tuple[str, ...] = ()
@@ -145,19 +145,19 @@ def find(id: str) -> Transaction[Question | None]:
 
 
 def last(lane: Lane, person: PersonId) -> Transaction[Question | None]:
-    """What a person was asked last in a lane."""
+    """The last question to a person in a lane."""
     person = yield from actors.now(person)
     return (yield from first(Question, q.last_question(lane=(yield from lanes.now(lane)).key, person=person)))
 
 
 def open_in(lane: Lane, person: PersonId, at: Moment) -> Transaction[list[Question]]:
-    """What a person may answer now in a lane, the oldest first."""
+    """Questions that a person may answer now in a lane, the oldest first."""
     asked = yield from each(Question, q.open_in_lane(lane=(yield from lanes.now(lane)).key, count=_MOST))
     return (yield from _answerable(asked, person, at))
 
 
 def open_to(person: PersonId, at: Moment) -> Transaction[list[Question]]:
-    """What a person may answer now, wherever it is asked, the oldest first."""
+    """Questions that a person may answer now, wherever they are asked, the oldest first."""
     person = yield from actors.now(person)
     asked = yield from each(Question, q.open_to_person(person=person, at=at, count=_MOST))
     asked += yield from each(Question, q.open_to_approvers(at=at, count=_MOST))

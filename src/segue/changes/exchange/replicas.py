@@ -15,7 +15,7 @@ def join(me: str, seconds: float) -> Transaction[None]:
 
 
 class Beat(Value, frozen=True):
-    """What a replica finds as it lives on."""
+    """Facts that a replica finds as it lives on."""
 
     dead: int
     """Replicas whose time was over."""

@@ -304,7 +304,7 @@ def _held(parting: _Parting, pairs: Sequence[tuple[Lane, Lane]]) -> Transaction[
 
 
 def _then(parting: _Parting, pairs: Sequence[tuple[Lane, Lane]]) -> Transaction[dict[Lane, SessionId | None]]:
-    """What the lanes of both chats speak to once they are two again."""
+    """The sessions of the lanes of both chats once these are two again."""
     stays = parting.stays.key
     speaking = yield from each(SpeakingLane, q.speaking_in(chat=stays, after=after(stays)))
     then: dict[Lane, SessionId | None] = {}

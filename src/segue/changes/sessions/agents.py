@@ -16,7 +16,7 @@ class Answerer(Value, frozen=True):
 
 
 class Kept(Value, frozen=True):
-    """What an agent keeps of a session, as JSON, and the entry that it had seen then."""
+    """An agent's note about a session, as JSON, and the entry that it had seen then."""
 
     value: str
     tip: Tip | None
@@ -28,7 +28,7 @@ def of(session: SessionId, agent: str) -> Transaction[Answerer]:
 
 
 def kept(session: SessionId, agent: str) -> Transaction[Kept | None]:
-    """What an agent keeps of a session."""
+    """An agent's note about a session."""
     return (yield from first(Kept, q.agent_state(session=session, agent=agent)))
 
 

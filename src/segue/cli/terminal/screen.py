@@ -106,7 +106,7 @@ class Terminal:
         self._shown: list[ShownEntry] = []
         """The transcript as it stands on the screen."""
         self._questions: Sequence[ShownQuestion] = ()
-        """What the person is asked."""
+        """Open questions to the person."""
         self._suggestions = Suggestions()
         keys = KeyBindings()
         keys.add("escape", "enter")(_new_line)

@@ -13,7 +13,7 @@ _Choice = Annotated[str, Meta(min_length=1, max_length=LONGEST_CHOICE)]
 
 
 class AskArguments(Value, frozen=True):
-    """What ask takes."""
+    """The arguments of `ask`."""
 
     question: Annotated[
         str, Meta(min_length=1, max_length=LONGEST, description="what to ask, in one or two sentences.")

@@ -36,7 +36,7 @@ class Askers:
         self._asks = Asks(ground.adapters, ground.settings)
 
     def wanted(self, live: Running, key: str, words: str, choices: Sequence[str], allows: str) -> Asking:
-        """What a turn wants to know, checked."""
+        """A question that a turn wants to ask, checked."""
         return self._asks.wanted(live.account, key, words, choices, allows)
 
     async def ask(self, live: Running, asking: Asking) -> str:

@@ -37,7 +37,7 @@ class Growing(Value, frozen=True):
 
 Sight = Arrived | Changed | Forgotten | HandoffMoved | SomethingAsked | Growing
 Watched = SessionId | Lane | Topic
-"""What can be looked at: a session, a lane, or all that a topic is about."""
+"""Things to look at: a session, a lane, or all that a topic is about."""
 
 
 class Watches:

@@ -113,7 +113,7 @@ class Window:
         self._handoff: HandoffFrame | None = None
         """The step of a handoff from here that was shown last."""
         self._questions = QuestionsFrame()
-        """What is shown that the person is asked."""
+        """Questions to the person that are shown."""
         self._past = ""
         """The handoff from here that was over before anybody looked."""
 
