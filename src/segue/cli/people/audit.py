@@ -1,33 +1,23 @@
 """`segue audit`: facts about who came in, as whom, and what was taken from whom."""
 
-import asyncio
-
 import click
 
 from segue.changes import audit
 from segue.changes.audit import Noted
 from segue.cli.host import looked_at
-from segue.cli.output import json_option, moment, print_json, print_rows, printable
+from segue.cli.output import awaited, json_option, moment, print_list, printable
 from segue.core.lanes import Identity
 
 
 @click.command()
 @click.option("--count", default=100, show_default=True, type=click.IntRange(1), help="How many, the newest first.")
 @json_option
-def command(count: int, *, as_json: bool) -> None:
+@awaited
+async def command(count: int, *, as_json: bool) -> None:
     """List who was let in, linked, signed in, became host, was refused or revoked, and what was forgotten."""
-    found = asyncio.run(_newest(count))
-    if as_json:
-        print_json(found)
-    elif found:
-        print_rows([row(noted) for noted in found])
-    else:
-        click.echo("Nothing has happened yet.")
-
-
-async def _newest(count: int) -> list[Noted]:
     async with looked_at() as (store, _):
-        return await store.driver.read(audit.newest, count)
+        found = await store.driver.read(audit.newest, count)
+    print_list(found, [row(noted) for noted in found], "Nothing has happened yet.", as_json=as_json)
 
 
 def row(noted: Noted) -> tuple[str, str, str, str, str]:
