@@ -7,12 +7,10 @@ from copy import copy
 from typing import Any
 from uuid import uuid4
 
-from msgspec.structs import replace
 from pydantic_ai import Agent as Pydantic
 from pydantic_ai.messages import ModelMessage, SystemPromptPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from segue import open_store
 from segue.agents.functions import FunctionAgent
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Tools, Work
@@ -23,11 +21,11 @@ from segue.core.prompt.envelopes import read
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.core.transcripts import Author, Draft, Role
 from segue.core.values import SessionId
-from segue.runtime.gateway import Gateway
 from segue.store import Store
 from segue.testing.agents import ScriptedAgent, Step, Uses
 from segue.testing.chats import Chat, Someone
 from segue.testing.personas import Persona, WhatsApp
+from tests.in_process import gateway_on
 
 Script = Callable[[Work], Iterable[Step]]
 
@@ -56,14 +54,12 @@ class Chatting:
     async def running(self, agent: Agent, settings: GatewaySettings | None = None) -> AsyncIterator[Store]:
         """A gateway that runs until the block ends."""
         account = AccountSettings(public=True, streams=Streams.WHOLE)
-        accounts = {(self.platform.name, self.platform.account): account}
-        settings = replace(settings or GatewaySettings(), accounts=accounts, limits=UNBOUNDED, poll=0.05, grace=0.0)
+        more: Any = {"account": account, "settings": settings, "limits": UNBOUNDED}
         async with (
-            await open_store(self.where) as store,
-            Gateway(store, agent, [self.adapter], settings) as gateway,
+            gateway_on(self.where, agent, self.adapter, **more) as gateway,
             self.platform.reaching(gateway.webhooks()),
         ):
-            yield store
+            yield gateway.store
 
     def says(self, text: str) -> None:
         """The person says something."""

@@ -9,12 +9,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from segue.agents.given import Given
-from segue.core.contracts.adapters import Files
+from segue.core.contracts.adapters import Adapter, Files
 from segue.core.contracts.database import Clock, Driver
+from segue.core.contracts.probes import Probe
 from segue.core.settings import AccountSettings, GatewaySettings
+from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
 from segue.store import Store, open_driver
 from segue.testing.personas import Persona
+from segue.testing.platform import Platform
 
 PUBLIC = AccountSettings(public=True)
 
@@ -23,20 +26,23 @@ PUBLIC = AccountSettings(public=True)
 async def gateway_on(
     where: str | Path,
     agent: Given | Mapping[str, Given],
-    *platforms: Persona,
+    *there: Persona | Adapter,
     account: AccountSettings = PUBLIC,
     settings: GatewaySettings | None = None,
     clock: Clock = time.time,
     replicas: int = 1,
     files: Files | None = None,
+    probe: Probe = unheeded,
     through: Callable[[Driver], Driver] = lambda driver: driver,
     **more: Any,
 ) -> AsyncIterator[Gateway]:
     """Gateways until the block ends, the first of which the platforms call; `where` is a folder or a database.
 
-    `through` puts something between a gateway and its database; `more` are settings that differ.
+    `there` are platforms of the test kit, or adapters. `through` puts something between a gateway and its database.
+    `more` are settings that differ.
     """
-    accounts = {(platform.name, platform.account): account for platform in platforms}
+    platforms = [one for one in there if isinstance(one, Platform)]
+    accounts = {(one.name if isinstance(one, Platform) else one.platform, one.account): account for one in there}
     plain: dict[str, Any] = {"accounts": accounts, "poll": 0.05, "grace": 0.0}
     settings = replace(settings or GatewaySettings(), **(plain | more))
     where = where / "segue.db" if isinstance(where, Path) else where
@@ -44,8 +50,8 @@ async def gateway_on(
         gateways = []
         for _ in range(replicas):
             store = await stack.enter_async_context(Store(through(await open_driver(where)), clock))
-            adapters = [platform.adapter() for platform in platforms]
-            made = Gateway(store, agent, adapters, settings, clock=clock, files=files)
+            adapters = [one.adapter() if isinstance(one, Platform) else one for one in there]
+            made = Gateway(store, agent, adapters, settings, clock=clock, files=files, probe=probe)
             gateways.append(await stack.enter_async_context(made))
         for platform in platforms:
             await stack.enter_async_context(platform.reaching(gateways[0].webhooks()))

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue import open_store
 from segue.adapters.matrix import MatrixAccount, homeserver
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.incoming import ENCRYPTED
@@ -19,7 +18,7 @@ from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Kind
 from segue.core.messages import Delivery, File, Text
-from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.core.settings import AccountSettings, Mentions, Streams
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.errors import Disconnected, Invalid, SendLater, SendNever
@@ -30,6 +29,7 @@ from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Given
 from segue.testing.inbox import Inbox
 from tests.adapters.matrix import MatrixHarness, until
+from tests.in_process import gateway_on
 from tests.servers.homeserver import NAME, Synapse
 from tests.stories.files import KilledAt, plans
 
@@ -53,12 +53,9 @@ async def running(
 ) -> AsyncIterator[Gateway]:
     """A gateway with the bot, on the database in the town's folder."""
     account = AccountSettings(public=True, mentions=mentions, streams=streams)
-    settings = GatewaySettings(accounts={("matrix", "main"): account}, poll=0.05, lease=2.0, grace=0.1)
     adapter = town.adapter()
-    async with (
-        await open_store(town.folder / "segue.db") as store,
-        Gateway(store, agent, [adapter], settings, probe=probe, files=Folder(town.folder)) as gateway,
-    ):
+    more: Any = {"account": account, "probe": probe, "lease": 2.0, "grace": 0.1}
+    async with gateway_on(town.folder, agent, adapter, files=Folder(town.folder), **more) as gateway:
         await until(lambda: gateway.accounts["matrix.main"].reach is reach)
         yield gateway
     await adapter.close()

@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -23,20 +22,13 @@ from segue.runtime.retrying import Patient
 from segue.testing import HandClock, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
+from tests.in_process import gateway_on
 from tests.ports import free_port
 from tests.runtime.test_poison import arrival
 
 
-@asynccontextmanager
-async def gateway(path: Path, platform: WhatsApp) -> AsyncIterator[Gateway]:
-    settings = GatewaySettings(
-        accounts={(platform.name, platform.account): AccountSettings(public=True)}, poll=0.05, grace=0.0, lease=0.6
-    )
-    async with (
-        await open_store(path) as store,
-        Gateway(store, EchoAgent(), [platform.adapter()], settings) as running,
-    ):
-        yield running
+def gateway(path: Path, platform: WhatsApp) -> AbstractAsyncContextManager[Gateway]:
+    return gateway_on(str(path), EchoAgent(), platform, lease=0.6)
 
 
 async def unwell(running: Gateway, words: str) -> None:

@@ -1,23 +1,22 @@
 """Connections that an adapter makes: held by one replica, made again when they break, told once each way."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
-from segue import open_store
 from segue.core.accounts import Health, Reach
 from segue.core.contracts.adapters import Adapter, Intake
 from segue.core.lanes import Identity
-from segue.core.settings import AccountSettings, GatewaySettings
 from segue.errors import Disconnected, Invalid
 from segue.runtime.gateway import Gateway
 from segue.runtime.intake import wait_after
 from segue.testing.adapters import FakeAdapter
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import Matrix, Signal, SignalAdapter, Slack, SlackAdapter, WhatsApp
+from tests.in_process import gateway_on
 
 
 class Wavering(SignalAdapter):
@@ -53,13 +52,8 @@ async def until(so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-@asynccontextmanager
-async def running(path: Path, *adapters: FakeAdapter, host: Identity | None = None) -> AsyncIterator[Gateway]:
-    accounts = {(adapter.platform, adapter.account): AccountSettings(public=True) for adapter in adapters}
-    hosts = (host,) if host else ()
-    settings = GatewaySettings(accounts=accounts, hosts=hosts, poll=0.05, lease=1.0, grace=0.1)
-    async with await open_store(path / "segue.db") as store, Gateway(store, EchoAgent(), adapters, settings) as gateway:
-        yield gateway
+def running(path: Path, *adapters: FakeAdapter, host: Identity | None = None) -> AbstractAsyncContextManager[Gateway]:
+    return gateway_on(path, EchoAgent(), *adapters, hosts=(host,) if host else (), lease=1.0, grace=0.1)
 
 
 class Sharded(SignalAdapter):

@@ -7,12 +7,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from segue import open_store
 from segue.adapters.http import HttpAccount
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Delivery, File, Speaker, Text
-from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.transcripts import Entry
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
@@ -21,6 +19,7 @@ from segue.runtime.server.app import make_app
 from segue.runtime.windows.local import Local
 from segue.testing import EchoAgent, ScriptedAgent, Shelf, WhatsApp
 from tests.adapters.platform import Platform, platform, signed
+from tests.in_process import gateway_on
 from tests.stories.files import KilledAt, plans
 
 SECRET = "a secret"
@@ -54,15 +53,11 @@ async def test_over_http_it_comes_once_and_can_be_fetched_with_the_signature(
 ) -> None:
     shelf, killed = Shelf(), KilledAt(point, times)
     file = await plans(shelf)
-    settings = GatewaySettings(accounts={("http", "a"): AccountSettings(public=True)}, poll=0.05, lease=1.0, grace=0.1)
     calls: list[dict[str, object]] = []
     async with platform() as there:
         for probe, agent in ((killed, ScriptedAgent(["Here are the plans.", file])), (unheeded, EchoAgent())):
             adapter = HttpAccount(Secret(SECRET), there.url).adapter("a", shelf)
-            async with (
-                await open_store(tmp_path / "segue.db") as store,
-                Gateway(store, agent, [adapter], settings, probe=probe, files=shelf) as gateway,
-            ):
+            async with gateway_on(tmp_path, agent, adapter, probe=probe, files=shelf, lease=1.0, grace=0.1) as gateway:
                 await said(gateway, f"by {type(agent).__name__}")
                 if probe is killed:
                     await killed.dead.wait()
@@ -97,26 +92,20 @@ async def test_a_window_has_it_in_its_transcript_once(tmp_path: Path, kind: str,
     file = await plans(shelf)
     place = Place(Address(kind, "local", chat="here"), Kind.DM)
     arrival = Arrival(place, "m1", Speaker(Identity(kind, "local", "host")), (Text("the plans, please"),), 1.0)
-    settings = GatewaySettings(
-        accounts={(kind, "local"): AccountSettings(public=True)}, poll=0.05, lease=1.0, grace=0.1
-    )
     path: list[Entry] = []
     for probe in (killed, unheeded):
         local = Local(kind)
         local.look("here", shown.append)
         agent = ScriptedAgent(["Here are the plans.", file])
-        async with (
-            await open_store(tmp_path / "segue.db") as store,
-            Gateway(store, agent, [local], settings, probe=probe, files=shelf) as gateway,
-        ):
+        async with gateway_on(tmp_path, agent, local, probe=probe, files=shelf, lease=1.0, grace=0.1) as gateway:
             await gateway.accept(arrival)
             if probe is killed:
                 await killed.dead.wait()
                 continue
             outbox = gateway._outboxes[kind, "local"]
             await outbox.flush(10)
-            [session] = await store.sessions(await store.person(arrival.speaker.identity))
-            path = await store.path(session.id)
+            [session] = await gateway.store.sessions(await gateway.store.person(arrival.speaker.identity))
+            path = await gateway.store.path(session.id)
     assert [part for entry in path for part in entry.parts if isinstance(part, File)] == [file]
     assert [one.file for one in {one.key: one for one in shown}.values()] == [None, file]
 
@@ -125,12 +114,7 @@ async def test_where_no_files_are_taken_a_line_says_where_it_is(tmp_path: Path) 
     whatsapp, shelf = WhatsApp(), Shelf()
     ann = whatsapp.person("Ann")
     file = await plans(shelf)
-    settings = GatewaySettings(accounts={("whatsapp", "main"): AccountSettings(public=True)}, poll=0.05, grace=0.1)
-    async with (
-        await open_store(tmp_path / "segue.db") as store,
-        Gateway(store, ScriptedAgent([file]), [whatsapp.adapter()], settings, files=shelf) as gateway,
-        whatsapp.reaching(gateway.webhooks()),
-    ):
+    async with gateway_on(tmp_path, ScriptedAgent([file]), whatsapp, files=shelf, grace=0.1):
         ann.says("the plans, please", whatsapp.dm(ann))
         assert await whatsapp.dm(ann).reads_some() == [
             f"plans.md can't be sent here: it is {file.where} in the data folder."

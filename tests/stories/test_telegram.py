@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from segue import open_store
 from segue.adapters.telegram import Telegram
 from segue.agents.given import as_agent
 from segue.cli.terminal.qr import qr
@@ -21,7 +20,7 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import plain_text
-from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Streams
+from segue.core.settings import AccountSettings, Mentions, Streams
 from segue.core.text.notices import WELCOME
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
@@ -30,6 +29,7 @@ from segue.runtime.gateway import Gateway
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
 from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK
+from tests.in_process import gateway_on
 from tests.ports import free_port
 from tests.served import PATIENCE, Served
 from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
@@ -55,12 +55,9 @@ async def running(
     files: Files | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway on Telegram alone."""
-    settings = GatewaySettings(accounts={("telegram", "bot"): account}, hosts=hosts, poll=0.05, grace=0.1)
     adapter = Telegram("bot", Secret(TOKEN), files or Shelf(), url, pace=BRISK)
-    async with (
-        await open_store(path / "segue.db") as store,
-        Gateway(store, agent, [adapter], settings, probe=probe, files=files) as gateway,
-    ):
+    more: Any = {"account": account, "hosts": hosts, "probe": probe, "files": files, "grace": 0.1}
+    async with gateway_on(path, agent, adapter, **more) as gateway:
         yield gateway
     await adapter.close()
 

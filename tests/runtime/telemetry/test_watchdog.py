@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from segue.core.settings import AccountSettings, GatewaySettings
-from segue.database.sqlite import Sqlite
-from segue.runtime.gateway import Gateway
 from segue.runtime.telemetry.logs import Lines
 from segue.runtime.telemetry.metrics import Metrics
 from segue.runtime.telemetry.watchdog import Watchdog
-from segue.store import Store
 from segue.testing.personas import Telegram
+from tests.in_process import gateway_on
 
 STALLS = "segue_event_loop_stalls_total"
 
@@ -37,12 +34,7 @@ async def test_an_agent_that_blocks_is_named_by_its_turn_and_counted(
     platform = Telegram()
     ann = platform.person("Ann")
     dm = platform.dm(ann)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): AccountSettings(public=True)})
-    async with (
-        Store(await Sqlite.open(tmp_path / "segue.db")) as store,
-        Gateway(store, sleeps, [platform.adapter()], settings) as gateway,
-        platform.reaching(gateway.webhooks()),
-    ):
+    async with gateway_on(tmp_path, sleeps, platform) as gateway:
         assert stalls(gateway.metrics) == 0
         ann.says("canary", dm)
         await dm.reads("slept over canary")

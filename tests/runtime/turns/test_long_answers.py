@@ -10,16 +10,14 @@ import pytest
 from segue.core.contracts.agents import Event, Work
 from segue.core.lanes import Lane
 from segue.core.messages import Delivery, Text, ToolCall, plain_text
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
+from segue.core.settings import AccountSettings, Streams
 from segue.core.values import SessionId
-from segue.database.sqlite import Sqlite
-from segue.runtime.gateway import Gateway
 from segue.runtime.turns import streaming
 from segue.runtime.turns.running import Said
 from segue.runtime.windows.watchers import Growing, Sight, Watches
-from segue.store import Store
 from segue.testing.agents import Pause, ScriptedAgent
-from tests.drills.room import ACCOUNT, PLATFORM, Wall, said, settings
+from tests.drills.room import Wall, said, settings
+from tests.in_process import gateway_on
 
 PIECES = 20_000
 PIECE = "nine word "
@@ -92,8 +90,7 @@ async def test_one_who_talks_without_end_keeps_nobody_waiting(tmp_path: Path, mo
 
     monkeypatch.setattr(Watches, "tell", counted)
     async with (
-        Store(await Sqlite.open(tmp_path / "segue.db")) as store,
-        Gateway(store, agent, [wall], settings()) as gateway,
+        gateway_on(tmp_path, agent, wall, settings=settings(), accounts=settings().accounts) as gateway,
         asyncio.timeout(120),
     ):
         await gateway.accept(said("talk", "m-1", "everything"))
@@ -126,8 +123,7 @@ async def test_a_message_that_is_full_is_changed_no_more(tmp_path: Path, monkeyp
     agent = ScriptedAgent(["One.", pauses[0], "\n\n" + "two " * 9, pauses[1], "\n\nThree.", pauses[2]])
     account = AccountSettings(public=True, streams=Streams.LIVE)
     async with (
-        Store(await Sqlite.open(tmp_path / "segue.db")) as store,
-        Gateway(store, agent, [board], GatewaySettings(accounts={(PLATFORM, ACCOUNT): account}, grace=0.0)) as gateway,
+        gateway_on(tmp_path, agent, board, account=account) as gateway,
         asyncio.timeout(30),
     ):
         await gateway.accept(said("talk", "m-1"))

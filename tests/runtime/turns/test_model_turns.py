@@ -12,13 +12,12 @@ import pytest
 
 from segue.agents.models.providers import ModelAgent
 from segue.core.messages import Summary
-from segue.core.settings import AccountSettings, GatewaySettings, Streams
-from segue.database.sqlite import Sqlite
-from segue.runtime.gateway import Gateway
+from segue.core.settings import AccountSettings, Streams
 from segue.runtime.turns.failures import FAILED
 from segue.store import Store
 from segue.testing.personas import Telegram
 from tests.clients import http_client
+from tests.in_process import gateway_on
 from tests.servers.aimock import MODELS, Aimock, Fixture, aimock, says
 
 SAID = "The first half of it was told, and the second was not, as you see."
@@ -71,9 +70,6 @@ async def talking(
     """A gateway whose agent is a model of that provider's; it waits for nothing."""
     platform = Telegram()
     account = AccountSettings(public=True, streams=Streams.LIVE)
-    settings = GatewaySettings(
-        accounts={(platform.name, platform.account): account}, turn_silence=patience, poll=0.05, attempts=2, grace=0.0
-    )
 
     async def at_once(_: float) -> None:
         """Seconds that a test needn't wait."""
@@ -81,13 +77,16 @@ async def talking(
     async with (
         aimock(folder, fixtures) as server,
         http_client(timeout=60) as client,
-        Store(await Sqlite.open(folder / "segue.db")) as store,
-        Gateway(
-            store, ModelAgent(server.keys(kind, **keys), client, at_once), [platform.adapter()], settings
+        gateway_on(
+            folder,
+            ModelAgent(server.keys(kind, **keys), client, at_once),
+            platform,
+            account=account,
+            turn_silence=patience,
+            attempts=2,
         ) as gateway,
-        platform.reaching(gateway.webhooks()),
     ):
-        yield Stage(server, store, platform)
+        yield Stage(server, gateway.store, platform)
         await platform.settles()
 
 

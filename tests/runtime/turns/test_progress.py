@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from segue import AccountSettings, Gateway, GatewaySettings, open_store
 from segue.core.contracts.agents import Progress, Work
 from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.testing import Pause, ScriptedAgent, Telegram
+from tests.in_process import gateway_on
 
 
 async def test_progress_is_shown_while_a_turn_runs_and_never_kept(tmp_path: Path) -> None:
@@ -16,17 +16,15 @@ async def test_progress_is_shown_while_a_turn_runs_and_never_kept(tmp_path: Path
     agent = ScriptedAgent(["Well", Progress("looking it up"), pause, ", it is green."])
     ann = platform.person("Ann")
     chat = platform.dm(ann)
-    account = AccountSettings(public=True)
-    settings = GatewaySettings(accounts={(platform.name, platform.account): account})
-    async with await open_store(tmp_path / "s.db") as store, Gateway(store, agent, [platform.adapter()], settings):
+    async with gateway_on(tmp_path, agent, platform) as gateway:
         ann.says("which colour?", chat)
         await pause.reached()
         await chat.reads("Well\n\n(looking it up …)")
         pause.over()
         await chat.reads("Well, it is green.")
-        [standing] = await store.lanes()
+        [standing] = await gateway.store.lanes()
         assert standing.session is not None
-        said = [entry.text for entry in await store.path(standing.session) if entry.text]
+        said = [entry.text for entry in await gateway.store.path(standing.session) if entry.text]
         assert said[-1] == "Well, it is green."
 
 
