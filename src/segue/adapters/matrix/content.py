@@ -7,9 +7,9 @@ from urllib.parse import quote, unquote
 
 from segue.adapters.matrix.events import AUTOMATED
 from segue.adapters.matrix.homeserver import Json
-from segue.adapters.matrix.html import html
+from segue.adapters.shared.markup import HTML, html_text, written
 from segue.core.messages import File
-from segue.core.text.markdown import READABLE
+from segue.core.text.markdown import READABLE, parse
 
 _LARGEST = 56 * 1024
 """Bytes of a content: an event holds 64 KiB, and the homeserver adds its own."""
@@ -17,6 +17,15 @@ _SHORT = 100
 _SHOWN = frozenset({"image", "audio", "video"})
 _LINK = "https://matrix.to/#/"
 _LINKED = re.compile(re.escape(f"]({_LINK}") + r"((?:@|%40)[^\s()]+)\)")
+
+
+_PLAIN = frozenset({"root", "paragraph", "inline", "text", "softbreak"})
+
+
+def html(text: str) -> str:
+    """The text with its marks shown, as clients read HTML; empty if it has none."""
+    tree = parse(text)
+    return "" if all(node.type in _PLAIN for node in tree.walk()) else written(tree, HTML, html_text)
 
 
 def mention(user: str) -> str:
