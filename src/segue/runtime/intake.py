@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from segue.changes.exchange import replicas
@@ -32,7 +32,7 @@ _STEADY = 5.0
 
 
 class Life:
-    """The life of one account, or of one of its connections, and how it stands with its platform."""
+    """The life of one account, or of one of its connections: its adapter's intake, and its health."""
 
     def __init__(
         self,
@@ -48,8 +48,9 @@ class Life:
         self._adapter = adapter
         self._replica = replica
         self._accept = accept
-        self._commands = commands
-        self._line = line
+        self.cursor: Cursor = _Shared()
+        self.commands = commands
+        self.line = line
         self._held = f"{adapter.account}#{line}" if line else adapter.account
         """The connection, as replicas lease it: no account's name has that sign in it."""
         self.name = f"{adapter.platform}.{adapter.account}"
@@ -60,16 +61,14 @@ class Life:
         """Let the adapter live until cancelled; what breaks is made again."""
         wait = _SHORTEST_WAIT
         while True:
-            cursor = await self._hold()
-            if cursor is None:
+            if not await self._hold():
                 self.health = Health(Reach.ELSEWHERE)
                 await self.wake.wait()
                 continue
             loop = asyncio.get_running_loop()
             started = loop.time()
-            given = _Given(cursor, self._accept, self._commands, self.connected, self._line)
             try:
-                await surely(partial(self._adapter.run, given))
+                await surely(partial(self._adapter.run, self))
                 if isinstance(self._adapter, TakesWebhooks):
                     self.health = Health(Reach.CALLED)
                     return
@@ -82,6 +81,11 @@ class Life:
                 await self._leave()
             wait = wait_after(wait, loop.time() - started)
             await asyncio.sleep(wait)
+
+    async def accept(self, arrived: Arrived) -> Accepted:
+        """Make an arrival durable; whoever brings one is connected."""
+        self.connected()
+        return await self._accept(arrived)
 
     def connected(self) -> None:
         """The platform answers."""
@@ -98,12 +102,15 @@ class Life:
             log.warning("%s lost its connection and is tried again: %s", self.name, why, exc_info=unforeseen)
         self.health = Health(Reach.BROKEN, why)
 
-    async def _hold(self) -> Cursor | None:
+    async def _hold(self) -> bool:
+        """Take the connection, where only one replica may have it; returns whether it is ours."""
         adapter = self._adapter
-        if adapter.connection is Connection.ANY:
-            return _Shared()
-        held = await self._store.write(replicas.take_connection, adapter.platform, self._held, self._replica.id)
-        return _Kept(self._store, held) if held is not None else None
+        if adapter.connection is Connection.ONE:
+            held = await self._store.write(replicas.take_connection, adapter.platform, self._held, self._replica.id)
+            if held is None:
+                return False
+            self.cursor = _Kept(self._store, held)
+        return True
 
     async def _leave(self) -> None:
         adapter = self._adapter
@@ -119,23 +126,6 @@ def lines_of(adapter: Adapter) -> Sequence[str]:
 def wait_after(before: float, lasted: float) -> float:
     """Seconds until a connection that broke is made again: longer each time, unless it was worth the wait before it."""
     return _SHORTEST_WAIT if lasted > max(before, _STEADY) else min(before * 2, _LONGEST_WAIT)
-
-
-class _Given:
-    """The intake of one life."""
-
-    def __init__(
-        self, cursor: Cursor, accept: Accept, commands: Sequence[Spec], connected: Callable[[], None], line: str
-    ) -> None:
-        self.line = line
-        self.cursor = cursor
-        self.commands = commands
-        self.connected = connected
-        self._accept = accept
-
-    async def accept(self, arrived: Arrived) -> Accepted:
-        self.connected()
-        return await self._accept(arrived)
 
 
 class _Kept:
