@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from segue.core.contracts.database import Driver, Statement, Together, Transaction, must
+from segue.changes.rows import must
+from segue.core.contracts.database import Driver, Statement, Together, Transaction
 from segue.database.postgres import Postgres
 from segue.database.sqlite import Sqlite
 from segue.database.statements import POSTGRES, SQLITE, _compile

@@ -14,8 +14,8 @@ from itertools import chain
 from typing import Any
 
 from segue.core.contracts.agents import AgentState, Event, Progress, Tools, Usage, Work
-from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
-from segue.core.prompt.envelopes import Voices, by_then, told, words
+from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult, told
+from segue.core.prompt.envelopes import Voices, by_then, words
 from segue.errors import Invalid
 
 _SAYS = AgentState | File | Progress | Reasoning | Text | ToolCall | ToolResult | Usage

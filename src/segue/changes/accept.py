@@ -23,16 +23,16 @@ from segue.changes.people.access import Pass, Refuse, Verdict, anybody
 from segue.changes.people.allowances import Allowing, files_of
 from segue.changes.people.persons import Known, Met
 from segue.changes.places import addresses, merges
-from segue.changes.rows import RowsOf, batch, first, one
+from segue.changes.rows import RowsOf, batch, first, must, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
 from segue.core.commands import Command, Means, Unknown, nearest, parse
-from segue.core.contracts.database import Statement, Transaction, must
+from segue.core.contracts.database import Statement, Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, File, Parts, Telling, Text, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
-from segue.core.people import MINUTE, Limit, PersonTally, Standing
+from segue.core.people import EVER, MINUTE, Allowance, Limit, PersonTally, Standing
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
 from segue.core.settings import (
@@ -136,6 +136,8 @@ class Errand(Value, frozen=True):
     via: Via = Via.BINDING
     lane: Lane | None = None
     """The lane that speaks to that session, if it isn't the one that the arrival came in; it is answered there."""
+    within: Allowance | None = None
+    """The allowance to look at again once it is counted; None if it is far from it."""
 
 
 class Spot(NamedTuple):
@@ -149,13 +151,13 @@ class Spot(NamedTuple):
 
 
 class Looked(Value, frozen=True):
-    """What is known of an arrival before anything is decided."""
+    """The facts about an arrival, looked up before anything is decided."""
 
     seen: bool
     known: Known | None
     """Its speaker."""
     bound: Bound | None
-    """What its lane speaks to, if all who are there share one."""
+    """The session of its lane, if all who are there share one."""
 
 
 class Entering(NamedTuple):
@@ -196,7 +198,7 @@ class FrontDoor:
     def accept(self, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None = None) -> Transaction[Taken]:
         """Take one message in, exactly once; if its session is idle and there is room, `me` holds it from then on."""
         # Seen?
-        looked = yield from self._look_up(arrival, fresh.at)
+        looked, shared = yield from self._look_up(arrival, fresh.at)
         if looked.seen:
             return Duplicate()
         # Who?
@@ -207,7 +209,7 @@ class FrontDoor:
         # A lane is keyed by nobody if the platform doesn't say who it was.
         who = met.person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
         # Where?
-        spot = yield from self._locate(arrival, met.person, who, fresh, looked)
+        spot = yield from self._locate(arrival, met.person, who, fresh, shared, looked.bound)
         if arrival.deletes:
             # Whoever said it may take it back, whatever else they may.
             forgets = self._account(spot.lane).deletions is Deletions.FORGET
@@ -267,14 +269,16 @@ class FrontDoor:
             command = None
         if not meant:
             return Handled.NOT_MEANT
-        limit = yield from self._allowing.limit(arrival, verdict.allowance, met, fresh.at)
+        limit, within = yield from self._allowing.weigh(arrival, verdict.allowance, met, fresh.at)
         if limit is Limit.MESSAGES or (limit is not None and command is None):
             # A command is only ever one of too many in a minute.
             return (yield from self._over(came, limit))
         if command is not None:
-            return (yield from self._command(came, command, verdict))
-        by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
-        return (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
+            asked = yield from self._command(came, command, verdict)
+        else:
+            by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
+            asked = (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
+        return replace(asked, within=within) if within and isinstance(asked, Errand) else asked
 
     def _over(self, came: Entering, limit: Limit) -> Transaction[OverLimit]:
         """Refuse a message whose person has as much as they may; it may come again."""
@@ -361,29 +365,26 @@ class FrontDoor:
     def _account(self, lane: Lane) -> AccountSettings:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), NO_ACCOUNT)
 
-    def _look_up(self, arrival: Arrival, at: Moment) -> Transaction[Looked]:
-        """Remember an arrival by its keys; returns what was known of it before."""
-        lane, keys = self._shared(arrival), msgspec.json.encode(arrival.keys).decode()
-        identity, account, key = arrival.speaker.identity.key, _account(arrival), lane.key if lane else ""
-        looked = yield from one(Looked, q.arriving(account=account, keys=keys, identity=identity, lane=key))
-        if looked.seen:
-            yield from see(arrival, at)
-            return looked
-        for seen_as in sorted(arrival.keys):
-            yield must(q.see(account=account, key=seen_as, at=at))
-        return looked
+    def _look_up(self, arrival: Arrival, at: Moment) -> Transaction[tuple[Looked, Lane | None]]:
+        """Remember an arrival by its keys; returns what was known of it before, and the lane that all there share."""
+        place, rules, keys = arrival.place, self._routing.rules, arrival.keys
+        # One that depends on who speaks, or on what its chat is known as, is found later.
+        apart = arrival.chat_aliases or (place.address.thread and rules.threads is Sharing.APART)
+        lane = None if apart else lane_of(place, _ANYBODY, rules)
+        shared = lane if lane and not lane.person else None
+        account = account_key(place.address.platform, place.address.account)
+        by = {"identity": arrival.speaker.identity.key, "lane": shared.key if shared else ""}
+        looked = yield from one(Looked, q.arriving(account=account, keys=msgspec.json.encode(keys).decode(), **by))
+        for key in sorted(keys):
+            seen = q.see(account=account, key=key, at=at)
+            yield seen if looked.seen else must(seen)
+        return looked, shared
 
-    def _shared(self, arrival: Arrival) -> Lane | None:
-        """The lane of an arrival that doesn't depend on who speaks, nor on what its chat is known as; else None."""
-        place, rules = arrival.place, self._routing.rules
-        if arrival.chat_aliases or (place.address.thread and rules.threads is Sharing.APART):
-            return None
-        lane = lane_of(place, _ANYBODY, rules)
-        return None if lane.person else lane
-
-    def _locate(self, arrival: Arrival, person: Person, who: str, fresh: Fresh, looked: Looked) -> Transaction[Spot]:
+    def _locate(
+        self, arrival: Arrival, person: Person, who: str, fresh: Fresh, lane: Lane | None, speaking: Bound | None
+    ) -> Transaction[Spot]:
         """The lane and the place of an arrival, as they are described now."""
-        lane, place, speaking = self._shared(arrival), arrival.place, looked.bound
+        place = arrival.place
         if lane is None:
             lane, place, speaking, _ = yield from self._look(arrival.place, who)
         if speaking is None or speaking.session is None or arrival.chat_aliases:
@@ -461,7 +462,7 @@ class FrontDoor:
 
     def _queue(self, came: Entering, errand: Errand, session: SessionId, reset: Due | None) -> Transaction[Queued]:
         """A turn more for a session; this replica holds it from here on if it was idle and a slot is free."""
-        arrival, fresh, me, met, spot, verdict = came
+        arrival, fresh, me, met, spot, _ = came
         lane, person = errand.lane or spot.lane, met.person
         turn = Turn(
             session,
@@ -479,9 +480,10 @@ class FrontDoor:
             arrival.speaker.identity.key,
         )
         counted: list[Statement] = []
-        if isinstance(verdict, Pass):
-            words = errand.parts is arrival.parts
-            counted = yield from self._allowing.recount(arrival, verdict.allowance, met, fresh.at, words=words)
+        if within := errand.within:
+            # Others of its person may have come at the same time.
+            waiting = within.waiting if errand.parts is arrival.parts else EVER
+            counted.append(must(q.within(person=person.id, messages=within.messages_a_minute, waiting=waiting)))
         if size := files_of(arrival):
             counted.append(q.count_bytes(person=person.id, bytes=size))
         # Once the session is locked: if the lane still speaks to it, this message belongs here.
@@ -505,10 +507,6 @@ class FrontDoor:
         if self._settings.busy is not Busy.QUEUE:
             yield Wake(Topic.LOOK, session)
         return Queued(session, slot.seq, lane, met, reset)
-
-
-def _account(arrival: Arrival) -> str:
-    return account_key(arrival.place.address.platform, arrival.place.address.account)
 
 
 def _answers(
@@ -535,7 +533,8 @@ def _answers(
 
 def see(arrival: Arrival, at: Moment) -> Transaction[bool]:
     """Remember an arrival by its keys; returns whether it is new."""
-    account, new = _account(arrival), True
+    address, new = arrival.place.address, True
+    account = account_key(address.platform, address.account)
     for key in sorted(arrival.keys):
         new = bool((yield q.see(account=account, key=key, at=at))) and new
     return new

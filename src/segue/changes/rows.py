@@ -55,6 +55,11 @@ def one(kind: Callable[..., T], statement: Statement) -> Transaction[T]:
     return result
 
 
+def must(statement: Statement) -> Statement:
+    """A statement that finds or changes a row, or the transaction runs again; its rows aren't read."""
+    return Statement(statement.name, statement.arguments, must=True)
+
+
 class RowsOf(NamedTuple):
     """A statement of a batch whose rows are read."""
 

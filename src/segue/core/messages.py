@@ -243,6 +243,11 @@ def plain_text(parts: Parts) -> str:
     return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Summary))
 
 
+def told(parts: Parts) -> str:
+    """The words of a message, with what only the agent is told."""
+    return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Aside | Summary))
+
+
 def _check(value: object, depth: int) -> None:
     """Refuse a real NUL (not the six characters that look like one) and what is nested deeper than this."""
     if isinstance(value, str):

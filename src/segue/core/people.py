@@ -149,8 +149,6 @@ class PersonTally(Value, frozen=True):
     messages: int = 0
     waiting: int = 0
     bytes: int = 0
-    told: Moment = 0.0
-    """When they were last told that something of theirs was refused."""
 
 
 class Limit(Enum):
@@ -171,8 +169,3 @@ def over(tally: PersonTally, allowance: Allowance, size: int, at: Moment) -> Lim
     if tally.bytes + size > allowance.bytes:
         return Limit.BYTES
     return None
-
-
-def told_lately(tally: PersonTally, at: Moment) -> bool:
-    """Whether a person was told within a minute."""
-    return tally.told <= at < tally.told + MINUTE

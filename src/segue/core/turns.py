@@ -48,6 +48,7 @@ from segue.core.transcripts import (
     before_exchange,
     covers_summary,
     exchanges,
+    swapped,
 )
 from segue.core.values import Live, Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
@@ -305,7 +306,7 @@ class Finished(Value, frozen=True):
     hidden: bool = False
     """Something that it wrote was taken back by its author while it ran."""
     taken: tuple[Outgoing, ...] = ()
-    """What the same replica sends now."""
+    """Deliveries that the same replica sends now."""
 
 
 def together(waiting: Sequence[Turn]) -> tuple[Turn, ...]:
@@ -334,13 +335,16 @@ class Beginning(Live, frozen=True):
     """The gateway's own answer, if the agent isn't asked."""
     focus: str | None = None
     """The focus of a summary of it all; None if none is asked for."""
+    swap: str | None = None
+    """The agent that what is asked swaps to; None if it doesn't."""
 
 
 def begin(run: Run, path: Path) -> Beginning:
     """The beginning of a run on the path that it found."""
     first = run.turns[0]
     if first.kind not in MOVES_TIP:
-        return Beginning(path, tuple(draft_of(turn) for turn in run.turns))
+        asked = tuple(draft_of(turn) for turn in run.turns)
+        return Beginning(path, asked, swap=swapped(asked[0]) if first.kind is TurnKind.SWAP else None)
     try:
         match order_of(first):
             case Undo() as undo:
@@ -459,7 +463,7 @@ def _redo(order: Redo, run: Run, path: Path) -> Beginning:
 def _retry(by: str, path: Path) -> Beginning:
     to, asked = before_answer(path)
     again = tuple(Draft(entry.author, entry.parts, entry.source, entry.at) for entry in asked)
-    return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, by))
+    return Beginning(_upto(path, to), again, Onto(to, TipMove.RETRY, by), swap=swapped(again[0]))
 
 
 def _rewind(order: Rewind, run: Run, path: Path) -> Beginning:

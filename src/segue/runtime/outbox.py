@@ -101,7 +101,7 @@ class Outbox:
         try:
             while True:
                 room = _AT_ONCE - len(self._calls)
-                taken = await self._take(room) if room and self._replica.left > 0 else []
+                taken = await self._take(room) if self.free else []
                 for held in taken:
                     self.send(held)
                 if len(taken) < room or not room:

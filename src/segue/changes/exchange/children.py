@@ -9,7 +9,7 @@ from enum import Enum
 
 from msgspec.structs import replace
 
-from segue.changes.exchange import readers, routes, turns
+from segue.changes.exchange import deliveries, readers, routes, turns
 from segue.changes.exchange.readers import Reader
 from segue.changes.exchange.schedules import Still
 from segue.changes.exchange.turns import Addressee
@@ -281,8 +281,8 @@ def deliver(session: SessionId, turn: int, replies: Sequence[Reply], at: Moment)
     if kept.awaited is None or kept.received is not None:
         return
     yield q.receive(session=session, seq=turn, at=at)
-    yield from turns.reply(session, turn, 0, tuple(replies), at)
-    yield from turns.offer(tuple(replies))
+    yield from deliveries.reply(session, turn, 0, tuple(replies), at)
+    yield from deliveries.offer(tuple(replies))
 
 
 def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[Child]:

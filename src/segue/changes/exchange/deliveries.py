@@ -4,15 +4,14 @@ from enum import Enum
 
 import msgspec
 
-from segue.changes.exchange.turns import DueDelivery, delivery_key, encode_file
-from segue.changes.rows import batch, each, first
-from segue.core.contracts.database import Transaction
-from segue.core.contracts.wakes import Topic, Wake
+from segue.changes.rows import RowsOf, batch, each, first
+from segue.core.contracts.database import Statement, Transaction
+from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Outgoing, Receipt
 from segue.core.questions import Question, listed
-from segue.core.turns import Claim
-from segue.core.values import Moment, Value
+from segue.core.turns import Claim, Reply
+from segue.core.values import Moment, SessionId, Value
 from segue.database.statements import q
 from segue.errors import Fenced, Invalid
 
@@ -45,8 +44,17 @@ class Dead(Value, frozen=True):
 
 def outgoing(me: str, platform: str, account: str, count: int) -> Transaction[list[Outgoing]]:
     """Take the oldest unsent delivery of each address of an account."""
-    taken = yield from each(DueDelivery, q.outgoing(me=me, account=account_key(platform, account), count=count))
-    return [due.held_by(me) for due in taken]
+    return (yield from each(Outgoing, q.outgoing(me=me, account=account_key(platform, account), count=count)))
+
+
+def delivery_key(session: SessionId, turn: int, part: int) -> str:
+    """The key of a turn's delivery, the same for every attempt."""
+    return f"{session}/{turn}/{part}"
+
+
+def keys_between(session: SessionId, turn: int) -> dict[str, str]:
+    """Two strings between which all keys of a turn's deliveries lie: `0` follows `/`."""
+    return {"first": f"{session}/{turn}/", "last": f"{session}/{turn}0"}
 
 
 def notify(
@@ -61,42 +69,65 @@ def notify(
 ) -> Transaction[None]:
     """Say something that is in no transcript."""
     yield q.hold_name(name=address.key)
-    yield q.add_delivery(
-        key=key,
-        account=account_key(address.platform, address.account),
-        address=address.key,
-        session=None,
-        turn=0,
-        entry=0,
-        text=text,
-        answers=msgspec.json.encode(answers).decode(),
-        choices=msgspec.json.encode(choices).decode(),
-        files=encode_file(file) if file else "[]",
-        only=only,
-        at=at,
-    )
+    told = Delivery("", address, "", 0, text, key, answers=answers, choices=choices, only=only, file=file)
+    yield _add(told, 0, at)
     yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))
 
 
 def ask(address: Address, question: Question, key: str, only: str, at: Moment) -> Transaction[None]:
     """Show a question that a turn asks; its choices are a list in it only where buttons can't say them."""
-    listed_too = question.buttons != question.choices
+    words, buttons = question.words, question.buttons
+    text = words if buttons == question.choices else f"{words}\n\n{listed(question.choices)}"
     yield q.hold_name(name=address.key)
-    yield q.add_delivery(
-        key=key,
-        account=account_key(address.platform, address.account),
-        address=address.key,
-        session=question.session,
-        turn=question.turn,
-        entry=0,
-        text=f"{question.words}\n\n{listed(question.choices)}" if listed_too else question.words,
-        answers="[]",
-        choices=msgspec.json.encode(question.buttons).decode(),
-        files="[]",
-        only=only,
+    told = Delivery("", address, question.session or "", 0, text, key, choices=buttons, only=only)
+    yield _add(told, question.turn, at)
+    yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))
+
+
+def reply(session: SessionId, turn: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
+    """Add what a turn has to say to what is to be sent; entries are counted from the session's length before it."""
+    for address in sorted({reply.address.key for reply in replies}):
+        # Deliveries to one address get their numbers in the order of their commits.
+        yield q.hold_name(name=address)
+    for part, said in enumerate(replies):
+        key, entry = delivery_key(session, turn, part), length + said.entry if said.entry else 0
+        told = Delivery("", said.address, session, entry, said.text, key, answers=said.answers, file=said.file)
+        yield _add(told, turn, at)
+
+
+def _add(told: Delivery, turn: int, at: Moment) -> Statement:
+    """Something more to be sent; a turn that streams into it has its final text by that."""
+    return q.add_delivery(
+        key=told.key,
+        account=account_key(told.address.platform, told.address.account),
+        address=told.address.key,
+        session=told.session or None,
+        turn=turn,
+        entry=told.entry,
+        text=told.text,
+        answers=msgspec.json.encode(told.answers).decode(),
+        choices=msgspec.json.encode(told.choices).decode(),
+        files=msgspec.json.encode([told.file] if told.file else []).decode(),
+        only=told.only,
         at=at,
     )
-    yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))
+
+
+def offer(replies: tuple[Reply, ...]) -> Transaction[tuple[Outgoing, ...]]:
+    """Wake whoever sends what a turn has to say; nothing of it is taken yet."""
+    for account in {account_key(reply.address.platform, reply.address.account) for reply in replies}:
+        # Whoever runs turns sends too.
+        yield Wake(Topic.DELIVERIES, account, Hearers.HERE)
+    return ()
+
+
+def take(held: Claim, turn: int, replies: tuple[Reply, ...], *, last: bool) -> Transaction[tuple[Outgoing, ...]]:
+    """Take the first of a turn's replies, to send it at once, if nothing else waits for its address."""
+    key, address = delivery_key(held.session, turn, 0), replies[0].address.key
+    [taken] = yield from batch(RowsOf(Outgoing, q.take_own(me=held.me, key=key, address=address)), last=last)
+    if len(taken) < len(replies):
+        yield from offer(replies)
+    return tuple(taken)
 
 
 def sent(held: Outgoing, message: str, at: Moment, *, last: bool = True) -> Transaction[bool]:

@@ -10,7 +10,7 @@ itself.
 from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, routes, turns
-from segue.changes.exchange.turns import keys_between
+from segue.changes.exchange.deliveries import keys_between
 from segue.changes.people import actors
 from segue.changes.places import addresses, lanes
 from segue.changes.rows import each, first, one

@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
+from segue.changes.exchange.deliveries import keys_between
 from segue.changes.exchange.quotes import MessageTurn
-from segue.changes.exchange.turns import keys_between
 from segue.changes.places import lanes
 from segue.changes.rows import each, first
 from segue.core.contracts.database import Transaction

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from segue.changes.exchange import routes
+from segue.changes.exchange import deliveries, routes
+from segue.changes.exchange.deliveries import keys_between
 from segue.changes.places import lanes
-from segue.changes.rows import RowsOf, batch, each, first, one
+from segue.changes.rows import each, first, must, one
 from segue.changes.sessions import deletions, moves, readings, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
-from segue.core.contracts.database import Transaction, must
-from segue.core.contracts.wakes import Hearers, Topic, Wake
-from segue.core.lanes import Audience, Lane, Place, account_key
-from segue.core.messages import ChildResult, Delivery, File, Outgoing, Part, Parts, Summary, encode_parts
+from segue.core.contracts.database import Statement, Transaction
+from segue.core.contracts.wakes import Topic, Wake
+from segue.core.lanes import Audience, Lane, Place
+from segue.core.messages import ChildResult, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
 from segue.core.text.notices import KEPT, answered_by
 from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
@@ -82,18 +83,6 @@ class Stands(Value, frozen=True):
     ended: bool
     abandoned: bool
     """Whether the lane that asked speaks to another session by now."""
-
-
-class DueDelivery(Value, frozen=True):
-    """A delivery as it is taken to be sent."""
-
-    delivery: Delivery
-    since: Moment
-    handoff: str
-
-    def held_by(self, me: str) -> Outgoing:
-        """The same, in the hands of a replica."""
-        return Outgoing(int(self.delivery.id), me, self.delivery, self.since, self.handoff)
 
 
 class Held(Value, frozen=True):
@@ -213,30 +202,8 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
         seq = slot.seq if slot else None
     if seq is None:
         raise Refused(Refusal.CLOSED)
-    added = bool(
-        (
-            yield q.add_turn(
-                session=asked.session,
-                seq=seq,
-                kind=asked.kind,
-                call=asked.call,
-                lane=asked.lane,
-                route=asked.route,
-                person=asked.person,
-                name=asked.name,
-                message=asked.message,
-                identity=asked.identity,
-                parts=encode_parts(asked.parts),
-                at=at,
-                trace=asked.trace,
-                by=asked.by,
-                by_turn=asked.by_turn,
-                cause=asked.cause,
-                wait=asked.wait,
-            )
-        )
-    )
-    if not added:
+    row = msgspec.structs.asdict(asked) | {"parts": encode_parts(asked.parts)}
+    if not (yield q.add_turn(seq=seq, at=at, **row)):
         raise Moved
     yield Wake(Topic.TURNS)
     return Asked(asked.session, seq)
@@ -269,10 +236,11 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     replies = (yield from _left(session, done, before, tip)) if stands.abandoned else done.replies
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
-    yield from reply(session, name, stands.length, replies, at)
+    yield from deliveries.reply(session, name, stands.length, replies, at)
     if done.streamed is Streamed.YES or not replies:
         yield q.end_streams(at=at, **keys_between(session, name))
-    yield from _spend(session, name, done.usage, at)
+    for used in done.usage:
+        yield _spend(session, name, used, at)
     if done.state is not None:
         kept = {"session": session, "agent": done.agent, "value": done.state}
         yield q.keep_state(tip_session=tip.session if tip else None, tip=tip.n if tip else None, at=at, **kept)
@@ -280,7 +248,8 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
         yield from ask(asked, at)
     if owed is not None and not turns:
         yield from _conclude(session, name, owed, at)
-    taken = yield from (_take(held, name, replies, last=last) if sends and replies else offer(replies))
+    take = sends and replies
+    taken = yield from (deliveries.take(held, name, replies, last=last) if take else deliveries.offer(replies))
     yield Wake(Topic.SAID, session)
     run = Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None
     return Finished(before, tip, run, hidden, taken)
@@ -346,11 +315,10 @@ def _move_on(held: Claim, done: Finish, stands: Stands, tip: Tip | None, at: Mom
     return turns
 
 
-def _spend(session: SessionId, turn: int, usage: Sequence[Usage], at: Moment) -> Transaction[None]:
+def _spend(session: SessionId, turn: int, used: Usage, at: Moment) -> Statement:
     """Add what was spent to what a turn has cost."""
-    for used in usage:
-        size = used.input + used.output - used.reasoning
-        yield q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
+    size = used.input + used.output - used.reasoning
+    return q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
 
 
 def _kept_back(session: SessionId, turn: int) -> Transaction[bool]:
@@ -430,66 +398,12 @@ def _left(session: SessionId, done: Finish, before: Tip | None, tip: Tip | None)
     return (*replies, Reply(last.address, mark, 0, last.answers))
 
 
-def reply(session: SessionId, name: int, length: int, replies: tuple[Reply, ...], at: Moment) -> Transaction[None]:
-    """Add what a turn has to say to what is to be sent; entries are counted from the session's length before it."""
-    for address in sorted({reply.address.key for reply in replies}):
-        # Deliveries to one address get their numbers in the order of their commits.
-        yield q.hold_name(name=address)
-    for part, reply in enumerate(replies):
-        yield q.add_delivery(
-            key=delivery_key(session, name, part),
-            account=account_key(reply.address.platform, reply.address.account),
-            address=reply.address.key,
-            session=session,
-            turn=name,
-            entry=length + reply.entry if reply.entry else 0,
-            text=reply.text,
-            answers=msgspec.json.encode(reply.answers).decode(),
-            choices="[]",
-            files=encode_file(reply.file) if reply.file else "[]",
-            only="",
-            at=at,
-        )
-
-
-def offer(replies: tuple[Reply, ...]) -> Transaction[tuple[Outgoing, ...]]:
-    """Wake whoever sends what a turn has to say; nothing of it is taken yet."""
-    for account in {account_key(reply.address.platform, reply.address.account) for reply in replies}:
-        # Whoever runs turns sends too.
-        yield Wake(Topic.DELIVERIES, account, Hearers.HERE)
-    return ()
-
-
-def _take(held: Claim, name: int, replies: tuple[Reply, ...], *, last: bool) -> Transaction[tuple[Outgoing, ...]]:
-    """Take the first of a turn's replies, to send it at once, if nothing else waits for its address."""
-    key, address = delivery_key(held.session, name, 0), replies[0].address.key
-    [taken] = yield from batch(RowsOf(DueDelivery, q.take_own(me=held.me, key=key, address=address)), last=last)
-    if len(taken) < len(replies):
-        yield from offer(replies)
-    return tuple(due.held_by(held.me) for due in taken)
-
-
 def left_behind(held: Claim, turn: int) -> Transaction[None]:
     """Let go of what a turn's end took, if it was committed and nobody heard of it."""
     yield q.let_go(session=held.session, me=held.me, epoch=held.epoch, failed=0, delay=0.0)
     yield q.give_back(me=held.me, **keys_between(held.session, turn))
     yield Wake(Topic.TURNS)
     yield Wake(Topic.DELIVERIES)
-
-
-def encode_file(file: File) -> str:
-    """The file of a delivery as its column has it: a list of one."""
-    return msgspec.json.encode([file]).decode()
-
-
-def delivery_key(session: SessionId, turn: int, part: int) -> str:
-    """The key of a turn's delivery, the same for every attempt."""
-    return f"{session}/{turn}/{part}"
-
-
-def keys_between(session: SessionId, turn: int) -> dict[str, str]:
-    """Two strings between which all keys of a turn's deliveries lie: `0` follows `/`."""
-    return {"first": f"{session}/{turn}/", "last": f"{session}/{turn}0"}
 
 
 def sum_up(held: Claim, turn: int, summed_up: SummedUp, agent: str | None, by: str, at: Moment) -> Transaction[Tip]:
@@ -500,7 +414,8 @@ def sum_up(held: Claim, turn: int, summed_up: SummedUp, agent: str | None, by: s
         raise Refused(Refusal.NOTHING_TO_UNDO)
     draft = Draft(GATEWAY, with_swap(Summary(summed_up.text, before.session, before.n), agent))
     yield from transcripts.add(held.session, before, stands.length, [draft], at, turn)
-    yield from _spend(held.session, turn, summed_up.usage, at)
+    for used in summed_up.usage:
+        yield _spend(held.session, turn, used, at)
     tip = Tip(held.session, stands.length + 1)
     yield from transcripts.record(held.session, before, tip, TipMove.COMPRESS, by, at)
     yield q.set_tip(session=held.session, tip_session=tip.session, tip=tip.n, length=tip.n, at=at)
@@ -537,7 +452,8 @@ def let_go(
     )
     if fails is None:
         raise Fenced(f"session {held.session}")
-    yield from _spend(held.session, turn, spent, at)
+    for used in spent:
+        yield _spend(held.session, turn, used, at)
     return fails
 
 

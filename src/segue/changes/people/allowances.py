@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from segue.changes.people import actors, persons
 from segue.changes.people.persons import Met
-from segue.core.contracts.database import Statement, Transaction, must
+from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity
 from segue.core.messages import Arrival, File, encode_parts
-from segue.core.people import EVER, Allowance, Limit, over
+from segue.core.people import Allowance, Limit, over
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId
 from segue.database.statements import q
@@ -34,32 +34,25 @@ class Allowing:
             return self._limits.person
         return self._limits.stranger
 
-    def limit(self, arrival: Arrival, shown: Allowance, met: Met, at: Moment) -> Transaction[Limit | None]:
-        """The limit that a message is over; `shown` is what it alone shows that its person may have."""
-        size = size_of(arrival)
-        near = over(met.tally, shown, size, at)
-        return near and over(met.tally, (yield from self.of(met.person.id)), size, at)
+    def weigh(
+        self, arrival: Arrival, shown: Allowance, met: Met, at: Moment
+    ) -> Transaction[tuple[Limit | None, Allowance | None]]:
+        """The limit that a message is over, and the allowance of its person if it comes near to that.
 
-    def recount(
-        self, arrival: Arrival, shown: Allowance, met: Met, at: Moment, *, words: bool
-    ) -> Transaction[list[Statement]]:
-        """A look at what is counted once a message is, where others of its person may have come at the same time."""
-        if over(met.tally, shown, size_of(arrival), at):
+        The allowance that it alone shows its person to have is enough as long as it isn't over that.
+        """
+        tally, size = met.tally, len(encode_parts(arrival.parts).encode()) + files_of(arrival)
+        limit = over(tally, shown, size, at)
+        if limit is not None:
             shown = yield from self.of(met.person.id)
-        doubled = replace(met.tally, messages=2 * met.tally.messages, waiting=2 * met.tally.waiting, bytes=0)
-        if shown is not self._limits.stranger and not over(doubled, shown, 0, at):
-            return []
-        waiting = shown.waiting if words else EVER
-        return [must(q.within(person=met.person.id, messages=shown.messages_a_minute, waiting=waiting))]
+            limit = over(tally, shown, size, at)
+        doubled = replace(tally, messages=2 * tally.messages, waiting=2 * tally.waiting, bytes=0)
+        near = shown is self._limits.stranger or over(doubled, shown, 0, at)
+        return limit, shown if near else None
 
     def _strange(self, identity: Identity) -> bool:
         account = self._accounts.get((identity.platform, identity.account), NO_ACCOUNT)
         return account.public and identity.user not in account.allow
-
-
-def size_of(arrival: Arrival) -> int:
-    """Bytes that would be kept of a message."""
-    return len(encode_parts(arrival.parts).encode()) + files_of(arrival)
 
 
 def files_of(arrival: Arrival) -> int:

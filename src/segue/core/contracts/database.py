@@ -19,11 +19,6 @@ class Statement(Value, frozen=True):
     """Whether the transaction runs again from its start if this finds or changes no row."""
 
 
-def must(statement: Statement) -> Statement:
-    """A statement that finds or changes a row, or the transaction runs again; its rows aren't read."""
-    return Statement(statement.name, statement.arguments, must=True)
-
-
 class Together(Value, frozen=True):
     """Statements that are sent together; a list of rows comes back for each of them."""
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from segue.core.lanes import Address, Identity, clean_name
-from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Stone, Summary, Text
+from segue.core.messages import Aside, Citation, Citing, Part, Parts, Stone, Summary, told
 from segue.core.prompt.pseudonyms import Veil
 from segue.core.text.normal import normal
 from segue.core.text.visible import shows
@@ -107,11 +107,6 @@ def _like_an_envelope(text: str) -> bool:
     """Whether the first of a text that is seen is a brace, or would pass for one."""
     first = next((c for c in text if unicodedata.category(c)[0] not in "CZM" and shows(c)), "")
     return normal(first, 1) == "{"
-
-
-def told(parts: Parts) -> str:
-    """The words of a message, with what only the agent is told."""
-    return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Aside | Summary))
 
 
 def read(text: str) -> Envelope:

@@ -3,7 +3,7 @@
 (select coalesce(max(value), '') from settings where name = 'era') || key as key
 
 -- columns: due_delivery
-cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
+id, holder as me, cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
   {key_of_era}, coalesce(message, '') as message, attempts as attempt,
   doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff
 

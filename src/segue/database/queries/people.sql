@@ -1,7 +1,7 @@
 -- columns: known
 p.id, p.name, p.since, h.at is not null as heard, k.id is not null as blocked,
   exists (select 1 from identities o join grants g on g.person = o.first where o.person = p.id and g.until is null) as granted,
-  t.since, t.messages, t.waiting, t.bytes, t.told
+  t.since, t.messages, t.waiting, t.bytes
 
 -- name: identity
 -- Who an identity is now, whether an agent ever heard them, whether the host ever let them in, and what they have.

@@ -16,7 +16,7 @@ from segue.core.contracts.agents import Agent, AgentState, Compresses, Event, Pr
 from segue.core.contracts.probes import Point
 from segue.core.messages import Notice, Part, Summary, Text, ToolResult, encode_parts
 from segue.core.settings import Busy
-from segue.core.transcripts import GATEWAY, Draft, Path, TipMove, swapped
+from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
 from segue.core.turns import (
     Beginning,
     Finish,
@@ -104,8 +104,7 @@ class Answering:
         if run.deaths >= self._settings.deaths:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._prompt.transcripts.path(run))
-        swaps = [name for draft in begun.asked if (name := swapped(draft)) is not None]
-        swap = swaps[-1] if swaps else begun.path.agent
+        swap = begun.path.agent if begun.swap is None else begun.swap
         live.agent_name, state = await self._agents.of(run, live.account, swap)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
         if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
