@@ -207,7 +207,7 @@ create table contexts (
   voices text not null check (voices in ('one', 'several', 'places')),
   section text not null,
   since real not null
-) strict;
+, agent text, notes text) strict;
 create index contexts_of_session on contexts (session, id);
 
 create table usage (
@@ -651,3 +651,21 @@ create table permissions (
   until real
 ) strict;
 create index permissions_of_person on permissions (person) where until is null;
+
+create table notes (
+  id text primary key,
+  person text not null references persons (id),
+  agent text not null,
+  call text not null unique,
+  text text not null,
+  at real not null
+) strict;
+create index notes_of_person on notes (person);
+
+create table note_sources (
+  note text not null references notes (id),
+  session text not null references sessions (id),
+  turn integer not null,
+  primary key (note, session, turn)
+) strict, without rowid;
+create index note_sources_of_turn on note_sources (session, turn);

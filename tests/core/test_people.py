@@ -49,7 +49,7 @@ def test_a_stranger_may_only_say_who_they_are() -> None:
 
 def test_a_participant_speaks_and_starts_anew_and_touches_nothing_of_others() -> None:
     said, own = {"stop", "new", "yes", "no", "answer", "forget"}, {"resume", "sessions", "search", "link", "unlink"}
-    seen = {"status", "who", "why", "help", "questions"}
+    seen = {"status", "who", "why", "help", "questions", "notes"}
     assert {spec.name for spec in SPECS if Standing.PARTICIPANT in spec.may} == said | own | seen
 
 

@@ -88,7 +88,8 @@ async def test_an_older_program_beside_this_one_finds_all_that_it_asks_for(file:
     for _, script in migrations(SQLITE):
         raw.execute(script).fetchall()
     for name, sql in queries["sqlite"].items():
-        if not sql.startswith(("savepoint", "rollback", "release")):
+        # What one database needs no statement for is empty there.
+        if sql and not sql.startswith(("savepoint", "rollback", "release")):
             assert apsw.ext.query_info(raw, sql).query, name
     raw.close()
     connection = await asyncpg.connect(today_dsn, server_settings={"search_path": "segue"})

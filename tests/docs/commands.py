@@ -26,10 +26,11 @@ is for everybody.
 `/rewind`, `/forget` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they mean the message
 that the thread hangs on.
 
-Where others read along, `/status`, `/usage`, `/search`, `/tree`, `/why`, `/export`, the lists of `/resume`, `/sessions`
-and `/schedules`, and the question who may read a session are for you alone: shown only to you where the platform can do
-that, else sent to your private chat with the agent, and a line says so. If you have none there, lists show only what
-was said or scheduled in that place and no title that was given elsewhere, and a last line says when there is more.
+Where others read along, `/status`, `/usage`, `/notes`, `/search`, `/tree`, `/why`, `/export`, the lists of `/resume`,
+`/sessions` and `/schedules`, and the question who may read a session are for you alone: shown only to you where the
+platform can do that, else sent to your private chat with the agent, and a line says so. If you have none there, lists
+show only what was said or scheduled in that place and no title that was given elsewhere, and a last line says when
+there is more.
 
 `/sessions close N` deletes nothing either: `/undo` or `/resume` opens it again.
 
@@ -64,7 +65,8 @@ sessions that agents start for them, ask each time whether they may still talk.
 ## Forgetting
 
 `/forget` as a reply to a message takes its exchange for good: the question, the answer, tool calls with their results,
-what was asked again or edited, summaries that stand for it, citations of it, what was sent of it, dead letters, files.
+what was asked again or edited, summaries that stand for it, citations of it, what was sent of it, dead letters, files,
+and the notes that agents made of it.
 `/forget N` takes the exchange of entry N, as `/tree` numbers it; `/forget session` takes the session with the children
 that it spawned, its titles and its scheduled work. It asks once and says what goes. Whoever wrote the message may, and
 whoever owns the session. A turn that runs is stopped first.

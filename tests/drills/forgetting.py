@@ -31,7 +31,7 @@ PATIENCE = 20.0
 PLATFORM, ACCOUNT = "sink", "main"
 CHORES = (
     *("retry", "cited", "edited", "searched", "exported", "summed up", "branched", "letter", "file", "indexed"),
-    "typed",
+    *("typed", "told"),
 )
 
 
@@ -76,11 +76,19 @@ class Heard(logging.Handler):
 
 
 def answers(work: Work) -> Iterable[Step]:
-    """Use a tool, think, and say it again."""
+    """Use a tool, note secrets, think, and say it again."""
     words = said(work)
+    if "secret" in words and work.notes is not None:
+        yield Uses(str(time.monotonic_ns()), "notes_write", arguments={"text": f"they say: {words}"})
     yield Uses(str(time.monotonic_ns()), "look_up", lambda: f"found {words}", {"for": words})
     yield Reasoning("test", {"thought": words})
     yield f"You said: {words}"
+
+
+class Noter(ScriptedAgent):
+    """An agent that keeps notes."""
+
+    notes = True
 
 
 class Cage:
@@ -132,14 +140,15 @@ async def cage(where: str, folder: Path, driver: Driver | None = None) -> AsyncI
     """A gateway on a database, with a data folder."""
     clock, sink = HandClock(time.time()), Sink()
     settings = GatewaySettings(
-        accounts={(PLATFORM, ACCOUNT): AccountSettings(public=True)}, poll=0.02, grace=0.0, data=str(folder)
+        accounts={(PLATFORM, ACCOUNT): AccountSettings(allow=frozenset({"ann"}))},
+        poll=0.02,
+        grace=0.0,
+        data=str(folder),
     )
     logger = logging.getLogger("segue")
     async with (
         Store(driver) if driver else await open_store(where) as store,
-        Gateway(
-            store, ScriptedAgent(otherwise=answers), [sink], settings, clock=clock, files=Folder(folder)
-        ) as gateway,
+        Gateway(store, Noter(otherwise=answers), [sink], settings, clock=clock, files=Folder(folder)) as gateway,
     ):
         made = Cage(store, gateway, sink, where, folder, clock)
         logger.addHandler(made.heard)
@@ -217,6 +226,11 @@ async def _keep(cage: Cage, word: str, chores: list[str], asked: str) -> None:
         typed = FileHistory(str(cage.folder / HISTORY))
         for text in (f"my secret is {word}", f"/search {word}"):
             typed.store_string(text)
+    if "told" in chores:
+        # What was noted is told at the start of a session in another chat.
+        chat, cage.chat = cage.chat, f"{cage.chat}b"
+        await cage.says("hello")
+        cage.chat = chat
     if "indexed" in chores:
         await cage.store.index()
 

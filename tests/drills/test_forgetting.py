@@ -22,6 +22,8 @@ STEPS = (
     "turns_alike",
     "erasable_summaries",
     "erasable_citing",
+    "drop_note",
+    "drop_notes_told",
 )
 """What a forgetting does, or looks for, beside the stones of its entries."""
 

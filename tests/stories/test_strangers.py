@@ -18,6 +18,7 @@ NAMING = [
     *("/resume 1", "/resume 2", "/sessions 1", "/sessions 2", "/sessions close 1", "/resume", "/sessions", "/tree"),
     *("/status", "/usage", "/who", "/why", "/yes", "/no", "/retry", "/compress {}", "/title", "/undo", "/undo 9"),
     *("/redo", "/rewind 1", "/tree b", "/forget 1", "/answer {}", "/answer 1 {}", "/questions", "/agent {}"),
+    *("/notes", "/notes clear 1", "/notes {}"),
 ]
 """All that names a session, by whatever means."""
 

@@ -84,6 +84,16 @@ GROUPS: dict[str, tuple[Spec, ...]] = {
         ),
         Spec("forget", "[N or session]", "As a reply to a message: take its exchange for good; asks first.", PEOPLE),
     ),
+    "What it remembers": (
+        Spec(
+            "notes",
+            "[clear [N]]",
+            "Show what your agents noted about you, or take it out for good.",
+            PEOPLE,
+            ("memory",),
+            ShownTo.ASKER,
+        ),
+    ),
     "While it answers": (
         Spec("stop", "", "End your running turn.", PEOPLE, ("cancel", "abort")),
         Spec("yes", "", "Allow what was just asked.", PEOPLE, ("approve",)),

@@ -33,7 +33,7 @@ TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClient
 _DURABLE = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 _WORDY = (
     *("entries", "turns", "journal", "partials", "deliveries", "letters", "search", "titles", "contexts"),
-    *("schedules", "persons", "addresses", "sessions"),
+    *("schedules", "persons", "addresses", "sessions", "notes"),
 )
 """The tables that hold what people said."""
 _OF_WORDS = ("search_tokens", "titles_exact", "sessions_label")

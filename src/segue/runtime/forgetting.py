@@ -188,7 +188,8 @@ def receipt_of(forgetting: Forgetting, taken: Removed, standing: Iterable[LeftMe
     """The receipt for a person: what is gone, what couldn't be reached, and where its words still stand."""
     del forgetting
     gone = [_count(taken.said, "message"), _count(taken.calls, "tool call"), _count(taken.summaries, "summary")]
-    gone += [_count(len(taken.files), "file"), _count(max(0, taken.sessions - 1), "child session")]
+    gone += [_count(taken.notes, "note"), _count(len(taken.files), "file")]
+    gone += [_count(max(0, taken.sessions - 1), "child session")]
     left = [f"your own messages on {account}" for account in taken.asked_on]
     stand = sorted({f"{message.address.platform}.{message.address.account}" for message in standing})
     left += [f"my messages on {account}" for account in stand]

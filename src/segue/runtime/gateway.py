@@ -53,6 +53,7 @@ from segue.runtime.tools import Toolbox
 from segue.runtime.tools.asking import ASK
 from segue.runtime.tools.children import Children
 from segue.runtime.tools.messages import Messages
+from segue.runtime.tools.notes import NoteTools
 from segue.runtime.tools.reading import Reading
 from segue.runtime.tools.schedules import Scheduling
 from segue.runtime.turns.prompt import Prompt
@@ -172,7 +173,9 @@ class Gateway:
         """The tools of agents."""
         children, reading = Children(ground), Reading(ground.store, prompt)
         scheduling = Scheduling(ground.store, planner, prompt, ground.clock, ground.ids)
-        return Toolbox((*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers, ASK))
+        noting = NoteTools(ground.store, self.settings, ground.clock, ground.ids)
+        offers = (*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers, ASK)
+        return Toolbox(offers, noting.offers)
 
     async def __aenter__(self) -> Self:
         await self._unite()

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import msgspec
 
 from segue.changes.people.allowances import Allowing
+from segue.changes.people.notes import Notebooks
 from segue.changes.sessions import moves, resets, sessions
-from segue.core.contracts.agents import Agent, EndsSessions
+from segue.core.contracts.agents import Agent, EndsSessions, KeepsNotes
 from segue.core.contracts.database import Clock, Ids
 from segue.core.messages import Parting, Parts
 from segue.core.settings import GatewaySettings
@@ -18,6 +19,10 @@ from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
 _BATCH = 100
+_NOTE_DOWN = (
+    "This session is over. Write down with notes_write what you will want to know in later sessions with this person, "
+    "if your notebook doesn't have it. Nobody reads your answer: say only that you are done."
+)
 
 
 class Sweep:
@@ -33,8 +38,12 @@ class Sweep:
         self._pace = settings.sweep
         self._clock = clock
         agent = next(iter(agents.values()))
-        own = agent.session_ending if isinstance(agent, EndsSessions) else ""
-        self._words: Parts = tuple(Parting(words) for words in (own or settings.ending,) if words)
+        own = (agent.session_ending if isinstance(agent, EndsSessions) else "") or settings.ending
+        noting = any(isinstance(agent, KeepsNotes) and agent.notes for agent in agents.values())
+        # Without a task of its own the last turn is for notes: where there is no notebook there is nothing to do.
+        self._opens = None if own else Notebooks(settings).opens_in
+        words = own or (_NOTE_DOWN if noting else "")
+        self._words: Parts = (Parting(words),) if words else ()
 
     async def run(self) -> None:
         """Look until cancelled; where nothing ends by itself, or nobody wants to know, there is nothing to look for."""
@@ -59,6 +68,6 @@ class Sweep:
         asked = 0
         while found := await self._store.read(resets.to_look_at, at := self._clock(), _BATCH):
             for session in found:
-                if await self._store.write(resets.look, session, self._policies, self._words, at):
+                if await self._store.write(resets.look, session, self._policies, self._words, at, self._opens):
                     asked += 1
         return asked

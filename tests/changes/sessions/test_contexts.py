@@ -5,7 +5,7 @@ import pytest
 from segue import Consent, Person, Resume, SessionId
 from segue.changes.exchange import turns
 from segue.changes.sessions import contexts
-from segue.changes.sessions.contexts import Context, Surroundings
+from segue.changes.sessions.contexts import Basis, Context, Surroundings
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices
 from segue.core.turns import Run
@@ -19,11 +19,11 @@ def compose(around: Surroundings) -> tuple[Voices, str]:
 
 
 async def told(world: World, run: Run, summary: str = "", redaction: str = "none") -> Context:
-    driver, asked = world.store.driver, run.turns[-1]
+    driver, asked, basis = world.store.driver, run.turns[-1], Basis(summary, redaction)
     context = await driver.read(contexts.current, run.held.session)
-    if context is not None and still_holds(context, asked, summary, redaction):
+    if context is not None and still_holds(context, asked, basis):
         return context
-    return await driver.write(contexts.renew, run.held, asked, summary, redaction, compose, world.clock())
+    return await driver.write(contexts.renew, run.held, asked, basis, compose, world.clock())
 
 
 async def turn(world: World, chat: str, summary: str = "", by: str = "ann", redaction: str = "none") -> Context:

@@ -76,6 +76,7 @@ class PydanticAgent:
         retries: int = 0,
         window: int = 0,
         prices: Prices | None = None,
+        notes: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._agent = agent
@@ -83,6 +84,7 @@ class PydanticAgent:
         self._prices = prices
         self._sleep = sleep
         self.window = window or _window(agent)
+        self.notes = notes
 
     async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
         """The reply as it comes."""

@@ -45,6 +45,14 @@ class Thinking(StrEnum):
     HIGH = "high"
 
 
+class Notebook(StrEnum):
+    """Whether a model keeps notes about the people that it talks with."""
+
+    ON = "on"
+    """In private, of whoever is no stranger."""
+    OFF = "off"
+
+
 class ModelKeys(Value, frozen=True):
     """A model, where it is, and what it is told."""
 
@@ -62,6 +70,7 @@ class ModelKeys(Value, frozen=True):
     max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
     """Tokens of the longest answer."""
     prices: "Prices | None" = None
+    notes: Notebook = Notebook.ON
 
     def __post_init__(self) -> None:
         provider, colon, name = self.model.partition(":")

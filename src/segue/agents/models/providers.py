@@ -11,7 +11,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 
 from segue.agents.models.agent import PydanticAgent
-from segue.agents.models.keys import ModelKeys, Thinking
+from segue.agents.models.keys import ModelKeys, Notebook, Thinking
 
 _ROOMS = {
     "anthropic": "anthropic",
@@ -46,7 +46,8 @@ class ModelAgent(PydanticAgent):
             model_settings=_settings(keys),
             name="segue",
         )
-        super().__init__(agent, retries=keys.retries, window=keys.window, prices=keys.prices, sleep=sleep)
+        notes = keys.notes is Notebook.ON
+        super().__init__(agent, retries=keys.retries, window=keys.window, prices=keys.prices, notes=notes, sleep=sleep)
         self._client = client
 
     async def close(self) -> None:

@@ -89,6 +89,7 @@ def _told(target: Tip, going: Extent) -> Transaction[str]:
     things = [counted(going.said, "message", "messages")]
     things += [counted(going.calls, "tool call", "tool calls")] if going.calls else []
     things += [counted(going.summaries, "summary", "summaries")] if going.summaries else []
+    things += [counted(len(going.notes), "note", "notes")] if going.notes else []
     things += [counted(len(going.files), "file", "files")] if going.files else []
     if target.n:
         return f"This takes the exchange: {', '.join(things)}."

@@ -8,6 +8,7 @@ from segue.changes.commands.agents import AgentCommand
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.forget import ForgetCommand
 from segue.changes.commands.handoff import HandoffCommand, HomeCommand
+from segue.changes.commands.notes import NotesCommand
 from segue.changes.commands.people import LinkCommand, PeopleCommands
 from segue.changes.commands.request import Answer, Request
 from segue.changes.commands.schedules import ScheduleCommands
@@ -53,6 +54,7 @@ class Commands:
             AgentCommand(agents, settings),
             ForgetCommand(consents, rules, ids),
             LinkCommand(settings, consents, ids),
+            NotesCommand(),
             PeopleCommands(ids),
             ViewCommands(problems, settings, consents),
             SessionCommands(consents, ids),

@@ -17,7 +17,7 @@ from segue.changes.exchange.edits import Deleted
 from segue.changes.exchange.letters import DeadLetter
 from segue.changes.forgetting import extent as extents
 from segue.changes.forgetting.extent import Extent, TimeRun, TurnId, uncited
-from segue.changes.people import actors
+from segue.changes.people import actors, notes
 from segue.changes.rows import each, one
 from segue.changes.sessions import moves, search, sessions
 from segue.core.contracts.database import Transaction
@@ -94,6 +94,7 @@ class Removed(Value, frozen=True):
     repeats: tuple[Repeat, ...] = ()
     places: tuple[str, ...] = ()
     """Addresses where the gateway itself may have quoted it."""
+    notes: int = 0
 
 
 Find = Callable[[], Transaction[Extent]]
@@ -122,12 +123,15 @@ def take(find: Find, kind: ForgettingKind, of: Tip | SessionId | None, reason: R
     yield from _stop(extent, reason.at)
     yield from _lay_stones(extent, id, stone, nameless=int(reason.why is Cause.HOST))
     places = yield from _clear(extent, id, reason.at)
+    places |= yield from _drop_notes(extent)
     schedules = yield from _end_sessions(extent, reason.at)
     repeats = yield from _repeats(extent)
-    taken = msgspec.structs.replace(_counted(extent), schedules=tuple(schedules), repeats=repeats, places=places)
+    found = {"schedules": tuple(schedules), "repeats": repeats, "places": tuple(sorted(places))}
+    taken = msgspec.structs.replace(_counted(extent), **found)
     yield q.set_taken(id=id, taken=msgspec.json.encode(taken).decode())
     owner = (yield from sessions.known(session)).owner if session else ""
-    yield from audit.note(Fact(Event.FORGOT, owner, reason.by, detail=f"{kind}, {reason.why}"), reason.at)
+    what = "notes" if extent.notes and not extent.held else kind
+    yield from audit.note(Fact(Event.FORGOT, owner, reason.by, detail=f"{what}, {reason.why}"), reason.at)
     yield Wake(Topic.FORGOTTEN)
     return taken
 
@@ -184,6 +188,11 @@ def session(session: SessionId, reason: Reason) -> Transaction[Removed]:
     return (yield from take(partial(extents.of_session, session), ForgettingKind.SESSION, session, reason))
 
 
+def noted(ids: Sequence[str], reason: Reason) -> Transaction[Removed]:
+    """Forget notes about a person."""
+    return (yield from take(partial(extents.of_notes, ids), ForgettingKind.PERSON, None, reason))
+
+
 def person_step(person: PersonId, reason: Reason) -> Transaction[bool]:
     """Forget the next thing that a person said or owns; returns whether there was any."""
     person = yield from actors.now(person)
@@ -202,6 +211,8 @@ def person_end(person: PersonId, reason: Reason) -> Transaction[None]:
     for identity in (yield from each(Identity, q.identities_of(person=person))):
         account = account_key(identity.platform, identity.account)
         yield from _clear_letters(account, [identity.user], reason.at)
+    for note in (yield from notes.of(person)):
+        yield from notes.drop(note.id)
     yield q.forget_name(person=person)
     yield q.forget_name_in_turns(person=person)
     yield q.forget_names_of_places(person=person)
@@ -243,7 +254,22 @@ def _lay_stones(extent: Extent, id: int, stone: Stone, nameless: int) -> Transac
         yield q.lay_stone_on_journal(session=turn.session, turn=turn.turn, parts=alone)
 
 
-def _clear(extent: Extent, id: int, at: Moment) -> Transaction[tuple[str, ...]]:
+def _drop_notes(extent: Extent) -> Transaction[set[str]]:
+    """Take the notes that come of it, also from what agents were told; returns where the gateway may quote them."""
+    people, places = set[PersonId](), set[str]()
+    for session in sorted(extent.held):
+        people.add((yield from sessions.known(session)).owner)
+    for note in sorted(extent.notes):
+        person = yield from notes.drop(note)
+        people |= {person} if person else set()
+    for person in sorted(people):
+        # What an agent was told may be a note that stands no more: what was put in its place has other words.
+        yield from notes.untell(person)
+        places |= set((yield from each(str, q.private_places_of(person=person))))
+    return places
+
+
+def _clear(extent: Extent, id: int, at: Moment) -> Transaction[set[str]]:
     """Clear what was sent and the dead letters that it came as; returns where the gateway may have quoted it."""
     for turn in extent.turns:
         keys = {"first": f"{turn.session}/{turn.turn}/", "last": f"{turn.session}/{turn.turn}0"}
@@ -254,8 +280,6 @@ def _clear(extent: Extent, id: int, at: Moment) -> Transaction[tuple[str, ...]]:
         yield q.clear_partial(session=session)
         yield q.clear_states(session=session)
         places |= set((yield from each(str, q.places_of_session(session=session))))
-        owner = (yield from sessions.known(session)).owner
-        places |= set((yield from each(str, q.private_places_of(person=owner))))
     by_account: dict[str, list[str]] = {}
     for route, message in sorted(extent.messages):
         if route:
@@ -263,7 +287,7 @@ def _clear(extent: Extent, id: int, at: Moment) -> Transaction[tuple[str, ...]]:
             by_account.setdefault(account_key(address.platform, address.account), []).append(message)
     for account, messages in by_account.items():
         yield from _clear_letters(account, messages, at)
-    return tuple(sorted(places))
+    return places
 
 
 def _clear_letters(account: str, ids: Sequence[str], at: Moment) -> Transaction[None]:
@@ -303,6 +327,7 @@ def _counted(extent: Extent) -> Removed:
         (),
         tuple(sorted(extent.models)),
         tuple(sorted(asked_on)),
+        notes=len(extent.notes),
     )
 
 

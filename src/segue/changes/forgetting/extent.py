@@ -87,6 +87,8 @@ class Extent:
         """Messages on platforms: the address, and the platform's id there."""
         self.models: set[str] = set()
         self.work: list[TimeRun] = []
+        self.notes: set[str] = set()
+        """Notes about people, by their ids."""
 
     @property
     def held(self) -> set[SessionId]:
@@ -127,6 +129,13 @@ def nothing() -> Transaction[Extent]:
     return Extent()
 
 
+def of_notes(notes: Iterable[str]) -> Transaction[Extent]:
+    """The extent of some notes."""
+    extent = yield from nothing()
+    extent.notes |= set(notes)
+    return extent
+
+
 def of_exchange(session: SessionId, n: int) -> Transaction[Extent]:
     """The extent of the exchange that an entry is a part of."""
     asked = yield from first(Erasable, q.erasable_entry(session=session, n=n))
@@ -154,6 +163,7 @@ def of_session(session: SessionId) -> Transaction[Extent]:
     extent = Extent()
     extent.sessions = yield from each(SessionId, q.spawned_from(session=session))
     for each_session in extent.sessions:
+        extent.notes |= set((yield from each(str, q.notes_of_session(session=each_session))))
         turns = yield from each(int, q.turns_of_session(session=each_session))
         yield from _take_turns(extent, [TurnId(each_session, turn) for turn in turns])
         yield from _take_entries(
@@ -167,6 +177,7 @@ def _whole(extent: Extent) -> Transaction[Extent]:
         yield from _take_sent(extent, turn)
         extent.models |= set((yield from each(str, q.models_told(session=turn.session, turn=turn.turn))))
         extent.work += yield from each(TimeRun, q.runs_of_turn(session=turn.session, turn=turn.turn))
+        extent.notes |= set((yield from each(str, q.notes_of_turn(session=turn.session, turn=turn.turn))))
     yield from _take_summaries(extent)
     yield from _take_citations(extent)
     return extent

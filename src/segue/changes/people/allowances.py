@@ -27,12 +27,16 @@ class Allowing:
 
     def of(self, person: PersonId) -> Transaction[Allowance]:
         """The allowance of a person, by all that is known of them."""
-        known = yield from persons.identities(person)
-        if not self._hosts.isdisjoint(known):
+        if not self._hosts.isdisjoint((yield from persons.identities(person))):
             return self._limits.host
-        if (yield q.granted(person=(yield from actors.now(person)))) or not all(map(self._strange, known)):
-            return self._limits.person
-        return self._limits.stranger
+        return self._limits.stranger if (yield from self.strange(person)) else self._limits.person
+
+    def strange(self, person: PersonId) -> Transaction[bool]:
+        """Whether a person is a stranger."""
+        known = yield from persons.identities(person)
+        if not self._hosts.isdisjoint(known) or (yield q.granted(person=(yield from actors.now(person)))):
+            return False
+        return all(map(self._strange, known))
 
     def weigh(
         self, arrival: Arrival, shown: Allowance, met: Met, at: Moment

@@ -4,8 +4,9 @@ from enum import StrEnum
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact, Noted
-from segue.changes.people import actors, grants, persons
+from segue.changes.people import actors, grants, notes, persons
 from segue.changes.people.grants import Grant
+from segue.changes.people.notes import Note
 from segue.changes.people.persons import IdentityFact, Merge
 from segue.changes.places import addresses, merges
 from segue.changes.places.merges import ChatMerge
@@ -122,14 +123,21 @@ def _chats(person: PersonId) -> Transaction[list[ChatMerge]]:
     return list(found.values())
 
 
-def read(person: PersonId, by: PersonId, at: Moment) -> Transaction[list[tuple[Session, list[Entry]]]]:
-    """The words of a person's sessions, oldest first, for the host; that they were read is written down."""
+class PersonWords(Value, frozen=True):
+    """The words of a person's sessions, the oldest first, and what agents noted about them."""
+
+    sessions: list[tuple[Session, list[Entry]]]
+    notes: list[Note]
+
+
+def read(person: PersonId, by: PersonId, at: Moment) -> Transaction[PersonWords]:
+    """The words of a person for the host; that they were read is written down."""
     owned = yield from sessions.owned(person, _SESSIONS, None, 0.0)
     found: list[tuple[Session, list[Entry]]] = []
     for session in reversed(owned):
         found += [(session, (yield from transcripts.current_path(session.id)))]
     yield from audit.note(Fact(Event.READ, person, by, detail=f"{len(found)} sessions"), at)
-    return found
+    return PersonWords(found, (yield from notes.of(person)))
 
 
 def _listed(row: PersonRow, settings: GatewaySettings) -> Transaction[Listed]:

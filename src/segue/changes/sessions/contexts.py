@@ -2,8 +2,9 @@
 
 Law: a section holds for the lanes that it was written for and after the summary that it was written after. So it is
 rewritten when a turn comes from another lane, which is what a handoff and a resume elsewhere lead to, and after a
-compaction; never because somebody else speaks, a topic changed or a lane went away. A compaction that is taken back
-brings back what was told before it. Only the host can void a section otherwise, who hides ids or shows them again.
+compaction; never because somebody else speaks, a topic changed, a note was written or a lane went away. A compaction
+that is taken back brings back what was told before it. A section is void otherwise only when the host hides ids or
+shows them again, when another agent answers that keeps notes, and when something was forgotten.
 """
 
 from collections.abc import Callable
@@ -24,17 +25,34 @@ from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 
 
+class Basis(Value, frozen=True):
+    """The facts that a section is written for, beside the lanes that it knows of."""
+
+    summary: str = ""
+    """The summary that stood for what was said before; empty if there was none."""
+    redaction: str = ""
+    """The ids that were hidden in it."""
+    agent: str | None = None
+    """The agent that is told it, if that is one that keeps notes."""
+
+
 class Context(Value, frozen=True):
     """The prompt section of a session, and the facts that it was written for."""
 
     lanes: tuple[str, ...]
     """The lanes that it knows of, by their keys."""
     summary: str
-    """The summary that stood for what was said before; empty if there was none."""
     redaction: str
-    """The ids that were hidden in it."""
+    agent: str | None
     voices: Voices
     section: str
+    notes: tuple[str, ...] | None
+    """The agent's notes about the person as they were then; None where there is no notebook."""
+
+    @property
+    def basis(self) -> Basis:
+        """The facts that it was written for."""
+        return Basis(self.summary, self.redaction, self.agent)
 
 
 class Staying(Value, frozen=True):
@@ -64,6 +82,13 @@ class Surroundings(Value, frozen=True):
 
 Compose = Callable[[Surroundings], tuple[Voices, str]]
 """Makes a section of what there is."""
+ReadNotes = Callable[[SessionId, Turn, str | None], Transaction[tuple[str, ...] | None]]
+"""Reads an agent's notes about the person of a turn; None where there is no notebook."""
+
+
+def no_notes(_session: SessionId, _turn: Turn, _agent: str | None) -> Transaction[None]:
+    """No notebook."""
+    yield from ()
 
 
 def current(session: SessionId) -> Transaction[Context | None]:
@@ -71,24 +96,28 @@ def current(session: SessionId) -> Transaction[Context | None]:
     return (yield from first(Context, q.context(session=session)))
 
 
-def renew(held: Claim, turn: Turn, summary: str, redaction: str, compose: Compose, at: Moment) -> Transaction[Context]:
+def renew(
+    held: Claim, turn: Turn, basis: Basis, compose: Compose, at: Moment, read: ReadNotes = no_notes
+) -> Transaction[Context]:
     """The prompt section from now on; the one before if it still holds."""
     yield from turns.check(held)
     context = yield from current(held.session)
     around = yield from _with(turn, (yield from surroundings(held.session)))
-    told = yield from first(Context, q.context_after(session=held.session, summary=summary, redaction=redaction))
+    told = yield from first(Context, q.context_after(session=held.session, **msgspec.structs.asdict(basis)))
     if told is None or not (yield from _known(told, turn, around)):
         voices, section = compose(around)
-        told = Context(tuple(lane.key for lane in around.lanes), summary, redaction, voices, section)
+        notes = yield from read(held.session, turn, basis.agent)
+        lanes = tuple(lane.key for lane in around.lanes)
+        told = Context(lanes, basis.summary, basis.redaction, basis.agent, voices, section, notes)
     if told != context:
         yield q.add_context(
             session=held.session,
             lanes=msgspec.json.encode(told.lanes).decode(),
-            summary=summary,
-            redaction=redaction,
             voices=told.voices,
             section=told.section,
+            notes=msgspec.json.encode(told.notes).decode() if told.notes is not None else None,
             at=at,
+            **msgspec.structs.asdict(basis),
         )
     return told
 

@@ -9,7 +9,7 @@ A session is looked at when it may be over at the soonest, then when it may be b
 sweep costs the same however many sessions there are, and a message costs no more for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from segue.changes.exchange import turns
 from segue.changes.rows import each, first
@@ -29,6 +29,8 @@ _SETTING = "resets"
 _AGAIN = 60.0
 """Seconds after which a session that is over but at work is looked at again."""
 _NEVER = 1e18
+Wanted = Callable[[SessionId, PersonId], Transaction[bool]]
+"""Whether a session that ends has anything to do in its last turn, by its owner."""
 
 
 class Swept(Value, frozen=True):
@@ -76,8 +78,10 @@ def to_look_at(at: Moment, count: int) -> Transaction[list[SessionId]]:
     return (yield from each(SessionId, q.to_sweep(at=at, count=count)))
 
 
-def look(session: SessionId, policies: Policies, words: Parts, at: Moment) -> Transaction[bool]:
-    """Ask the last turn of a session if it is over; returns whether that is new."""
+def look(
+    session: SessionId, policies: Policies, words: Parts, at: Moment, wanted: Wanted | None = None
+) -> Transaction[bool]:
+    """Ask the last turn of a session if it is over and that is wanted there; returns whether that is new."""
     found = yield from first(Swept, q.hold_to_sweep(session=session, at=at))
     if found is None:
         return False
@@ -92,6 +96,9 @@ def look(session: SessionId, policies: Policies, words: Parts, at: Moment) -> Tr
     call = f"ending/{session}/{last.seq}"
     left = yield from _left(session, last.accepted)
     if found.closed or not found.anything or not left or (yield q.turn_of_call(call=call)):
+        yield q.sweep_at(session=session, sweep=None)
+        return False
+    if wanted is not None and not (yield from wanted(session, found.owner)):
         yield q.sweep_at(session=session, sweep=None)
         return False
     yield from turns.ask(Ask(session, TurnKind.ENDING, call, words, found.owner), at)

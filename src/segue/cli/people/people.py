@@ -73,17 +73,19 @@ async def show(person: str, *, as_json: bool) -> None:
 @json_option
 @awaited
 async def read(person: str, *, as_json: bool) -> None:
-    """Read what a person said and was answered. That you did is written to the audit."""
+    """Read what a person said and was answered, and what was noted. That you did is written to the audit."""
     found = await _do(person, register.read)
     if as_json:
-        print_json([{"session": session, "entries": entries} for session, entries in found])
+        told = [{"session": session, "entries": entries} for session, entries in found.sessions]
+        print_json([*told, {"notes": found.notes}] if found.notes else told)
         return
-    for session, entries in found:
+    for session, entries in found.sessions:
         click.echo(f"# {printable(session.title or session.id)}, begun {moment(session.began)}\n")
         for entry in entries:
             if entry.text:
                 click.echo(f"{printable(entry.author.name) or entry.author.role}, {moment(entry.at)}:")
                 click.echo(f"{printable(entry.text)}\n")
+    _section("Notes", [(moment(note.at), printable(note.text)) for note in found.notes])
 
 
 @command.command()

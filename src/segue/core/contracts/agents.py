@@ -160,6 +160,8 @@ class Work(Live, frozen=True):
     journal: tuple[Part, ...] = ()
     """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
     voices: Voices = Voices.ONE
+    notes: tuple[str, ...] | None = None
+    """The agent's notes about its person when the session began, which end `context`; None where it has no notebook."""
     state: AgentState | None = None
     """This agent's last note about this session; None if it never made one."""
     tools: Tools = NoTools()
@@ -194,6 +196,14 @@ class EndsSessions(Protocol):
 
     session_ending: str
     """Its task then; the answer is delivered to nobody. Empty: it gets no such turn."""
+
+
+@runtime_checkable
+class KeepsNotes(Protocol):
+    """An agent that may keep a notebook of each person, read and written in their private sessions alone."""
+
+    notes: bool
+    """Whether it does."""
 
 
 @runtime_checkable

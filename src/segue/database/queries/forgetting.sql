@@ -233,7 +233,7 @@ update titles set name = 'forgotten', until = coalesce(until, :at) where session
 
 -- name: forget_contexts
 -- What the agent was told about where it talks.
-update contexts set section = '' where session = :session;
+update contexts set section = '', notes = null where session = :session;
 
 -- name: forget_schedules
 -- Scheduled work of a session ends, and its words go.

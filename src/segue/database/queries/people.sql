@@ -355,3 +355,64 @@ delete from tallies where person = :person;
 -- name: forget_person
 -- A person who never got in is known no more.
 delete from persons where id = :person;
+
+-- columns: note
+-- A note as its person and its agent see it.
+id, agent, text, at
+
+-- name: add_note
+-- A note about a person.
+insert into notes (id, person, agent, call, text, at) values (:id, :person, :agent, :call, :text, :at);
+
+-- name: add_note_source
+-- The turn that a note comes of.
+insert into note_sources (note, session, turn) values (:note, :session, :turn);
+
+-- name: inherit_note_sources
+-- A note comes of all that the one before it came of.
+insert into note_sources (note, session, turn)
+select :note, session, turn from note_sources where note = :before on conflict (note, session, turn) do nothing;
+
+-- name: note_of_call
+-- The note that a call has written, in whichever attempt.
+select {note} from notes where call = :call;
+
+-- name: notes_of
+-- The notes about a person, also those from before merges, the oldest first.
+with recursive inside (id) as (
+  select p.id from persons p where p.id = :person
+  union
+  select m.gone from merges m join inside on m.kept = inside.id where m.until is null
+)
+select {note} from notes where person in (select id from inside) order by at, id;
+
+-- name: notes_of_turn
+-- The notes that come of a turn.
+select note from note_sources where session = :session and turn = :turn;
+
+-- name: notes_of_session
+-- The notes that come of a session.
+select distinct note from note_sources where session = :session;
+
+-- name: drop_note_sources
+-- Nothing says any more where a note came from.
+delete from note_sources where note = :note;
+
+-- name: drop_note
+-- A note goes; whose it was comes back.
+delete from notes where id = :note returning person;
+
+-- name: drop_notes_told
+-- No agent is told the notes about a person as they were: it is told anew what there is.
+update contexts set notes = null, agent = null
+where notes is not null and session in (select id from sessions where owner = :person);
+
+-- name: ever_shared
+-- Whether a session, or one that it was started by, was ever spoken to from where several people are.
+with recursive line (id, parent, depth) as (
+  select id, parent, depth from sessions where id = :session
+  union all
+  select s.id, s.parent, s.depth from line join sessions s on s.id = line.parent where line.depth > 0
+)
+select 1 as one from line join bindings b on b.session = line.id join lanes l on l.key = b.lane
+join addresses a on a.key = l.address where a.kind <> 'dm' limit 1;

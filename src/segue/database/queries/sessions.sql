@@ -74,17 +74,19 @@ select sessions from lists where lane = :lane and person = :person and kind = :k
 
 -- name: add_context
 -- What the agent is told about where it talks.
-insert into contexts (session, lanes, summary, redaction, voices, section, since)
-values (:session, :lanes, :summary, :redaction, :voices, :section, :at);
+insert into contexts (session, lanes, summary, redaction, voices, section, agent, notes, since)
+values (:session, :lanes, :summary, :redaction, :voices, :section, :agent, :notes, :at);
 
 -- name: context
 -- What the agent is told now.
-select lanes, summary, redaction, voices, section from contexts where session = :session order by id desc limit 1;
+select lanes, summary, redaction, agent, voices, section, notes from contexts where session = :session order by id desc limit 1;
 
 -- name: context_after
--- What the agent was told last after a summary, behind a redaction.
-select lanes, summary, redaction, voices, section from contexts
-where session = :session and summary = :summary and redaction = :redaction order by id desc limit 1;
+-- What an agent was told last after a summary, behind a redaction.
+select lanes, summary, redaction, agent, voices, section, notes from contexts
+where session = :session and summary = :summary and redaction = :redaction
+  and agent is not distinct from cast(:agent as text)
+order by id desc limit 1;
 
 -- name: lanes_staying
 -- The lanes that speak to a session and will, the newest first: one that a handoff leaves isn't among them.

@@ -5,7 +5,7 @@ Law: a call that can't be done is a failed result that says why and what to do; 
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -38,6 +38,8 @@ class Calling(Live, frozen=True):
     waiting: Callable[[], AbstractAsyncContextManager[None]]
     """Around a wait for another session: the turn holds no slot meanwhile."""
     ask: Questions
+    agent: str
+    """The name of the agent that makes it."""
 
 
 class Offer:
@@ -52,8 +54,10 @@ class Offer:
 class Toolbox:
     """The tools that there are; a turn gets them bound to itself."""
 
-    def __init__(self, offers: Iterable[Offer]) -> None:
+    def __init__(self, offers: Iterable[Offer], notebook: Iterable[Offer] = ()) -> None:
         self.offers = {offer.tool.name: offer for offer in offers}
+        self.with_notebook = self.offers | {offer.tool.name: offer for offer in notebook}
+        """The same where an agent has a notebook."""
 
 
 class BoundTools:
@@ -61,13 +65,13 @@ class BoundTools:
 
     def __init__(
         self,
-        toolbox: Toolbox,
+        offers: Mapping[str, Offer],
         live: Running,
         settings: GatewaySettings,
         waiting: Callable[[], AbstractAsyncContextManager[None]],
         ask: Questions,
     ) -> None:
-        self._offers = toolbox.offers
+        self._offers = offers
         self._ask = ask
         self._live = live
         self._settings = settings
@@ -106,7 +110,8 @@ class BoundTools:
             arguments = take(call.arguments, offer.arguments)
             with self._live.calling(self._settings.turn_silence):
                 key = self._key(call.name, arguments)
-                content = await offer.run(Calling(self._asker(), key, self._waiting, self._ask), arguments)
+                calling = Calling(self._asker(), key, self._waiting, self._ask, self._live.agent_name)
+                content = await offer.run(calling, arguments)
         except Refused as refused:
             return ToolResult(call.id, _WORDS.get(refused.why, str(refused)), failed=True)
         except Invalid as invalid:

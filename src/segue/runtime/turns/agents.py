@@ -8,7 +8,7 @@ import msgspec
 
 from segue.changes.sessions import agents
 from segue.changes.sessions.agents import Answerer
-from segue.core.contracts.agents import Agent, AgentState
+from segue.core.contracts.agents import Agent, AgentState, KeepsNotes
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.transcripts import Path, Tip, back_past
 from segue.core.turns import Run
@@ -28,6 +28,8 @@ class Agents:
         self._accounts = settings.accounts
         self.named = named
         self._default = next(iter(named))
+        self.noting = {name: name for name, agent in named.items() if isinstance(agent, KeepsNotes) and agent.notes}
+        """The names of those that keep notes."""
         self._known: OrderedDict[SessionId, tuple[int, str | None, str, AgentState | None]] = OrderedDict()
         """By session: the epoch, the swap, the agent and its note as they were then."""
 

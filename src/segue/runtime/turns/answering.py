@@ -107,6 +107,7 @@ class Answering:
         swap = begun.path.agent if begun.swap is None else begun.swap
         live.agent_name, state = await self._agents.of(run, live.account, swap)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
+        live.noting = self._agents.noting.get(live.agent_name)
         if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
             return await self._do(live, path)
         if begun.focus is not None:
@@ -114,8 +115,9 @@ class Answering:
         if begun.onto is None and isinstance(agent, Compresses) and await self._summaries.due(agent, run, path):
             await self._make_room(live, agent)
         asker = TurnAsker(self._askers, live)
-        tools = BoundTools(self._toolbox, live, self._settings, partial(self._waiting, run.turns[0].person), asker)
-        work = await self._prompt.work(live.run, live.begun.path, live.begun.asked)
+        work = await self._prompt.work(live.run, live.begun.path, live.begun.asked, live.noting)
+        offers = self._toolbox.offers if work.notes is None else self._toolbox.with_notebook
+        tools = BoundTools(offers, live, self._settings, partial(self._waiting, run.turns[0].person), asker)
         live.agent, live.work = (
             agent,
             replace(work, tools=tools, state=state and as_seen(state, live.begun.path), ask=asker),
@@ -159,7 +161,7 @@ class Answering:
     async def _sum_up(self, live: Running, agent: Agent, focus: str) -> Run | None:
         """Let a summary stand for all that was said."""
         run, path = live.run, live.begun.path
-        work = live.work = await self._prompt.work(run, path, ())
+        work = live.work = await self._prompt.work(run, path, (), live.noting)
         made: list[SummedUp] = []
 
         async def ask() -> None:
@@ -180,7 +182,8 @@ class Answering:
     async def _make_room(self, live: Running, agent: Agent) -> None:
         """Sum up before a turn that might not fit; the turn goes on from the summary."""
         run = live.run
-        made = await self._summaries.sum_up(agent, await self._prompt.work(run, live.begun.path, ()), "")
+        work = await self._prompt.work(run, live.begun.path, (), live.noting)
+        made = await self._summaries.sum_up(agent, work, "")
         by, at = run.turns[0].person, self._clock()
         tip = await self._store.write(turns.sum_up, run.held, run.name, made, live.begun.path.agent, by, at)
         run = live.run = replace(run, tip=tip)

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from segue.changes import settings as kept
+from segue.changes.people.notes import Notebooks
 from segue.changes.sessions import contexts, resets
-from segue.changes.sessions.contexts import Context, Surroundings
+from segue.changes.sessions.contexts import Basis, Context, Surroundings
 from segue.core.contracts.adapters import Adapter, EditsMessages, MentionsById, OpensThreads, ShowsTyping
 from segue.core.contracts.agents import ReadsFiles, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices, veiled
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
-from segue.core.prompt.section import Abilities, PromptFacts, section
+from segue.core.prompt.section import Abilities, PromptFacts, notebook, section
 from segue.core.settings import GatewaySettings, Redaction
 from segue.core.transcripts import Draft, Entry, Path, Role
 from segue.core.turns import Run, Turn
-from segue.core.values import SessionId
+from segue.core.values import PersonId, SessionId
 from segue.errors import Invalid
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import TranscriptCache
@@ -45,29 +46,36 @@ class Prompt:
         self._settings = settings
         self._clock = clock
         self._files = files
+        self._notebooks = Notebooks(settings)
         self.transcripts = TranscriptCache(store)
         self._veil: Veil | None = NoVeil() if settings.redaction is Redaction.NONE else None
         self._told: OrderedDict[SessionId, tuple[int, Context]] = OrderedDict()
 
-    async def work(self, run: Run, path: Path, asked: tuple[Draft, ...]) -> Work:
-        """The turn as its agent gets it."""
+    async def work(self, run: Run, path: Path, asked: tuple[Draft, ...], noting: str | None = None) -> Work:
+        """The turn as its agent gets it; `noting` is the name of one that keeps notes."""
         veil = self._veil or await self.veil()
         seen = path.visible
-        context = await self._context(run, path, asked, veil)
+        context = await self._context(run, path, asked, veil, noting)
         if not isinstance(veil, NoVeil):
             seen = self.transcripts.shown(run.held.session, seen, lambda entry: veiled(entry, veil))
             asked = tuple(veiled(draft, veil) for draft in asked)
         return Work(
             run.held.session,
             run.name,
-            context.section,
+            context.section if context.notes is None else context.section + notebook(context.notes),
             seen,
             asked,
             run.journal,
             voices=context.voices,
+            notes=context.notes,
             files=self._files,
             background=KeptOpen(self._store, run.held.session, self._clock),
         )
+
+    def forget(self) -> None:
+        """Let go of all words that are kept in memory."""
+        self.transcripts.clear()
+        self._told.clear()
 
     async def heard(self, more: tuple[Draft, ...]) -> tuple[Draft, ...]:
         """Messages that come while a turn runs, as its agent gets them."""
@@ -98,31 +106,34 @@ class Prompt:
         accounts = [Address(platform, account) for platform, account in self._adapters]
         return [*await self._store.read(contexts.nameable, session), *homes, *accounts]
 
-    async def _context(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil) -> Context:
+    async def _context(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil, noting: str | None) -> Context:
         """The session as its agent is told of it; known from when this replica last held it, if no other has since."""
         session, turn = run.held.session, run.turns[-1]
         summary = f"{path.summary.tip.session}/{path.summary.tip.n}" if path.summary is not None else ""
+        if noting is not None and not await self._store.read(
+            self._notebooks.opens, session, turn.seq, PersonId(turn.person)
+        ):
+            noting = None
+        basis = Basis(summary, self._settings.redaction, noting)
         epoch, context = self._told.pop(session, (0, None))
         if context is None or run.held.epoch - epoch not in {0, 1}:
             context = await self._store.read(contexts.current, session)
-        if context is None or not still_holds(context, turn, summary, self._settings.redaction):
-            context = await self._renew(run, path, summary, asked, veil)
+        if context is None or not still_holds(context, turn, basis):
+            context = await self._renew(run, path, basis, asked, veil)
         self._told[session] = run.held.epoch, context
         if len(self._told) > _KEPT:
             self._told.popitem(last=False)
         return context
 
-    async def _renew(self, run: Run, path: Path, summary: str, asked: Sequence[Draft], veil: Veil) -> Context:
+    async def _renew(self, run: Run, path: Path, basis: Basis, asked: Sequence[Draft], veil: Veil) -> Context:
 
         def compose(around: Surroundings) -> tuple[Voices, str]:
             voices = _voices(around, (*path.visible, *asked))
             facts = self._facts(run, around, voices)
             return voices, section(facts, veil)
 
-        redaction = self._settings.redaction.value
-        return await self._store.write(
-            contexts.renew, run.held, run.turns[-1], summary, redaction, compose, self._clock()
-        )
+        at, turn = self._clock(), run.turns[-1]
+        return await self._store.write(contexts.renew, run.held, turn, basis, compose, at, self._notebooks.told)
 
     def _facts(self, run: Run, around: Surroundings, voices: Voices) -> PromptFacts:
         turn, accounts = run.turns[-1], self._settings.accounts
@@ -145,9 +156,9 @@ class Prompt:
         return host and all(place.audience is Audience.ONE for place in around.places)
 
 
-def still_holds(context: Context, turn: Turn, summary: str, redaction: str) -> bool:
+def still_holds(context: Context, turn: Turn, basis: Basis) -> bool:
     """Whether what the agent was told is still to be told, by all that can be seen without looking further."""
-    if (context.summary, context.redaction) != (summary, redaction):
+    if context.basis != basis:
         return False
     if turn.lane is not None:
         return turn.lane in context.lanes

@@ -48,6 +48,8 @@ class Running:
         self.work: Work | None = None
         self.agent: object = None
         self.agent_name = ""
+        self.noting: str | None = None
+        """The agent's name, if it is one that keeps notes."""
         self.state: str | None = None
         """The agent's own note about the session, as JSON."""
         self.told: Moment | None = None

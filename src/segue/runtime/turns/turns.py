@@ -83,7 +83,7 @@ class Turns:
         self._store = ground.store
         self._replica = ground.replica
         self._settings = ground.settings
-        self._transcripts, self._agents = prompt.transcripts, Agents(ground.store, agents, ground.settings)
+        self._prompt, self._agents = prompt, Agents(ground.store, agents, ground.settings)
         self._answering = Answering(ground, self._agents, toolbox, prompt, self.waiting, outboxes)
         self._live: dict[SessionId, Running] = {}
         self._tasks: dict[asyncio.Task[None], str | None] = {}
@@ -116,7 +116,7 @@ class Turns:
 
     def forget(self) -> None:
         """Let go of all words that are kept in memory."""
-        self._transcripts.clear()
+        self._prompt.forget()
         self._agents.clear()
 
     def reserve(self) -> tuple[str | None, Room]:
