@@ -58,6 +58,8 @@ class Payloads:
         self._dice = dice
         self._known = known
         """Values that a field's name asks for, so that a body gets past the first look."""
+        self.made: set[str] = set()
+        """The structs that were made, and their fields."""
 
     def of(self, kind: Any) -> Any:
         """A body with up to three parts that are wrong; one in four is whole, and only its words mean ill."""
@@ -91,6 +93,8 @@ class Payloads:
                 chance = 0.5 / (1 + depth)
                 wanted = {one.encode_name: 0.6 if one.encode_name in self._known else chance for one in info.fields}
                 fields = [one for one in info.fields if one.required or dice.random() < wanted[one.encode_name]]
+                kind = info.cls.__name__
+                self.made |= {kind, *(f"{kind}.{one.encode_name}" for one in fields)}
                 return given | {one.encode_name: self._fit(one.type, depth + 1, one.encode_name) for one in fields}
             case inspect.UnionType():
                 some = [one for one in info.types if not isinstance(one, inspect.NoneType)]
@@ -118,6 +122,20 @@ class Payloads:
         if dice.random() < 0.02:
             return _nested(dice.randrange(300))
         return mean(dice)
+
+
+def fields_of(kind: Any) -> set[str]:
+    """All structs that a type leads to, and their fields."""
+    found: set[str] = set()
+    ahead = [_info(kind)]
+    while ahead:
+        info = ahead.pop()
+        if isinstance(info, inspect.StructType) and info.cls.__name__ not in found:
+            found |= {info.cls.__name__, *(f"{info.cls.__name__}.{one.encode_name}" for one in info.fields)}
+            ahead += [one.type for one in info.fields]
+        ahead += getattr(info, "types", ())
+        ahead += [info.item_type] if hasattr(info, "item_type") else []
+    return found
 
 
 @cache
