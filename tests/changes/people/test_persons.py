@@ -2,8 +2,13 @@
 
 import pytest
 
+from segue.changes.exchange import questions, replicas
+from segue.changes.exchange.questions import Asking
+from segue.changes.places.ways import Way
+from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Person
 from segue.core.moves import Consent, Resume, Spawn, Why
+from segue.core.questions import ALWAYS, YES_OR_NO, Question
 from segue.core.values import PersonId
 from segue.errors import Invalid, Refusal, Refused
 from tests.changes.world import World, private, public
@@ -306,3 +311,57 @@ async def test_who_was_parted_isnt_joined_again_by_what_the_platform_tells(world
     assert (await world.person("uuid", "phone")).id == uuid.id
     assert (await world.person("phone", "uuid")).id == phone.id
     assert await world.store.merges(phone) == []
+
+
+async def test_who_was_parted_stays_so_also_as_a_part_of_somebody_else(world: World) -> None:
+    old, phone, uuid = [await world.person(user) for user in ("old", "phone", "uuid")]
+    assert (await world.person("uuid", "phone")).id == phone.id
+    [merge] = await world.store.merges(phone)
+    # Whoever was kept is one with somebody else when the two are parted, and the other is afterwards.
+    await world.store.link(old, phone)
+    await world.store.unlink(merge)
+    assert (await world.person("uuid", "phone")).id == uuid.id
+    new = await world.person("new")
+    await world.store.link(uuid, new)
+    assert (await world.person("new", "old")).id == uuid.id
+    assert (await world.person("old", "uuid")).id == old.id
+    # Somebody whom neither was ever taken for is joined as the platform tells.
+    assert (await world.person("fresh")).id != uuid.id
+    assert (await world.person("fresh", "new")).id == uuid.id
+
+
+async def test_two_who_were_parted_from_a_third_one_after_the_other_may_be_one(world: World) -> None:
+    third, one, two = [await world.person(user) for user in ("third", "one", "two")]
+    for other in (one, two):
+        merge = await world.store.link(third, other)
+        world.clock.passes(1)
+        await world.store.unlink(merge)
+        world.clock.passes(1)
+    assert (await world.person("two", "one")).id == one.id
+    assert (await world.person("one", "third")).id == one.id
+
+
+async def test_what_is_asked_of_two_who_are_parted_is_each_ones_own(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await world.store.driver.write(replicas.join, "r", 60.0)
+    heard = await world.hear("bob", "hello", private("bob"), me="r")
+    assert heard.run is not None
+    way = Way(heard.lane.address, heard.lane)
+
+    def asks(key: str, words: str) -> Transaction[Question]:
+        assert heard.run is not None
+        asking = Asking(key, words, YES_OR_NO, "tell")
+        return (yield from questions.ask_in_turn(heard.run, "", asking, [way], 9, world.ids(), world.clock()))
+
+    question = await world.store.driver.write(asks, "1", "Tell bob's secret?")
+    merge = await world.store.link(ann, bob)
+    await world.store.driver.write(asks, "2", "And this?")
+    assert await world.store.driver.write(questions.answer, question, ALWAYS, "Bob", world.ids(), world.clock())
+    await world.store.driver.write(
+        questions.ask, heard.lane, ann.id, "readers", "b", "Who may read “Diary”?", world.ids(), world.clock()
+    )
+    await world.store.unlink(merge)
+    read = world.store.driver.read
+    assert await read(questions.open_to, ann.id, world.clock()) == []
+    assert [one.words for one in await read(questions.open_to, bob.id, world.clock())] == ["And this?"]
+    assert await read(questions.permissions, ann.id) == await read(questions.permissions, bob.id) == []

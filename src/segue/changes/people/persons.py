@@ -219,6 +219,9 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     for child_of, others in ((gone, kept), (kept, gone)):
         yield q.move_children_back(gone=child_of, kept=others)
     yield q.move_schedules_back(gone=gone, kept=kept)
+    yield q.move_questions_back(gone=gone, kept=kept)
+    yield q.end_own_questions(person=kept, at=at)
+    yield q.end_permissions_since(person=kept, since=held.since, at=at)
     yield from _retitle(kept, at)
     yield q.tallies_as_two(kept=kept, gone=gone)
     for step in made:

@@ -121,8 +121,32 @@ update merges set until = :at where id = :merge and until is null returning id;
 select id, kept, gone, since, why from merges where kept = :person and until is null order by since, id;
 
 -- name: parted
--- Whether two persons were taken for one once and parted.
-select 1 from merges where until is not null and ((kept = :one and gone = :two) or (kept = :two and gone = :one)) limit 1;
+-- Whether anybody who is one of two persons was one with anybody who is the other now: they were parted since.
+with recursive one_in (id) as (
+  select p.id from persons p where p.id = :one
+  union
+  select m.gone from merges m join one_in on m.kept = one_in.id where m.until is null
+),
+two_in (id) as (
+  select p.id from persons p where p.id = :two
+  union
+  select m.gone from merges m join two_in on m.kept = two_in.id where m.until is null
+),
+one_was (id, since, until) as (
+  select id, cast(0 as {real}), cast(1e18 as {real}) from one_in
+  union
+  select m.kept, case when m.since > w.since then m.since else w.since end,
+    case when coalesce(m.until, 1e18) < w.until then coalesce(m.until, 1e18) else w.until end
+  from one_was w join merges m on m.gone = w.id where m.since <= w.until and coalesce(m.until, 1e18) >= w.since
+),
+two_was (id, since, until) as (
+  select id, cast(0 as {real}), cast(1e18 as {real}) from two_in
+  union
+  select m.kept, case when m.since > w.since then m.since else w.since end,
+    case when coalesce(m.until, 1e18) < w.until then coalesce(m.until, 1e18) else w.until end
+  from two_was w join merges m on m.gone = w.id where m.since <= w.until and coalesce(m.until, 1e18) >= w.since
+)
+select 1 from one_was a join two_was b on a.id = b.id and a.since <= b.until and b.since <= a.until limit 1;
 
 -- name: everyone_in
 -- A person and all who were merged into them, however far back.

@@ -82,6 +82,14 @@ where session = :session and turn = :turn;
 -- What one of two persons who are one is asked, the other is asked.
 update questions set person = :to where person = :person and state = 'open';
 
+-- name: move_questions_back
+-- A merge undone: what is asked in somebody's session is asked of them.
+update questions set person = :gone where person = :kept and session in (select id from sessions where owner = :gone);
+
+-- name: end_own_questions
+-- What Segue itself asked a person is asked no more, wherever.
+update questions set state = 'withdrawn', answered = :at where person = :person and state = 'open' and session is null;
+
 -- name: allow
 -- Something is allowed to a person's agent from now on.
 insert into permissions (id, person, agent, what, session, since) values (:id, :person, :agent, :what, :session, :at);
@@ -98,6 +106,10 @@ select id, agent, what, session, since from permissions where person = :person a
 -- name: end_permission
 -- Something is allowed no more.
 update permissions set until = :at where id = :id and person = :person and until is null returning id;
+
+-- name: end_permissions_since
+-- A merge undone: nobody knows which of the two allowed something meanwhile, so it is asked again.
+update permissions set until = :at where person = :person and until is null and since >= :since;
 
 -- name: turn_asked
 -- Whether a turn has asked anything, in whichever attempt.
