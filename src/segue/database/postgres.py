@@ -95,8 +95,7 @@ class Postgres:
 
     async def scrub(self) -> bool:
         """Vacuum what lost its words, and build the indexes of words anew: an index keeps a word that no row has."""
-        await self._server.scrub()
-        return True
+        return await self._server.scrub()
 
     async def damage(self) -> str:
         """Find nothing: the server checks its own pages, and says so when it reads a damaged one."""

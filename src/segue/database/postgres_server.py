@@ -33,11 +33,17 @@ TROUBLE = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClient
 _DURABLE = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 _WORDY = (
     *("entries", "turns", "journal", "partials", "deliveries", "letters", "search", "titles", "contexts"),
-    *("schedules", "persons", "addresses", "sessions", "notes"),
+    *("schedules", "persons", "addresses", "sessions", "notes", "questions", "agent_states"),
 )
 """The tables that hold what people said."""
 _OF_WORDS = ("search_tokens", "titles_exact", "sessions_label")
 """The indexes that do."""
+_READ_FROM_BEFORE = """select count(*) from pg_stat_activity
+where backend_xmin is not null and age(backend_xmin) >= age($1::xid) and pid <> pg_backend_pid()
+and (datname is null or datname = current_database())"""
+"""How many read the database as it was before a transaction; standbys that tell what they read are among them."""
+_LOOKS, _LOOK = 50, 0.02
+"""Looks at that, and seconds between two."""
 _SILENT = "it doesn't answer. See whether it runs and whether the address is right."
 _MEANINGS: tuple[tuple[type[Exception], type[StoreError], str], ...] = (
     (asyncpg.LockNotAvailableError, StoreLocked, "somebody else held it too long. Try again."),
@@ -173,21 +179,25 @@ class Server:
         )
         return difference(version, shape_of((row[0], row[1]) for row in columns), migrations(SQLITE))
 
-    async def scrub(self) -> None:
-        """Vacuum the tables that held words, and build the indexes of words anew.
+    async def scrub(self) -> bool:
+        """Vacuum the tables that held words, and build the indexes of words anew; returns whether that was done.
 
         An index that maps words to rows keeps a word when its last row is gone, and pages of any index keep the bytes
-        of what was vacuumed until they are used again.
+        of what was vacuumed until they are used again. As long as anybody reads the database as it was before, the
+        server keeps the rows for them.
         """
         connection = await self.connect()
         try:
-            await connection.execute(f"vacuum (index_cleanup on) {', '.join(_WORDY)}")
-            for index in _OF_WORDS:
-                await connection.execute(f"reindex index concurrently {index}")
+            clear = await _nobody_reads_from_before(connection)
+            if clear:
+                await connection.execute(f"vacuum (index_cleanup on) {', '.join(_WORDY)}")
+                for index in _OF_WORDS:
+                    await connection.execute(f"reindex index concurrently {index}")
         except TROUBLE as error:
             raise self.named(error) from error
         finally:
             await connection.close()
+        return clear
 
     async def version(self, connection: asyncpg.Connection) -> int:
         """The version of our schema, 0 if there is none yet; one that another program filled is refused."""
@@ -204,6 +214,16 @@ class Server:
     def _key(self) -> int:
         """The number of the lock that those who migrate this schema take."""
         return int.from_bytes(hashlib.sha256(f"segue {self.schema}".encode()).digest()[:8], signed=True)
+
+
+async def _nobody_reads_from_before(connection: asyncpg.Connection) -> bool:
+    """Whether whoever reads the database as it is now is done, perhaps after a moment."""
+    now = await connection.fetchval("select cast(pg_current_xact_id() as xid)")
+    for _ in range(_LOOKS):
+        if not await connection.fetchval(_READ_FROM_BEFORE, now):
+            return True
+        await asyncio.sleep(_LOOK)
+    return False
 
 
 def _place(dsn: str) -> str:

@@ -93,6 +93,7 @@ class Cleaner:
             return False
         try:
             if not await self._driver.scrub():
+                log.info("what was forgotten is cleaned once nobody reads the database as it was before")
                 return False
         except StoreError as error:
             log.warning("what was forgotten can't be cleaned from the database yet: %s", error)
