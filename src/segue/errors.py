@@ -44,6 +44,7 @@ class Refusal(Enum):
     NOTHING_BOUND = "No session is open here. Write something to start one, or /resume an old one."
     CLOSED = "That session is closed. Its owner opens it again with /resume."
     BUSY = "A turn is running or waiting in that session. Try again when it has been answered."
+    UNREAD = "Others read this session who haven't read that message. Type /new where they do, then go back to it here."
     NEEDS_YES = "More people could read that session here. Its owner can allow it with /yes."
     TOO_MANY_LIVE = "Too many sessions are open here. Close one with /sessions close N first."
     TOO_DEEP = "This session is already as deep a child as is allowed. Ask its parent to start the work."

@@ -26,11 +26,12 @@ is for everybody.
 `/rewind`, `/forget` and `/why` are replies to a message. Where a reply is a thread, as on Slack, they mean the message
 that the thread hangs on.
 
-Where others read along, `/status`, `/usage`, `/notes`, `/search`, `/tree`, `/why`, `/export`, the lists of `/resume`,
-`/sessions` and `/schedules`, and the question who may read a session are for you alone: shown only to you where the
-platform can do that, else sent to your private chat with the agent, and a line says so. If you have none there, lists
-show only what was said or scheduled in that place and no title that was given elsewhere, and a last line says when
-there is more.
+Where others read along, `/status`, `/usage`, `/notes`, `/search`, `/tree`, `/why`, `/export`, `/revoke`, the lists of
+`/resume`, `/sessions`, `/schedules` and `/questions`, the question who may read a session, and what `/answer` tells of
+a question are for you alone: shown only to you where the platform can do that, else sent to your private chat with the
+agent, and a line says so. If you have none there, lists show only what was said or scheduled in that place and no title
+that was given elsewhere, a last line says when there is more, and `/usage`, `/notes`, `/export` and `/revoke` are for a
+private chat. `/schedules cancel N` names what it cancels only where that was scheduled.
 
 `/sessions close N` deletes nothing either: `/undo` or `/resume` opens it again.
 
@@ -50,17 +51,19 @@ within five minutes. Bringing a session of your own to a private place of your o
 may go back to a session that everyone there has read whole; for anybody but its owner, any other isn't there. What was
 asked elsewhere and still waits for its answer counts as unread. A place that the host named with `/home` needs no
 question, for the host's own sessions only. If you go on in private with what a group still speaks to, you are told:
-everyone there reads it, and `/branch` goes on alone.
+everyone there reads it, and `/branch` goes on alone. Nobody, its owner and the host included, goes back by `/rewind` or
+`/redo` to something that was taken back before others came to read along, as long as they do.
 
 `/link` gives you a code; typed as `/link CODE` in a private chat from another account, it asks there whether the two
 are one person, and says by name and id whose sessions each would read and as whom each would speak. With the `/yes`
 they are one, and the place where the code was asked for is told. To become one with the host takes the host's own
 `/yes` there, too. A code works once and for ten minutes, and no more once it was typed where others could read it.
-`/unlink` parts them again: each has what was theirs, also what they began meanwhile, and neither reads on in what was
-the other's. A private chat that the platform named by two ids (a number and a UUID) and that isn't one is listed and
-parted the same way; for groups the host has `segue lanes unlink`. What was parted stays so, whatever the platform tells
-again, until it names an id that is new, or the host links them: `segue lanes link`. Work that somebody scheduled, and
-sessions that agents start for them, ask each time whether they may still talk.
+`/unlink` parts them again: each has what was theirs, also what they began meanwhile, what agents ask in their sessions
+is asked of them, what either allowed for always meanwhile is asked again, and neither reads on in what was the other's.
+A private chat that the platform named by two ids (a number and a UUID) and that isn't one is listed and parted the same
+way; for groups the host has `segue lanes unlink`. What was parted stays so, whatever the platform tells again, until it
+names an id that is new, or the host links them: `segue lanes link`. Work that somebody scheduled, and sessions that
+agents start for them, ask each time whether they may still talk.
 
 ## Forgetting
 
@@ -80,8 +83,8 @@ kept in one file without saying where it went: that file is emptied (retention l
 
 On PostgreSQL no row and no index has the words: the tables are vacuumed, the indexes of words built anew. Not in reach
 there, and named in the receipt: WAL archives, standbys, free space in the database's files, which the server doesn't
-overwrite but uses again, and terminals on other machines. What a query or a backup that runs meanwhile still sees goes
-when the server next vacuums.
+overwrite but uses again, and terminals on other machines. As long as a query or a backup runs that began before, the
+server keeps the rows for it: the receipt comes when that is over.
 
 The host may have sessions forgotten by themselves, so many days after their last message: `[retention]` in segue.toml,
 and `retention_days` in an account's table, which beats it. A session goes when every place where it was spoken to keeps

@@ -206,7 +206,9 @@ async def test_where_nobody_can_be_told_alone_the_private_part_is_left_out(squar
         assert "menu" in found
         assert "secret" not in found
         assert found.endswith(MORE)
-        assert (await square.says("/usage", where=lobby)).endswith(MORE)
+        for typed in ("/usage", "/export", "/export jsonl"):
+            assert (await square.says(typed, where=lobby)).endswith(MORE)
+        assert (await square.says("/revoke", where=lobby)).startswith("Ask me in a private chat:")
 
 
 @everywhere
@@ -228,9 +230,10 @@ async def test_what_a_groups_session_heard_in_private_stays_there(square: Square
 
 @everywhere
 async def test_scheduled_work_is_listed_for_its_person_alone(square: Square) -> None:
-    lobby = square.platform.group("lobby")
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
     async with square.open():
         await square.says("hello")
+        await square.says("/schedule every day at 8 buy the tulips")
         await square.says("/schedule every day at 9 buy the roses")
         await square.says("hello", where=lobby)
         await square.says("/schedule every day at 10 feed the cats", where=lobby)
@@ -238,9 +241,13 @@ async def test_scheduled_work_is_listed_for_its_person_alone(square: Square) -> 
         assert "cats" in listed
         assert "roses" in listed
         # Which of them is next depends on the time of day.
-        number = next(line for line in listed.splitlines() if "cats" in line).split(".")[0]
-        assert (await square.says(f"/schedules cancel {number}", where=lobby)) == "Cancelled: feed the cats"
-        assert "roses" in await square.says("/schedules")
+        numbers = {line.split()[-1]: line.split(".")[0] for line in listed.splitlines()[:3]}
+        assert (await square.says(f"/schedules cancel {numbers['cats']}", where=lobby)) == "Cancelled: feed the cats"
+        assert (await square.says(f"/schedules cancel {numbers['tulips']}", where=lobby)) == "Cancelled."
+        assert not [text for text in bob.sees(lobby) if "tulips" in text or "roses" in text]
+        left = await square.says("/schedules")
+        assert "roses" in left
+        assert "tulips" not in left
 
 
 @both

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
 from segue.core.lanes import Rules, Sharing
 from segue.core.messages import ToolResult
@@ -69,3 +70,48 @@ async def test_a_name_that_nobody_has_offers_no_title_that_was_given_elsewhere(s
         assert "Diary night" not in told
         alone = await square.says("/resume Diary nigh")
         assert "Did you mean “Diary night”?" in alone
+
+
+@both
+async def test_nobody_goes_back_to_what_others_have_not_read(square: Square) -> None:
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    bobs = square.platform.dm(bob)
+    async with square.open(TOGETHER):
+        await square.says("a secret", who=bob, where=bobs)
+        session = await square.session(bobs)
+        [secret] = [entry.tip.n async for entry in square.store.entries(session.id) if entry.text == "a secret"]
+        await square.says("/undo", who=bob, where=bobs)
+        await square.says("all may know", who=bob, where=bobs)
+        await square.says("/title Plans", who=bob, where=bobs)
+        await square.says("hello", who=bob, where=lobby)
+        await square.says("/resume Plans", who=bob, where=lobby)
+        await square.says("/yes", who=bob, where=bobs)
+        assert (await square.session(lobby)).id == session.id
+        # Neither the host nor its owner, who wasn't asked whether the others may read it.
+        for who in (square.ann, bob):
+            told = await square.says(f"/rewind {secret}", who=who, where=lobby)
+            assert told == f"No message here has the number {secret}. /tree numbers them."
+        reply = square.message("a secret", bobs)
+        for typed, quoting in ((f"/rewind {secret}", None), ("/rewind", reply)):
+            assert (await square.says(typed, quoting, bob, bobs)).startswith("Others read this session who haven't")
+        await square.says("/new", who=bob, where=lobby)
+        assert (await square.says(f"/rewind {secret}", who=bob, where=bobs)).startswith("Went back to that message.")
+
+
+@both
+async def test_among_others_nobody_is_told_what_somebody_is_asked_alone(square: Square) -> None:
+    async def travels(work: Work) -> str:
+        return f"Off to {await work.ask('Where to?', ('Berlin', 'Paris'))}."
+
+    square.agent = as_agent(travels)
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    async with square.open(TOGETHER):
+        await square.says("a trip please")
+        assert "1. Where to?" in await square.alone("/questions", lobby)
+        assert "1. Berlin" in await square.alone("/answer 1 nowhere", lobby)
+        square.ann.says("/answer 1 2", lobby)
+        await square.platform.changes.until(
+            lambda: "Off to Paris." in square.dm.replies or None, lambda: f"it never went: {square.dm.replies}"
+        )
+        assert "Answered: Paris (Ann)" in await square.alone("/answer 1 1", lobby)
+        assert not [text for text in bob.sees(lobby) if "Where" in text or "Berlin" in text or "Paris" in text]

@@ -190,16 +190,14 @@ class Consents:
         if not (yield from questions.may_answer(question, request.met.person.id)):
             return Answer(NOT_YOURS)
         if not question.open(request.at):
-            return Answer(_late(question, request.at))
+            return _alone(request, *_late(question, request.at))
         chosen = question.choose(text)
         if chosen is None:
-            offered = listed(question.choices)
-            return Answer(
-                f"That is none of the choices:\n{offered}" if question.choices else "There is no answer in it."
-            )
+            offered = f":\n{listed(question.choices)}" if question.choices else ""
+            return _alone(request, "That is none of the choices" if offered else "There is no answer in it.", offered)
         person = request.met.person
         if not (yield from questions.answer(question, chosen, person.name, self._ids(), request.at)):
-            return Answer(_late((yield from questions.read(question.id)), request.at))
+            return _alone(request, *_late((yield from questions.read(question.id)), request.at))
         if question.kind == questions.AGENT:
             return Answer()
         return (yield from self.kinds[question.kind](request, question.body)) if chosen == YES else Answer(LEFT)
@@ -220,13 +218,20 @@ def _over(question: Question, at: Moment) -> bool:
     return question.state is not QuestionState.OPEN and not question.expired(at)
 
 
-def _late(question: Question, at: Moment) -> str:
-    """The line for an answer that comes too late."""
+def _late(question: Question, at: Moment) -> tuple[str, str]:
+    """The words for an answer that comes too late, and those that are only for whoever was asked."""
     if question.kind != questions.AGENT:
-        return EXPIRED if question.expired(at) else NOTHING_ASKED
+        return EXPIRED if question.expired(at) else NOTHING_ASKED, ""
     if question.expired(at):
-        return "That came too late: nobody had answered in time."
-    return f"That came too late. {question.outcome}"
+        return "That came too late: nobody had answered in time.", ""
+    return "That came too late.", f" {question.outcome}"
+
+
+def _alone(request: Request, words: str, more: str) -> Answer:
+    """An answer with words of a question, which may have been asked elsewhere: for whoever was asked alone."""
+    if not more or request.here_alone:
+        return Answer(words + more)
+    return Answer(words + more, to=request.alone) if request.alone else Answer(words)
 
 
 def _permission(one: Permission) -> str:

@@ -56,6 +56,7 @@ PAIRED = "{name} may talk to me in private now."
 WELCOME = "You may talk to me now."
 NOT_LINKED = "You are linked with nobody."
 UNLINK_IN_PRIVATE = "Ask me in a private chat: the answer names your other accounts."
+REVOKE_IN_PRIVATE = "Ask me in a private chat: the answer names other people's accounts."
 UNLINKED = "You and {other} are two again: each has what was theirs."
 CHAT_UNLINKED = "The chat {other} is one of its own again: each has what was said there before."
 NOBODY_LET_IN = (
@@ -256,6 +257,8 @@ class PeopleCommands:
 
     def revoke(self, request: Request) -> Transaction[Answer]:
         host = request.met.person.id
+        if not request.private:
+            return Answer(REVOKE_IN_PRIVATE)
         if not request.rest:
             held = yield from grants.everyones()
             people = list(dict.fromkeys(grant.person for grant in held))

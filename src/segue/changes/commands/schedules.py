@@ -38,7 +38,8 @@ class ScheduleCommands:
         if word == "cancel" and rest.strip().isdecimal():
             id = yield from schedules.on_line(request.lane, person, line_of(rest.strip()))
             gone = yield from schedules.cancel(id, person, request.at)
-            return Answer(f"Cancelled: {short(gone.task)}")
+            known = yield from readers.sees(request.reader, gone)
+            return Answer(f"Cancelled: {short(gone.task)}" if known else "Cancelled.")
         if word:
             return Answer("Type /schedules, or /schedules cancel N.")
         found = yield from schedules.owned(person)

@@ -179,6 +179,9 @@ class ViewCommands:
         form = _FORMS.get(request.rest.casefold())
         if form is None:
             return Answer("Type /export, /export markdown or /export jsonl.")
+        if not request.private:
+            # It holds every branch, also those that were left before anybody here came to read along.
+            return Answer(f"A whole session isn't for everybody here. {MORE}")
         return Answer(f"Here is {name(session)}.", file=export_of(session.id, form, _file_name(session)))
 
 

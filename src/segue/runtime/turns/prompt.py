@@ -151,9 +151,12 @@ class Prompt:
         )
 
     def _hosts_own(self, around: Surroundings) -> bool:
-        """Whether a session is the host's and nobody else reads it: only then are platforms and homes told of."""
+        """Whether a session is the host's and nobody else reads it: only then are platforms and homes told of.
+
+        One without a place is a child, whose answers are read wherever it was asked for.
+        """
         host = not set(self._settings.hosts).isdisjoint(around.owner)
-        return host and all(place.audience is Audience.ONE for place in around.places)
+        return host and bool(around.places) and all(place.audience is Audience.ONE for place in around.places)
 
 
 def still_holds(context: Context, turn: Turn, basis: Basis) -> bool:
