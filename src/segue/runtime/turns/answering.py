@@ -139,7 +139,7 @@ class Answering:
                 live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
         adapter = self._ground.adapters.get(live.account)
-        make = partial(answered, live, stream.streamed, adapter.fits if adapter else None)
+        make = partial(answered, live, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > _LONG else make())
 
@@ -349,7 +349,7 @@ class Answering:
             replies = replies_to(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
             onto, spent = live.begun.onto, tuple(live.spent)
-            done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], run.streamed, onto)
+            done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], onto)
             return await self._write(live, done), None
         except Fenced as fenced:
             log.warning("%s", fenced)

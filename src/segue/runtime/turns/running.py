@@ -10,7 +10,7 @@ from segue.core.lanes import Address
 from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall
 from segue.core.text.splitting import Fits, split
 from segue.core.transcripts import AGENT, GATEWAY, NOTHING, Draft
-from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Streamed, Turn, draft_of
+from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Turn, draft_of
 from segue.core.values import Moment
 from segue.runtime.cancelling import surely
 
@@ -180,7 +180,7 @@ class Said:
 STOPPED = "(Stopped.)"
 
 
-def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
+def answered(live: Running, fits: Fits | None) -> Finish:
     """All that a turn leaves behind."""
     run, said = live.run, live.said
     turns = (*run.turns, *live.taken_in)
@@ -196,7 +196,7 @@ def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
     files = list(dict.fromkeys(part for part in said.parts if isinstance(part, File)))
     replies = replies_to(run, tuple(live.taken_in), text, shown, fits, files)
     seqs = tuple(turn.seq for turn in turns)
-    return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
+    return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, live.begun.onto)
 
 
 def notice(run: Run, begun: Beginning) -> Finish:
