@@ -41,18 +41,11 @@ class Context(Value, frozen=True):
 
     lanes: tuple[str, ...]
     """The lanes that it knows of, by their keys."""
-    summary: str
-    redaction: str
-    agent: str | None
+    basis: Basis
     voices: Voices
     section: str
     notes: tuple[str, ...] | None
     """The agent's notes about the person as they were then; None where there is no notebook."""
-
-    @property
-    def basis(self) -> Basis:
-        """The facts that it was written for."""
-        return Basis(self.summary, self.redaction, self.agent)
 
 
 class Staying(Value, frozen=True):
@@ -108,7 +101,7 @@ def renew(
         voices, section = compose(around)
         notes = yield from read(held.session, turn, basis.agent)
         lanes = tuple(lane.key for lane in around.lanes)
-        told = Context(lanes, basis.summary, basis.redaction, basis.agent, voices, section, notes)
+        told = Context(lanes, basis, voices, section, notes)
     if told != context:
         yield q.add_context(
             session=held.session,
