@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import chain
 from typing import Any
 
-from segue.core.contracts.agents import AgentState, Event, Progress, Tools, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, Progress, PutOff, Tools, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult, told
 from segue.core.prompt.envelopes import Voices, by_then, words
 from segue.errors import Invalid
 
-_SAYS = AgentState | File | Progress | Reasoning | Text | ToolCall | ToolResult | Usage
+_SAYS = AgentState | File | Progress | PutOff | Reasoning | Text | ToolCall | ToolResult | Usage
 _FIX = "Annotate each parameter with str, Work or Tools, at most one of each."
 
 

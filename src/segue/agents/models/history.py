@@ -5,7 +5,7 @@ Law: what a provider gave beside words (thoughts, signatures, ids of its own) go
 or precedes the call.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -33,18 +33,28 @@ _LIBRARY = "pydantic-ai"
 _adapter: TypeAdapter[ModelResponsePart] = TypeAdapter(ModelResponsePart)
 
 
-async def history(work: Work, done: Iterable[Part] = ()) -> list[ModelMessage]:
-    """The messages of a turn for a model: the transcript, the question, and the steps already done about it."""
-    messages = await history_of(chain(work.transcript, work.asked), work)
-    return messages + list(_answered([*work.journal, *done]))
+async def history(work: Work, done: Iterable[Part] = (), own: str = "") -> list[ModelMessage]:
+    """The messages of a turn for a model: the transcript, the question, and the steps already done about it.
+
+    `own` is the model's provider: what others gave beside words is left out. Empty if nobody knows it.
+    """
+    messages = await history_of(chain(work.transcript, work.asked), work, own)
+    parts = [*work.journal, *done]
+    return messages + list(_answered(parts, own, put_off(work.journal)))
 
 
-async def history_of(entries: Iterable[Draft | Entry], work: Work) -> list[ModelMessage]:
+def put_off(journal: Iterable[Part]) -> set[str]:
+    """The calls of an earlier attempt that waited for what people say: nobody has made them yet."""
+    journal = list(journal)
+    return {p.id for p in journal if isinstance(p, ToolCall)} - {p.id for p in journal if isinstance(p, ToolResult)}
+
+
+async def history_of(entries: Iterable[Draft | Entry], work: Work, own: str = "") -> list[ModelMessage]:
     """Entries of a transcript, in the order in which they were written."""
     messages: list[ModelMessage] = []
     for entry, voices in by_then(entries, work.voices):
         if entry.author.role is Role.AGENT:
-            messages += _answered(entry.parts)
+            messages += _answered(entry.parts, own)
         else:
             messages += await _said(entry, voices, work.files)
     return messages
@@ -72,9 +82,9 @@ async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[
     return [ModelRequest([UserPromptPart(first if isinstance(first, str) and not more else content)])]
 
 
-def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
+def _answered(parts: Iterable[Part], own: str, waiting: Collection[str] = ()) -> Iterator[ModelMessage]:
     """The agent's words and deeds: responses, and between them the results of the calls that they made."""
-    parts = list(parts)
+    parts = [part for part in parts if not (isinstance(part, Reasoning) and _foreign(part, own))]
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     marks = _marks(parts)
     said: list[ModelResponsePart] = []
@@ -85,7 +95,7 @@ def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
                 results.append(_result(part, calls[part.id]))
             continue
         if results:
-            yield from _step(said, results)
+            yield from _step(said, results, waiting)
             said, results = [], []
         if isinstance(part, Text | Notice):
             said.append(TextPart(part.text))
@@ -96,19 +106,37 @@ def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
         elif isinstance(part, Reasoning):
             _think(said, part)
     if said or results:
-        yield from _step(said, results)
+        yield from _step(said, results, waiting)
 
 
-def _step(said: list[ModelResponsePart], results: list[ToolReturnPart]) -> Iterator[ModelMessage]:
-    """A response and the results of its calls; a call that was cut off has one that says so."""
+def _step(
+    said: list[ModelResponsePart], results: list[ToolReturnPart], waiting: Collection[str]
+) -> Iterator[ModelMessage]:
+    """A response and the results of its calls; a call that was cut off has one that says so.
+
+    Calls that wait have none, and stand last: the library goes on with them and asks no model before.
+    """
     known = {result.tool_call_id for result in results}
+    missing = [part for part in said if isinstance(part, ToolCallPart) and part.tool_call_id not in known]
+    last = [part for part in missing if part.tool_call_id in waiting]
+    cut = [
+        ToolReturnPart(part.tool_name, CUT_OFF, part.tool_call_id, outcome="interrupted")
+        for part in missing
+        if part not in last
+    ]
     provider = next((name for part in said if (name := getattr(part, "provider_name", None))), None)
+    if results or cut:
+        if said := [part for part in said if part not in last]:
+            yield ModelResponse(said, provider_name=provider)
+        yield ModelRequest([*results, *cut])
+        said = [*last]
     if said:
         yield ModelResponse(said, provider_name=provider)
-    missing = [part for part in said if isinstance(part, ToolCallPart) and part.tool_call_id not in known]
-    cut = [ToolReturnPart(part.tool_name, CUT_OFF, part.tool_call_id, outcome="interrupted") for part in missing]
-    if results or cut:
-        yield ModelRequest([*results, *cut])
+
+
+def _foreign(thought: Reasoning, own: str) -> bool:
+    """Whether another provider gave it: nobody but that one can read it."""
+    return bool(own) and thought.provider not in (own, _LIBRARY)
 
 
 def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:

@@ -12,9 +12,20 @@ from segue.changes.exchange import handoffs, questions, turns
 from segue.changes.places import addresses
 from segue.changes.sessions import transcripts
 from segue.changes.sessions.resets import reset_taken_back
-from segue.core.contracts.agents import Agent, AgentState, Compresses, Event, Progress, Steers, SummedUp, Usage, Work
+from segue.core.contracts.agents import (
+    Agent,
+    AgentState,
+    Compresses,
+    Event,
+    Progress,
+    PutOff,
+    Steers,
+    SummedUp,
+    Usage,
+    Work,
+)
 from segue.core.contracts.probes import Point
-from segue.core.messages import Notice, Part, Summary, Text, ToolResult, encode_parts
+from segue.core.messages import Notice, Parts, Summary, Text, ToolResult, encode_parts
 from segue.core.settings import Busy
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
 from segue.core.turns import (
@@ -105,7 +116,7 @@ class Answering:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._prompt.transcripts.path(run))
         swap = begun.path.agent if begun.swap is None else begun.swap
-        live.agent_name, state = await self._agents.of(run, live.account, swap)
+        live.agent_name, state = await self._agents.of(run, swap)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
         live.noting = self._agents.noting.get(live.agent_name)
         if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
@@ -226,9 +237,12 @@ class Answering:
         if isinstance(event, Progress):
             stream.grew(event.doing)
             return
+        if isinstance(event, PutOff):
+            await self._journal(live, f"put off/{event.calls[0]}", live.said.put_off(event.calls))
+            return
         live.said.add(event)
         if isinstance(event, ToolResult):
-            await self._journal(live, event)
+            await self._journal(live, event.id, live.said.done(event))
         elif isinstance(event, Text):
             stream.grew()
             if live.run.turns[0].kind is TurnKind.OPENING:
@@ -257,10 +271,9 @@ class Answering:
         await asyncio.sleep(_MOMENT)
         await self._store.write(handoffs.wrote, run.held.session, run.name, self._settings.handoff, self._clock())
 
-    async def _journal(self, live: Running, result: ToolResult) -> None:
-        run, call = live.run, live.said.call(result.id)
-        parts: tuple[Part, ...] = (*live.said.thoughts(call), call, result) if call else (result,)
-        await self._store.write(turns.journal, run.held, run.name, result.id, parts, self._clock())
+    async def _journal(self, live: Running, key: str, parts: Parts) -> None:
+        run = live.run
+        await self._store.write(turns.journal, run.held, run.name, key, parts, self._clock())
         self._probe(Point.TURN_JOURNALED)
 
     async def meanwhile(self, live: Running) -> None:
