@@ -8,6 +8,8 @@ from tests.stories.conftest import Stage
 from tests.stories.test_telegram import ANN, pressing, running, texts, there
 
 __all__ = ["there"]
+_LEASE = 3.0
+"""Seconds: no busy machine makes a replica that lives count as dead, and ask its model again."""
 
 
 async def test_a_call_that_waits_for_a_yes_survives_a_kill_and_its_model_is_not_asked_again(
@@ -15,7 +17,7 @@ async def test_a_call_that_waits_for_a_yes_survives_a_kill_and_its_model_is_not_
 ) -> None:
     town, spy = stage.town, tmp_path / "done"
     [chat, *_] = town.chats
-    async with stage.gateway(mind=Mind.APPROVED, spy=str(spy)):
+    async with stage.gateway(mind=Mind.APPROVED, spy=str(spy), lease=_LEASE):
         await town.say(chat, "m1", text="tidy up")
         await town.hears(chat, "May I use remove(path='old.txt')?")
         # What is sent to one place goes in order: once this is there, the message with the question is known.
@@ -24,7 +26,7 @@ async def test_a_call_that_waits_for_a_yes_survives_a_kill_and_its_model_is_not_
     assert spy.read_text() == "asked\n"
     [shown] = [call for call in town.calls(chat) if call["choices"]]
     assert shown["question"]
-    async with stage.gateway(mind=Mind.APPROVED, spy=str(spy)):
+    async with stage.gateway(mind=Mind.APPROVED, spy=str(spy), lease=_LEASE):
         # A choice that isn't offered, and somebody else's tap.
         await town.say(chat, "m3", text="", pressed={"message": shown["key"], "choice": "perhaps"})
         await town.hears(chat, "That is none of the choices:\n1. yes\n2. no\n3. for this session\n4. always")
