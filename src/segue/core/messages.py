@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
 
@@ -100,6 +101,10 @@ class Swap(Value, frozen=True, tag="swap"):
 
     agent: str
     """Its name; empty for the default one."""
+
+
+class SetAside(Value, frozen=True, tag="set_aside"):
+    """Word that no agent is told again what its turn asked: a model's provider refused it."""
 
 
 class Stone(Value, frozen=True, tag="stone"):
@@ -202,12 +207,14 @@ Part = (
     | Citation
     | Summary
     | Swap
+    | SetAside
     | Stone
     | Order
     | Prompting
 )
 Parts = tuple[Part, ...]
 
+P = TypeVar("P", bound=Value)
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Parts)
 
@@ -238,6 +245,28 @@ def decode_parts(text: str) -> Parts:
         raise Invalid("parts", str(error), "Each part is an object with a type: text, file, reasoning, ...") from error
 
 
+def cleaned(part: P) -> P:
+    """The same without what no database and no platform takes: NUL, and halves of UTF-16 pairs."""
+    try:
+        if b"\\u0000" not in _encoder.encode(part):
+            return part
+    except UnicodeEncodeError:
+        """Half of a pair is in it."""
+    except RecursionError:
+        return part  # `encode_parts` says what is wrong with it
+    return msgspec.convert(_clean(msgspec.to_builtins(part)), type(part))
+
+
+def _clean(value: Plain) -> Plain:
+    if isinstance(value, str):
+        return value.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_clean(inside) for inside in value]
+    if isinstance(value, dict):
+        return {_clean(key): _clean(inside) for key, inside in value.items()}
+    return value
+
+
 def plain_text(parts: Parts) -> str:
     """The words of a message, without its tools and thoughts."""
     return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Summary))
@@ -246,6 +275,12 @@ def plain_text(parts: Parts) -> str:
 def told(parts: Parts) -> str:
     """The words of a message, with what only the agent is told."""
     return "\n\n".join(part.text for part in parts if isinstance(part, Text | Notice | Aside | Summary))
+
+
+def in_words(parts: Parts) -> str:
+    """The words of a message; one without any is told by its files."""
+    files = (f"({part.name}, {part.media or 'a file'})" for part in parts if isinstance(part, File))
+    return plain_text(parts) or "\n".join(files)
 
 
 def _check(value: object, depth: int) -> None:
@@ -319,6 +354,8 @@ class Arrival(Value, frozen=True):
     deletes: str = ""
     """The message that its author took back on the platform."""
     pressed: Pressed | None = None
+    album: str = ""
+    """The platform's id of the album that it is a picture of; empty for what is a message by itself."""
 
     @property
     def heard(self) -> "Arrival":

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import assert_never
 
-from segue.changes.accept import Duplicate, FilesFirst, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
+from segue.changes.accept import ALBUM, Duplicate, FilesFirst, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
 from segue.changes.exchange import deliveries, letters
 from segue.changes.exchange.letters import DeadLetter
 from segue.core.contracts.adapters import Accepted, Arrived, Letter, Unfetched
@@ -40,6 +40,7 @@ TOLD = "That message couldn't be taken in, and nothing was changed. Write it ano
 _BATCH = 10
 _LOOK = 10.0
 """Seconds between looks at the dead letters."""
+_MOMENT = 0.05
 Accepting = Callable[[Arrival, Fresh, str | None, Room | None], Transaction[Queued | Handled | Duplicate | OverLimit]]
 
 
@@ -167,6 +168,8 @@ class Inbox:
                     self._refuse_until(arrival, taken.until)
                     return self._refuse(arrival, taken.limit)
                 case Handled() | Queued():
+                    if arrival.album:
+                        asyncio.get_running_loop().call_later(ALBUM + _MOMENT, self._turns.wake.set)
                     if run is not None:
                         self._turns.start(run)
                     elif isinstance(taken, Queued) and (me is None or (not host and room.only)):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from segue.changes import accept
 from segue.changes.accept import Queued
 from segue.changes.exchange import replicas, turns
 from segue.core.contracts.agents import Usage
@@ -367,3 +368,24 @@ async def test_a_failed_turn_is_told_and_the_session_goes_on(world: World) -> No
     finished = await world.store.driver.write(turns.finish, run.held, done, world.clock())
     assert texts(finished.next) == ["2"]
     assert await world.raw("select outcome, error from turns where seq = 1") == [("failed", "boom")]
+
+
+async def test_half_an_album_waits_for_the_rest_though_its_session_is_free_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accept, "ALBUM", 600.0)
+    driver = world.store.driver
+    begun = await world.hear("ann", "look", me="r")
+    assert begun.run is not None
+    one = await world.hear("ann", "1.jpg", me="r", album="a")
+    done = await driver.write(turns.finish, begun.run.held, answer(begun.run, "at what?"), world.clock())
+    two = await world.hear("ann", "2.jpg", me="r", album="a")
+    assert (one.run, done.next, two.run) == (None, None, None)
+    assert await driver.write(turns.claim, "r", 9) == []
+    monkeypatch.setattr(accept, "ALBUM", 0.0)
+    other = await world.hear("bob", "3.jpg", private("bob"), me="r", album="b")
+    assert other.run is None
+    [run] = await driver.write(turns.claim, "r", 9)
+    assert run.held.session == other.session, "an album that is due is taken, and no other"
+    waiting = await driver.read(turns.waiting, one.session, 9, begun.turn)
+    assert [turn.seq for turn in waiting] == [one.turn, two.turn]

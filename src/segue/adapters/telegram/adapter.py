@@ -157,8 +157,9 @@ class Telegram:
         if heard is None:
             return None
         aliases = self._chats.aliases(heard.arrival.place.address.chat)
-        meant = self._meant(update.message.media_group_id if update.message else "", heard.arrival)
-        arrival = msgspec.structs.replace(heard.arrival, chat_aliases=aliases, mentions_agent=meant)
+        album = update.message.media_group_id if update.message else ""
+        meant = self._meant(album, heard.arrival)
+        arrival = msgspec.structs.replace(heard.arrival, chat_aliases=aliases, mentions_agent=meant, album=album)
         return msgspec.structs.replace(heard, arrival=arrival)
 
     def _remember(self, update: Update) -> None:

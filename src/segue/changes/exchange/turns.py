@@ -28,6 +28,7 @@ from segue.core.turns import (
     Reply,
     Room,
     Run,
+    Streamed,
     Turn,
     TurnKind,
     together,
@@ -76,6 +77,8 @@ class Stands(Value, frozen=True):
     length: int
     head: int
     tail: int
+    gathers: bool
+    """Whether what waits isn't due yet: more of an album is on its way."""
     person: PersonId
     deleted: Moment | None
     """When its author took the turn back, if they did while it ran."""
@@ -139,7 +142,7 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
         return None
     yield q.set_running(session=found.id, running=turns[-1].seq)
     done = yield from journaled(found.id, turns[0].seq)
-    streamed = bool((yield q.streams_of(**keys_between(found.id, turns[0].seq))))
+    streamed = Streamed.YES if (yield q.streams_of(**keys_between(found.id, turns[0].seq))) else Streamed.NO
     asked = bool((yield q.turn_asked(session=found.id, turn=turns[0].seq)))
     held = Claim(found.id, me, found.epoch)
     return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited, asked)
@@ -236,8 +239,7 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
     yield from deliveries.reply(session, name, stands.length, replies, at)
-    if not replies:
-        # With one, the message that it streamed into has its final text.
+    if done.streamed is Streamed.YES or not replies:
         yield q.end_streams(at=at, **keys_between(session, name))
     for used in done.usage:
         yield _spend(session, name, used, at)
@@ -296,14 +298,15 @@ def _end(session: SessionId, done: Finish, stands: Stands, at: Moment) -> Transa
 def _move_on(held: Claim, done: Finish, stands: Stands, tip: Tip | None, at: Moment) -> Transaction[tuple[Turn, ...]]:
     """Move a session on to what runs next, or let it go if nothing waits."""
     waits = stands.tail - stands.head > len(done.turns)
-    turns = (yield from _next(held.session, stands.head)) if waits else ()
+    following = (yield from _next(held.session, stands.head)) if waits else ()
+    turns = () if stands.gathers else following
     yield must(
         q.finish(
             session=held.session,
             me=held.me,
             epoch=held.epoch,
             turn=done.turns[0],
-            head=turns[0].seq - 1 if turns else stands.tail,
+            head=following[0].seq - 1 if following else stands.tail,
             running=turns[-1].seq if turns else 0,
             tip_session=tip.session if tip else None,
             tip=tip.n if tip else None,

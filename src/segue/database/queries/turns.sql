@@ -59,6 +59,10 @@ update sessions set tail = tail + 1, used = case when used < :at then :at else u
 where id = :session and closed is null
 returning tail as seq, holder, epoch, head, tip_session, tip as tip_n;
 
+-- name: gather
+-- What waits in a session is due so many seconds from now, or later.
+update sessions set due = case when due < {now} + :seconds then {now} + :seconds else due end where id = :session;
+
 -- name: add_turn_from
 -- The turn of an arrival that room was made for, if its lane still speaks to that session, and its speaker is still that person.
 insert into turns (session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity)
@@ -149,7 +153,7 @@ where id = :session and holder = :me and epoch = :epoch {for_update};
 -- name: stands
 -- A session that this replica holds, and the turn that it runs: who asked, when they took it back, whether it has ended,
 -- and whether the lane that asked speaks to another session by now.
-select s.tip_session, s.tip as tip_n, s.length, s.head, s.tail, t.person, t.deleted, t.outcome is not null as ended,
+select s.tip_session, s.tip as tip_n, s.length, s.head, s.tail, s.due > {now} as gathers, t.person, t.deleted, t.outcome is not null as ended,
   t.lane is not null and not exists (
     select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null) as abandoned
 from sessions s join turns t on t.session = s.id and t.seq = :turn
@@ -164,10 +168,10 @@ select 1 from sessions where id = :session and holder = :me and epoch = :epoch a
   and tail = :tail and tip is not distinct from :tip and tip_session is not distinct from :tip_session for no key update;
 
 -- name: finish
--- A turn is done: the session moves on, and is let go if nothing waits; unless the lane that asked has moved meanwhile.
-update sessions set head = :head, running = :running, due = 0, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
+-- A turn is done: the session moves on, and is let go if nothing runs next; unless the lane that asked has moved meanwhile.
+update sessions set head = :head, running = :running, due = case when tail > :head and cast(:running as {int}) = 0 then due else 0 end, fails = 0, deaths = 0, tip_session = :tip_session, tip = :tip, length = :length,
   used = case when used < :at and sweep is not null then :at else used end,
-  holder = case when tail > :head then holder end
+  holder = case when cast(:running as {int}) > 0 then holder end
 where id = :session and holder = :me and epoch = :epoch and :abandoned = exists (
   select 1 from turns t where t.session = :session and t.seq = :turn and t.lane is not null and not exists (
     select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)) {counted};
