@@ -19,10 +19,10 @@
     ├── SendError          a platform didn't take a message
     │   ├── SendLater          it will: try again after some seconds
     │   ├── SendNever          it won't: a dead letter
-    │   │   ├── MessageGone        the message that it would change isn't there any more
-    │   │   └── InDoubt            nobody knows whether it was sent, and nobody wants it twice
+    │   │   └── MessageGone        the message that it would change isn't there any more
     │   └── SendUnsure         nobody knows whether it did
     ├── AgentFailed        an agent can't answer; it says why, and whether another try may help
+    │   └── ModelRefused       its provider refuses what was said: that is set aside
     ├── Unanswered         a person whom an agent asked didn't answer
     ├── TooLong            more was said than an agent's model takes: it is to be summed up
     ├── Disconnected       an account can't be reached now; it is tried again
@@ -170,6 +170,13 @@ class AgentFailed(SegueError):
         self.passes = passes
 
 
+class ModelRefused(AgentFailed):
+    """A provider that refuses what was said, and would refuse it again: what was asked is set aside."""
+
+    def __init__(self, problem: str, fix: str) -> None:
+        super().__init__(problem, fix, passes=False)
+
+
 class Unanswered(SegueError):
     """A person was asked something and didn't answer in time, or it is asked no more; the message says which."""
 
@@ -200,10 +207,6 @@ class SendNever(SendError):
 
 class MessageGone(SendNever):
     """The message that was to be changed isn't there any more: somebody deleted it."""
-
-
-class InDoubt(SendNever):
-    """Nobody knows whether an earlier attempt sent it, and nothing is to be sent twice: its owner is asked."""
 
 
 class SendUnsure(SendError):

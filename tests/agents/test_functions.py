@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from segue.agents.functions import FunctionAgent
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Tool, Tools, Usage, Work
-from segue.core.messages import Text, ToolCall, ToolResult
+from segue.core.messages import File, Text, ToolCall, ToolResult
 from segue.core.prompt.envelopes import Voices
 from segue.core.transcripts import Role
 from segue.core.values import SessionId
@@ -40,6 +40,16 @@ async def errand(text: str, work: Work) -> AsyncIterator[Any]:
         yield ToolCall("c1", "kettle", {})
         yield ToolResult("c1", "hot")
     yield "Done."
+
+
+async def test_a_picture_alone_is_told_by_its_name() -> None:
+    photo = replace(work("").asked[0], parts=(File("photo.jpg", "image/jpeg", "x"),))
+    turn = replace(work(""), asked=(photo,))
+    assert text_of(await events_of(as_agent(shout), turn)) == "(PHOTO.JPG, IMAGE/JPEG)!"
+    bob = replace(photo, author=person("", "Bob").author)
+    both = replace(turn, asked=(photo, bob), voices=Voices.SEVERAL)
+    assert "BOB" in text_of(await events_of(as_agent(shout), both))
+    assert text_of(await events_of(as_agent(shout), both)).count("PHOTO.JPG") == 2
 
 
 class TestReply(AgentContract):

@@ -9,15 +9,16 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from segue.agents.models.keys import ModelKeys, Prices, Thinking
+from segue.agents.models.keys import INSTRUCTIONS, ModelKeys, Prices, Thinking
 from segue.agents.models.providers import ModelAgent, model_of
-from segue.core.contracts.agents import Agent, AgentState, Compresses, Event, Progress, PutOff, Tool, Usage, Work
+from segue.core.contracts.agents import Agent, AgentState, Compresses, Event, Progress, Tool, Usage, Work
 from segue.core.messages import File, Reasoning, Summary, Text, ToolCall, ToolResult
 from segue.core.prompt.compaction import compaction_due
 from segue.core.prompt.envelopes import Voices
@@ -196,14 +197,14 @@ async def test_instructions_context_and_history_are_sent(provider: Provider) -> 
     assert "Be kind." in whole
     assert "You talk to Ann." in whole
     assert whole.index("I like tea.") < whole.index("So do I.") < whole.index("hello")
-    roles = [role for role, _ in await provider.messages() if role != "system"]
+    roles = [role for role, _ in groupby(role for role, _ in await provider.messages() if role != "system")]
     assert roles == ["user", "assistant", "user"]
 
 
 async def test_thoughts_go_back_to_their_provider_as_they_were(provider: Provider) -> None:
     agent = provider.agent()
     first = await events_of(agent, work("hello"))
-    parts = tuple(event for event in first if not isinstance(event, Usage | Progress | AgentState | PutOff | Text))
+    parts = tuple(event for event in first if not isinstance(event, Usage | Progress | AgentState | Text))
     kept = tuple(part for part in parts if part.raw.get("part_kind") == "thinking")  # type: ignore[union-attr]
     rest = tuple(part for part in parts if part not in kept)
     before = said([], person("hello"), Draft(AGENT, (*kept, Text(HELLO), *rest)))
@@ -417,6 +418,12 @@ async def test_how_much_it_thinks_and_says_is_asked_for_in_its_own_words(provide
     sent = provider.raw[-1].replace(" ", "")
     assert asks[provider.kind] in sent
     assert "7777" in sent
+
+
+def test_without_instructions_of_its_hosts_a_model_gets_a_few_plain_ones() -> None:
+    assert ModelKeys("ollama:x").told() == INSTRUCTIONS
+    assert ModelKeys("ollama:x", instructions="").told() == ""
+    assert len(INSTRUCTIONS) < 500
 
 
 async def test_instructions_come_from_a_file(provider: Provider, tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ from pydantic_ai.usage import RequestUsage
 
 from segue.agents.given import as_agent
 from segue.agents.models.agent import PydanticAgent
-from segue.agents.models.history import CUT_OFF, history, verbatim
+from segue.agents.models.history import history, verbatim
 from segue.core.contracts.agents import Agent, Compresses, Tool, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
+from segue.core.prompt.wire import CUT_OFF
 from segue.core.transcripts import AGENT, Draft
 from segue.core.values import SessionId
 from segue.testing.contracts import AgentContract, RecallContract, ToolContract

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.core.messages import Part, Summary, Text
+from segue.core.messages import Part, SetAside, Summary, Text
 from segue.core.transcripts import (
     AGENT,
     GATEWAY,
     Author,
     Entry,
+    Path,
     Role,
     Tip,
     before_answer,
@@ -26,7 +27,10 @@ AUTHORS = {"p": Author(Role.PERSON, "ann", "Ann"), "q": Author(Role.PERSON, "bob
 
 
 def said(line: str) -> list[Entry]:
-    """A path, from `p1 a1 | p1 S2`: who spoke in which turn, `|` where a fork began, `S2` a summary up to entry 2."""
+    """A path, from `p1 a1 | p1 S2`: who spoke in which turn, `|` where a fork began, `S2` a summary up to entry 2.
+
+    `X3` sets aside what was asked in turn 3.
+    """
     path: list[Entry] = []
     sessions = iter("stuvwxyz")
     session, n = SessionId(next(sessions)), 0
@@ -41,7 +45,9 @@ def said(line: str) -> list[Entry]:
         if word[0] == "S":
             covered = path[int(word[1:]) - 1].tip if int(word[1:]) <= len(path) else Tip(SessionId("elsewhere"), 1)
             part = Summary("in short", covered.session, covered.n)
-        turn = int(word[1:]) if author.role is not Role.GATEWAY else 0
+        if word[0] == "X":
+            part = SetAside()
+        turn = int(word[1:]) if author.role is not Role.GATEWAY or word[0] == "X" else 0
         path.append(Entry(Tip(session, n), parent, author, (part,), at=0.0, turn=turn))
     return path
 
@@ -68,11 +74,20 @@ def numbers(path: Sequence[Entry], some: Sequence[Entry]) -> list[int]:
         pytest.param("p1 a1 | p1 a1 S2 p2", [5, 3, 4, 6], id="it stands for what a parent session said"),
         pytest.param("p1 a1 S99 p2", [3, 1, 2, 4], id="a summary of something else loses nothing"),
         pytest.param("S1", [1], id="a summary of itself"),
+        pytest.param("p1 a1 p2 p2 X2 p3 a3", [1, 2, 5, 6, 7], id="what was set aside is gone for it"),
+        pytest.param("p1 q2 X2 p3", [1, 3, 4], id="and nothing before its turn"),
+        pytest.param("p1 a1 S2 p2 X2 p3 X3", [3, 5, 7], id="after a summary too"),
     ],
 )
 def test_what_a_model_sees_of_a_path(line: str, seen: list[int]) -> None:
     path = said(line)
     assert numbers(path, visible(path)) == seen
+    grown = Path()
+    for entry in path:
+        turn = [one for one in path if one.turn == entry.turn != 0] if entry.turn else [entry]
+        if entry is turn[-1]:
+            grown = Path(turn, grown)
+    assert seen == numbers(path, list(grown.visible)), "also when it is made turn by turn"
 
 
 @pytest.mark.parametrize("author", [AUTHORS["p"], AGENT])

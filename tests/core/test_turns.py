@@ -24,7 +24,7 @@ from segue.core.messages import (
     Undo,
 )
 from segue.core.schedules import ONCE, asked
-from segue.core.transcripts import GATEWAY, Draft, Entry, Path, Tip
+from segue.core.transcripts import Author, Draft, Entry, Path, Role, Tip
 from segue.core.turns import Claim, Run, Turn, TurnKind, begin, draft_of, far_enough, order_of
 from segue.core.values import SessionId
 from tests.core.test_transcripts import said
@@ -111,11 +111,11 @@ def test_an_order_that_waits_since_it_was_written_as_text_keeps_its_meaning(
         (TurnKind.OPENING, Opening("the terminal", "Telegram"), Aside(opening("the terminal", "Telegram"))),
         (TurnKind.OPENING, Text("Speak first."), Aside("Speak first.")),
         (TurnKind.ENDING, Parting("Save it."), Aside("Save it.")),
-        (TurnKind.SENT, Sent("Look."), Notice("Look.")),
-        (TurnKind.SENT, Sent("Look.", "s2", "scout"), Notice("From another session, “scout” (s2):\n\nLook.")),
-        (TurnKind.SENT, Sent("Look.", "s2", child=True), Notice("From your child session s2:\n\nLook.")),
-        (TurnKind.RESULT, ChildResult("42", "s2", ""), Notice("From your child session s2:\n\n42")),
-        (TurnKind.RESULT, Text("42"), Notice("42")),
+        (TurnKind.SENT, Sent("Look."), Text("Look.")),
+        (TurnKind.SENT, Sent("Look.", "s2", "scout"), Text("From another session, “scout” (s2):\n\nLook.")),
+        (TurnKind.SENT, Sent("Look.", "s2", child=True), Text("From your child session s2:\n\nLook.")),
+        (TurnKind.RESULT, ChildResult("42", "s2", ""), Text("From your child session s2:\n\n42")),
+        (TurnKind.RESULT, Text("42"), Text("42")),
         (
             TurnKind.SCHEDULED,
             DueWork("water", ONCE, "UTC", 60.0, 60.0),
@@ -124,4 +124,6 @@ def test_an_order_that_waits_since_it_was_written_as_text_keeps_its_meaning(
     ],
 )
 def test_a_turn_that_nobodys_message_began_is_told_in_words(kind: TurnKind, part: Part, told: Part) -> None:
-    assert draft_of(a_turn(kind, part)) == Draft(GATEWAY, (told,), at=0.0)
+    sender = {Sent: "sender", ChildResult: "session"}.get(type(part), "")
+    name = getattr(part, "label", "") or getattr(part, sender, "")
+    assert draft_of(a_turn(kind, part)) == Draft(Author(Role.GATEWAY, name=name), (told,), at=0.0)

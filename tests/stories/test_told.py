@@ -117,7 +117,9 @@ async def test_a_reset_is_told_once(stage: Stage, wire: Wire) -> None:
     assert wire.said("person") == ["I am m1", "I am m2"]
 
 
-async def test_a_session_resumed_elsewhere_is_told_of_both_places(stage: Stage, wire: Wire) -> None:
+async def test_when_a_second_place_joins_it_is_told_once_and_all_before_it_keeps_its_bytes(
+    stage: Stage, wire: Wire
+) -> None:
     town = stage.town
     async with stage.gateway(wire=str(wire.file)):
         await town.say("laptop", "m0", person=ANN, text="I am m0")
@@ -132,10 +134,14 @@ async def test_a_session_resumed_elsewhere_is_told_of_both_places(stage: Stage, 
         for n, chat in enumerate(("phone", "laptop", "phone"), 1):
             await town.say(chat, f"m{n}", person=ANN, text=f"I am m{n}")
             await town.hears(chat, f"I am m{n}")
-    assert len(set(wire.sections)) == 2
-    assert len(set(wire.sections[1:])) == 1, "rewritten by the resume, and by nothing after it"
-    assert 'chat "phone"' in wire.sections[-1]
+    assert len(set(wire.sections)) == 1, "nothing rewrites it as long as the laptop speaks to the session"
     assert 'chat "laptop"' in wire.sections[-1]
+    for before, after in zip(wire.turns, wire.turns[1:], strict=False):
+        assert after["said"][: len(before["said"])] == before["said"], "the prompt so far keeps its bytes"
+    [_, joined] = [json.loads(line)["gateway"] for line in wire.said("gateway")]
+    assert "one more place" in joined
+    assert 'chat "phone"' in joined
+    assert "laptop" not in joined
     assert wire.said("person", 0) == ["I am m0"]
     # One person needs no envelope, wherever they speak: what was sent once is sent so again.
     assert wire.said("person") == [f"I am m{n}" for n in range(4)]

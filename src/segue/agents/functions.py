@@ -13,12 +13,15 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import chain
 from typing import Any
 
-from segue.core.contracts.agents import AgentState, Event, Progress, PutOff, Tools, Usage, Work
-from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult, told
+from msgspec.structs import replace
+
+from segue.core.contracts.agents import AgentState, Event, Progress, Tools, Usage, Work
+from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult, in_words, told
 from segue.core.prompt.envelopes import Voices, by_then, words
+from segue.core.transcripts import Draft
 from segue.errors import Invalid
 
-_SAYS = AgentState | File | Progress | PutOff | Reasoning | Text | ToolCall | ToolResult | Usage
+_SAYS = AgentState | File | Progress | Reasoning | Text | ToolCall | ToolResult | Usage
 _FIX = "Annotate each parameter with str, Work or Tools, at most one of each."
 
 
@@ -59,9 +62,15 @@ class FunctionAgent:
 def asked(work: Work) -> str:
     """The words that are to be answered now."""
     if work.voices is Voices.ONE:
-        return "\n\n".join(told(draft.parts) for draft in work.asked)
-    heard = list(by_then(chain(work.transcript, work.asked), work.voices))[-len(work.asked) :]
+        return "\n\n".join(told(draft.parts) or in_words(draft.parts) for draft in work.asked)
+    said = [draft if draft.text else _by_files(draft) for draft in work.asked]
+    heard = list(by_then(chain(work.transcript, said), work.voices))[-len(said) :]
     return "\n\n".join(told(item.parts) if voices is Voices.ONE else words(item, voices) for item, voices in heard)
+
+
+def _by_files(draft: Draft) -> Draft:
+    """A message without words, told by its files."""
+    return replace(draft, parts=(*draft.parts, Text(in_words(draft.parts)))) if in_words(draft.parts) else draft
 
 
 _GIVES: Mapping[object, Callable[[Work], object]] = {

@@ -118,10 +118,11 @@ class Identity(Value, frozen=True, order=True):
         platform, _, account = where.partition(".")
         return cls(platform, account, user)
 
-    @classmethod
-    def parse(cls, key: str) -> "Identity":
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def parse(key: str) -> "Identity":
         """The identity that wrote this key."""
-        return cls(*_split(key, 3, "identity"))
+        return Identity(*_split(key, 3, "identity"))
 
 
 class Person(Value, frozen=True):

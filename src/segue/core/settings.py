@@ -1,14 +1,13 @@
 """Settings of a gateway, as values: what the host decided, with a sentence a choice."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, field
 
-from segue.core.destinations import names_of
 from segue.core.handoffs import Patience
-from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules
+from segue.core.lanes import Identity, Kind, Lane, Place, Rules
 from segue.core.moves import Limits
 from segue.core.people import Allowances
 from segue.core.resets import Policies
@@ -83,6 +82,17 @@ class Streams(StrEnum):
     """The message grows by edits, where the platform has them."""
 
 
+class ProgressShown(StrEnum):
+    """How much is shown of what an agent does before it answers; what it did is folded away with the answer."""
+
+    OFF = "off"
+    """Nothing."""
+    LINE = "line"
+    """What it does now, in one line that changes."""
+    FULL = "full"
+    """Each thing that it did so far, a line each."""
+
+
 class Deletions(StrEnum):
     """The effect of a message's deletion on its platform, by its author."""
 
@@ -102,6 +112,39 @@ class Redaction(StrEnum):
 
 
 Days = Annotated[int, Meta(ge=0, le=36_500)]
+
+
+TOOLS = (
+    "ask",
+    "notes_read",
+    "notes_write",
+    "schedule",
+    "schedule_cancel",
+    "schedules_list",
+    "sessions_close",
+    "sessions_history",
+    "sessions_list",
+    "sessions_send",
+    "sessions_spawn",
+)
+"""The names of the tools that a gateway has."""
+
+
+def check_tools(chosen: Collection[str] | None) -> None:
+    """Refuse a choice of tools that names one which isn't there."""
+    for name in chosen or ():
+        if name.removeprefix("-") not in TOOLS:
+            raise Invalid("tools", f'there is no tool "{name.removeprefix("-")}"', f"There are {', '.join(TOOLS)}.")
+
+
+def chosen_tools(chosen: Collection[str] | None, offered: Iterable[str]) -> list[str]:
+    """The tools that a choice leaves: those that it names, or, of all others, those that it doesn't take away."""
+    if chosen is None:
+        return list(offered)
+    named = {name for name in chosen if not name.startswith("-")}
+    if named or not chosen:
+        return [name for name in offered if name in named]
+    return [name for name in offered if f"-{name}" not in chosen]
 
 
 class Retention(Value, frozen=True):
@@ -134,6 +177,9 @@ class AccountSettings(Value, frozen=True):
     home: Place | None = None
     """Fallback place for output that has no lane."""
     streams: Streams = Streams.LIVE
+    progress: ProgressShown = ProgressShown.LINE
+    tools: tuple[str, ...] | None = None
+    """The tools that agents have there, of those that they have: names, or names after a minus that they don't have."""
     deletions: Deletions = Deletions.HIDE
     retention_days: Days | None = None
     """Days after its last message that a session is forgotten; None if the account has no rule of its own."""
@@ -150,6 +196,7 @@ class AccountSettings(Value, frozen=True):
                 raise Invalid(key, "one of its ids is blank", "Remove it.")
             if "*" in ids:
                 raise Invalid(key, '"*" is not an id', "List ids, or let everybody in with public = true.")
+        check_tools(self.tools)
 
 
 NO_ACCOUNT = AccountSettings()
@@ -211,19 +258,6 @@ class GatewaySettings(Value, frozen=True):
     """Seconds between looks for sessions that are over."""
     retention: Retention = Retention()
     questions: QuestionSettings = QuestionSettings()
-    agents_of_lanes: Mapping[str, str] = {}
-    """Agents of sessions that begin in a place, by its name (`names_of`)."""
-    agents_of_people: Mapping[str, str] = {}
-    """Agents of sessions that somebody begins, by the key of one of their identities."""
-
-    def agent_of(self, address: Address, identities: Iterable[str]) -> str:
-        """The agent of a session that begins: its person's, else its place's, else its account's, if one is named.
-
-        `identities` are the keys of those that its person has.
-        """
-        own = [self.agents_of_people[key] for key in identities if key in self.agents_of_people]
-        own += [self.agents_of_lanes[name] for name in names_of(address) if name in self.agents_of_lanes]
-        return own[0] if own else self.accounts.get((address.platform, address.account), NO_ACCOUNT).agent
 
     def kept_days(self, lane: Lane, kind: Kind) -> int:
         """Days after its last message that a session of a lane is forgotten; 0 is never."""

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import overload
 
 from segue.core.lanes import Lane
-from segue.core.messages import Parts, Summary, Swap, plain_text
+from segue.core.messages import Parts, SetAside, Summary, Swap, plain_text
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
 
@@ -33,7 +33,7 @@ class Role(StrEnum):
 
 
 class Author(Value, frozen=True):
-    """The author of an entry; a person has an id and the name shown at the time, an agent perhaps a name."""
+    """The author of an entry; for a person their id and the name shown at the time."""
 
     role: Role
     person: str = ""
@@ -188,13 +188,16 @@ class Path(Entries):
         self._seen: Entries | None
         if after is None or any(_sums_up(entry) for entry in told):
             self._look()
+            return
+        self.summary, self.whole = after.summary, after.whole
+        if any(_sets_aside(entry) for entry in told):
+            self._seen = Entries(_heard(entries), after.visible)
         else:
-            self.summary, self.whole = after.summary, after.whole
             self._seen = None if after.visible is after else Entries(entries, after.visible)
 
     @property
     def visible(self) -> Entries:
-        """The entries for a model: the newest summary, then all that it doesn't stand for."""
+        """The entries for a model: the newest summary, then all that it doesn't stand for and nobody set aside."""
         return self if self._seen is None else self._seen
 
     def _look(self) -> None:
@@ -205,7 +208,9 @@ class Path(Entries):
             covered = Tip(SessionId(summary.session), summary.n)
             since = next((n + 1 for n in reversed(range(at)) if self[n].tip == covered), 0)
             self.summary, self.whole = self[at], self.whole or since > 0
-            self._seen = Entries([self[at], *self[since:at], *self[at + 1 :]])
+            self._seen = Entries(_heard([self[at], *self[since:at], *self[at + 1 :]]))
+        elif any(_sets_aside(entry) for entry in self):
+            self._seen = Entries(_heard(self))
 
 
 NOTHING = Path()
@@ -224,6 +229,28 @@ def _sums_up(entry: Entry) -> Summary | None:
     if entry.author.role is not Role.GATEWAY:
         return None
     return next((part for part in entry.parts if isinstance(part, Summary)), None)
+
+
+def _sets_aside(entry: Entry) -> bool:
+    """Whether the gateway says in an entry that its turn is told to no agent."""
+    return entry.author.role is Role.GATEWAY and any(isinstance(part, SetAside) for part in entry.parts)
+
+
+def _heard(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries without those that were set aside: what was asked in a turn before the gateway said so."""
+    heard: list[Entry] = []
+    for entry in entries:
+        while heard and _sets_aside(entry) and _asks(heard[-1]) and _turn(heard[-1]) == _turn(entry):
+            heard.pop()
+        heard.append(entry)
+    return heard
+
+
+def _asks(entry: Entry) -> bool:
+    """Whether an entry is what an agent was to answer."""
+    if entry.author.role is Role.GATEWAY:
+        return not any(isinstance(part, Summary | Swap | SetAside) for part in entry.parts)
+    return entry.author.role is Role.PERSON
 
 
 def visible(path: Sequence[Entry]) -> list[Entry]:

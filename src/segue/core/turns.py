@@ -1,7 +1,7 @@
 """Turns: what a session has to do, as it waits, how it begins, as it runs, and what it leaves behind."""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum
 from itertools import takewhile
 from typing import assert_never
 
@@ -166,6 +166,13 @@ class Outcome(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+class Streamed(Enum):
+    """Whether a turn, or an earlier attempt at it, opened a message to stream into."""
+
+    YES = "yes"
+    NO = "no"
+
+
 class Reply(Value, frozen=True):
     """A message that a turn sends when it is done."""
 
@@ -249,6 +256,7 @@ class Finish(Value, frozen=True):
     usage: tuple[Usage, ...] = ()
     outcome: Outcome = Outcome.ANSWERED
     error: str | None = None
+    streamed: Streamed = Streamed.NO
     onto: Onto | None = None
     onward: tuple[Ask, ...] = ()
     """Turns that it asks of other sessions."""
@@ -273,8 +281,7 @@ class Run(Value, frozen=True):
     """How often the process died over them."""
     journal: Parts = ()
     """Tool calls that an earlier attempt finished, with their results."""
-    streamed: bool = False
-    """Whether an earlier attempt opened a message to stream into."""
+    streamed: Streamed = Streamed.NO
     owes: SessionId | None = None
     """The parent that waits for the session's result, if it was started for one task."""
     waited: float = 0.0
@@ -405,7 +412,14 @@ def draft_of(turn: Turn) -> Draft:
         names = [part.agent for part in turn.parts if isinstance(part, Swap)]
         said = Notice(f"{names[0] or DEFAULT_AGENT} answers from here on.")
         return Draft(GATEWAY, (*turn.parts, said), at=turn.accepted)
-    return Draft(GATEWAY, tuple(_told(turn.kind, part) for part in turn.parts), at=turn.accepted)
+    author = next((_carried(part) for part in turn.parts if isinstance(part, Sent | ChildResult)), GATEWAY)
+    return Draft(author, tuple(_told(turn.kind, part) for part in turn.parts), at=turn.accepted)
+
+
+def _carried(said: Sent | ChildResult) -> Author:
+    """The author of another session's words, by its label; whoever gets words of the one that began it knows it."""
+    sender = said.sender if isinstance(said, Sent) else said.session
+    return Author(Role.GATEWAY, name=said.label or sender)
 
 
 def with_swap(summary: Summary, agent: str | None) -> Parts:
@@ -413,8 +427,8 @@ def with_swap(summary: Summary, agent: str | None) -> Parts:
     return (summary,) if agent is None else (summary, Swap(agent))
 
 
-def _told(kind: TurnKind, part: Part) -> Aside | Notice:
-    """Words for an agent in a turn that nobody's message began; those that people are not to see are an aside."""
+def _told(kind: TurnKind, part: Part) -> Aside | Notice | Text:
+    """Words for an agent in a turn that nobody's message began; only the gateway's own are a notice or an aside."""
     match part:
         case Opening(origin, place):
             return Aside(opening(origin, place))
@@ -422,15 +436,15 @@ def _told(kind: TurnKind, part: Part) -> Aside | Notice:
             return Aside(text)
         case Sent(text, sender, label, child) if sender:
             who = "your child session" if child else "another session,"
-            return Notice(f"From {who} {_named(sender, label)}:\n\n{text}")
+            return Text(f"From {who} {_named(sender, label)}:\n\n{text}")
         case ChildResult(text, session, label):
-            return Notice(f"From your child session {_named(session, label)}:\n\n{text}")
+            return Text(f"From your child session {_named(session, label)}:\n\n{text}")
         case DueWork(task, line, zone, due, at, missed):
             return Notice(asked(task, line, zone, due, at, missed))
         case _:
             text = part.text if isinstance(part, Sent | Text) else ""
             # A turn that waits since it was written as text.
-            return Aside(text) if kind in (TurnKind.OPENING, TurnKind.ENDING) else Notice(text)
+            return Aside(text) if kind in (TurnKind.OPENING, TurnKind.ENDING) else Text(text)
 
 
 def _named(session: str, label: str) -> str:

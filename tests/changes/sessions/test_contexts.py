@@ -5,7 +5,7 @@ import pytest
 from segue import Consent, Person, Resume, SessionId
 from segue.changes.exchange import turns
 from segue.changes.sessions import contexts
-from segue.changes.sessions.contexts import Basis, Context, Surroundings
+from segue.changes.sessions.contexts import Basis, Composed, Context, Surroundings
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices
 from segue.core.turns import Run
@@ -14,16 +14,18 @@ from segue.runtime.turns.prompt import still_holds
 from tests.changes.world import World, answer, public
 
 
-def compose(around: Surroundings) -> tuple[Voices, str]:
-    return Voices.ONE, " ".join(lane.address.chat for lane in around.lanes)
+def compose(around: Surroundings, told: frozenset[str]) -> Composed:
+    del told
+    return Composed(Voices.ONE, " ".join(lane.address.chat for lane in around.lanes))
 
 
 async def told(world: World, run: Run, summary: str = "", redaction: str = "none") -> Context:
     driver, asked, basis = world.store.driver, run.turns[-1], Basis(summary, redaction)
-    context = await driver.read(contexts.current, run.held.session)
-    if context is not None and still_holds(context, asked, basis):
-        return context
-    return await driver.write(contexts.renew, run.held, asked, basis, compose, world.clock())
+    known = await driver.read(contexts.current, run.held.session, asked)
+    if known is not None and still_holds(known.context, asked, basis):
+        return known.context
+    made = await driver.write(contexts.renew, run.held, asked, basis, compose, world.clock())
+    return made.context
 
 
 async def turn(world: World, chat: str, summary: str = "", by: str = "ann", redaction: str = "none") -> Context:
@@ -76,7 +78,7 @@ async def test_going_away_and_coming_back_changes_nothing(world: World) -> None:
 async def test_it_is_rewritten_after_a_compaction(world: World) -> None:
     first = await turn(world, "g")
     again = await turn(world, "g", summary="s/3")
-    assert (again.section, again.basis.summary) == (first.section, "s/3")
+    assert (again.section, again.summary) == (first.section, "s/3")
     assert await turn(world, "g", summary="s/3") == again
     assert await world.count("contexts") == 2
     # Taken back, it is as if it had never been, whatever has changed since.
@@ -88,7 +90,7 @@ async def test_it_is_rewritten_after_a_compaction(world: World) -> None:
 async def test_it_is_rewritten_once_when_the_host_hides_ids_or_shows_them(world: World) -> None:
     shown = await turn(world, "g")
     hidden = await turn(world, "g", redaction="pseudonyms")
-    assert (shown.basis.redaction, hidden.basis.redaction) == ("none", "pseudonyms")
+    assert (shown.redaction, hidden.redaction) == ("none", "pseudonyms")
     assert await turn(world, "g", redaction="pseudonyms") == hidden
     assert await world.count("contexts") == 2
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from segue.core.lanes import Address, Identity, Kind, Place, clean_place
 from segue.core.prompt.envelopes import Voices
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms
-from segue.core.prompt.section import RESET, Abilities, PromptFacts, first_words, quoted, section
+from segue.core.prompt.section import _NOWHERE, _TYPED, RESET, Abilities, PromptFacts, first_words, quoted, section
 from segue.core.resets import Due
 
 CLUB = Place(Address("http", "alpha", "", "club", "t1"), Kind.GROUP, "The Club", "Plans for the trip")
@@ -25,6 +25,8 @@ FACTS = PromptFacts(
     (("signal", "main"), ("http", "alpha")),
     (HOME,),
 )
+MENTION = "mention people by their ids"
+CANT = f'"http.alpha" can\'t: show that you write, take files, show choices as buttons, {MENTION}, {_NOWHERE}'
 OUTSIDE = [
     "- Place: a group on , chat ",
     "- Place: a group , on , chat ",
@@ -34,7 +36,8 @@ OUTSIDE = [
     "- Person: , id ",
     "- Person: somebody without a name, id ",
     "-  can: open threads, show an answer while it is written",
-    "-  can't: show that you write, mention people by their ids",
+    f"-  can't: show that you write, take files, show choices as buttons, mention people by their ids, {_NOWHERE}",
+    f"- {_TYPED}",
     "- A long answer is sent as several messages. Write Markdown.",
     "- Configured platforms: ",
     "- Home of : a group on , chat ",
@@ -52,8 +55,9 @@ def test_it_says_where_with_whom_and_what_can_be_done() -> None:
         '- Its topic: "Plans for the trip"',
         "- People: several people; from the second one who speaks on, each message is JSON with author and text.",
         '- "http.alpha" can: open threads, show an answer while it is written',
-        '- "http.alpha" can\'t: show that you write, mention people by their ids',
+        f"- {CANT}",
         "- A long answer is sent as several messages. Write Markdown.",
+        f"- {_TYPED}",
         '- Configured platforms: "http.alpha", "signal.main"',
         '- Home of "signal.main": a group "Home +49 151 12345678", on "signal.main", chat "+4915112345678"',
         f"- Scheduled work can be delivered to: {to} with a chat's id",
@@ -64,6 +68,11 @@ def test_one_person_is_named() -> None:
     told = section(PromptFacts((DM,), Voices.ONE, "Ann", Identity("telegram", "bot", "123456789")), NoVeil())
     assert '- Person: "Ann", id "123456789"' in told
     assert '- Place: a private chat on "telegram.bot", chat "123456789"' in told
+
+
+def test_a_terminal_is_told_as_one() -> None:
+    told = section(PromptFacts((Place(Address("terminal", "local", "", "ann")),), Voices.ONE, "Ann"), NoVeil())
+    assert '- Place: a terminal on the machine that runs this gateway on "terminal.local", chat "ann"' in told
 
 
 def test_several_places_are_all_named() -> None:

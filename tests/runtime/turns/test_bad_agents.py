@@ -19,6 +19,8 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from segue.agents.given import Given
+from segue.core.contracts.agents import AgentState
+from segue.core.messages import ToolCall, ToolResult
 from segue.errors import AgentFailed
 from segue.runtime.gateway import Gateway
 from segue.runtime.telemetry.logs import Lines
@@ -187,3 +189,20 @@ async def test_a_bug_is_told_to_the_host_in_private_and_not_tried_again(
     assert tries == ["a bug", "well?", "no key", "a bug", "a bug"]
     record = next(record for record in caplog.records if record.exc_info)
     assert "in buggy" in json.loads(Lines().format(record))["stack"][-1]
+
+
+async def test_what_nothing_can_keep_is_cleaned_at_the_door(tmp_path: Path) -> None:
+    async def speaks(text: str) -> AsyncIterator[Any]:
+        yield ToolCall("c1", "look", {"at\0": [f"{text}\ud800", 1]})
+        yield ToolResult("c1", "half \ude00")
+        yield AgentState({"seen": "\0"})
+        yield "a\0b \ud83d\ude00 \ud83d"
+
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    async with running(tmp_path, platform, speaks, attempts=1):
+        ann.says("go", dm)
+        await dm.reads("ab 😀 \ufffd")
+        await platform.settles()
+    assert dm.replies == ["ab 😀 \ufffd"]

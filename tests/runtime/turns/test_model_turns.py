@@ -13,7 +13,7 @@ import pytest
 from segue.agents.models.providers import ModelAgent
 from segue.core.messages import Summary
 from segue.core.settings import AccountSettings, Streams
-from segue.runtime.turns.failures import FAILED
+from segue.runtime.turns.failures import BROKEN, FAILED, REFUSED
 from segue.store import Store
 from segue.testing.personas import Telegram
 from tests.clients import http_client
@@ -169,3 +169,39 @@ async def test_what_the_provider_finds_too_long_is_summed_up_and_asked_again(tmp
     assert "In short: a greeting." in again
     assert '"one"' not in again
     assert stage.dm.replies == ["one", "two"]
+
+
+@pytest.mark.parametrize("kind", ["chat", "anthropic"])
+async def test_a_message_that_the_provider_refuses_is_set_aside_and_can_be_asked_again(
+    tmp_path: Path, kind: str
+) -> None:
+    refused = {"message": "that is not allowed", "type": "invalid_request_error"}
+    fixtures = [
+        says("one", "first"),
+        {
+            "match": {"userMessage": "poison", "sequenceIndex": 0},
+            "response": {"error": refused, "status": 400},
+        },
+        says("an antidote", "poison"),
+        says("three", "third"),
+        # Some providers take all that nobody answered as one message: what is said last decides.
+        says("five", "fifth"),
+        {"match": {"userMessage": "break"}, "response": {"error": refused, "status": 401}},
+    ]
+    async with talking(tmp_path, kind, fixtures) as stage:
+        await stage.says("first", "one")
+        await stage.says("poison", REFUSED)
+        await stage.says("third", "three")
+        await stage.says("/undo", "Took back the last exchange.")
+        await stage.says("/retry", "an antidote")
+        await stage.says("break", BROKEN)
+        await stage.says("fifth", "five")
+        sent = await stage.sent()
+    third, again, fifth = sent[2], sent[3], sent[5]
+    assert third[: len(sent[0])] == sent[0], "the prompt so far keeps its bytes"
+    assert "poison" not in " ".join(third)
+    assert "poison" in again[-1]
+    assert "refuses" not in " ".join(again), "what is asked again wasn't refused yet"
+    assert [line for line in third if "gateway" in line and "is set aside" in line]
+    assert [line for line in fifth if "gateway" in line and BROKEN in line]
+    assert not [line for line in third + fifth if "gateway" not in line and ("set aside" in line or BROKEN in line)]

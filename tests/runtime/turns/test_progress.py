@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from segue.core.contracts.agents import Progress, Work
+from segue.core.messages import ToolCall, ToolResult
+from segue.core.settings import TOOLS, AccountSettings, ProgressShown
 from segue.core.values import SessionId
 from segue.errors import Invalid
+from segue.runtime.turns.running import NOTHING_SAID
 from segue.testing import Pause, ScriptedAgent, Telegram
 from tests.in_process import gateway_on
 
@@ -32,3 +35,58 @@ async def test_a_question_is_refused_in_words_as_long_as_nobody_can_be_asked() -
     work = Work(SessionId("s"), 1, "", (), ())
     with pytest.raises(Invalid, match="nobody can be asked"):
         await work.ask("Which one?", ("this", "that"), key="which")
+
+
+@pytest.mark.parametrize(
+    ("progress", "shown"),
+    [
+        (ProgressShown.LINE, "Well\n\n(kettle …)"),
+        (ProgressShown.FULL, "Well\n\n(looking it up …)\n(kettle …)"),
+        (ProgressShown.OFF, "Well"),
+    ],
+)
+async def test_a_running_tool_is_shown_as_its_account_says_and_folded_afterwards(
+    tmp_path: Path, progress: ProgressShown, shown: str
+) -> None:
+    platform, pause = Telegram(), Pause()
+    call, result = ToolCall("c1", "kettle", {}), ToolResult("c1", "hot")
+    agent = ScriptedAgent(["Well", Progress("looking it up"), call, pause, result, "It is hot."], [])
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+    account = AccountSettings(public=True, progress=progress)
+    async with gateway_on(tmp_path, agent, platform, account=account):
+        ann.says("tea?", chat)
+        await pause.reached()
+        await chat.reads(shown)
+        pause.over()
+        await chat.reads("Well\n\nIt is hot.")
+        ann.says("say nothing", chat)
+        await chat.reads(NOTHING_SAID)
+    assert chat.replies == ["Well\n\nIt is hot.", NOTHING_SAID]
+
+
+async def test_an_agent_gets_the_tools_that_it_and_its_place_leave(tmp_path: Path) -> None:
+    class Picky(ScriptedAgent):
+        gateway_tools = ("ask", "schedule", "sessions_list")
+
+    agent, platform = Picky(otherwise=lambda work: ["hi"]), Telegram()
+    ann = platform.person("Ann")
+    account = AccountSettings(public=True, tools=("-schedule",))
+    async with gateway_on(tmp_path, agent, platform, account=account):
+        ann.says("hello", platform.dm(ann))
+        work = await agent.asked()
+        assert [tool.name for tool in work.tools.offered] == ["sessions_list", "ask"]
+        refused = await work.tools.call(ToolCall("c1", "schedule", {}))
+        assert refused.failed
+    with pytest.raises(Invalid, match='there is no tool "shedule"'):
+        AccountSettings(tools=("-shedule",))
+
+
+async def test_every_tool_can_be_chosen(tmp_path: Path) -> None:
+    agent, platform = ScriptedAgent("hi"), Telegram()
+    ann = platform.person("Ann")
+    async with gateway_on(tmp_path, agent, platform):
+        ann.says("hello", platform.dm(ann))
+        work = await agent.asked()
+    notebook = {name for name in TOOLS if name.startswith("notes_")}
+    assert {tool.name for tool in work.tools.offered} | notebook == set(TOOLS)

@@ -1,6 +1,7 @@
 """The prompt of a turn: what an agent gets on platforms of every shape, with and without redaction."""
 
 import asyncio
+import re
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from msgspec.structs import replace
 
 from segue import Kind, Place, open_store
 from segue.changes.sessions import exports
-from segue.core.contracts.agents import Agent, NoFiles
+from segue.core.commands import BY_NAME
+from segue.core.contracts.agents import Agent, NoFiles, Participant
 from segue.core.exports.jsonl import Line, Transcript
 from segue.core.lanes import Address
 from segue.core.messages import Text
@@ -50,7 +52,16 @@ async def test_the_section_names_the_person_what_can_be_done_and_the_homes(tmp_p
     account = f'"{platform.name}.{platform.account}"'
     assert f'- Person: "Ann", id "{ann.identity.user}"' in work.context
     assert f"- {account} can: open threads, show an answer while it is written, show that you write" in work.context
-    assert f"- {account} can't: mention people by their ids" in work.context
+    assert f"- {account} can't: " in work.context
+    assert "search a chat's history, pin messages, manage members, see who is there" in work.context
+    typed = re.findall(r"/([a-z]+)", work.context.partition("People can type commands")[2].partition("\n")[0])
+    assert typed
+    assert set(typed) <= set(BY_NAME)
+    # The same as fields.
+    assert work.person == Participant(work.asked[0].author.person, "Ann", ann.identity, host=True)
+    assert work.place == platform.dm(ann).place
+    assert work.readers == (work.place,)
+    assert [(able.platform, able.threads, able.edits) for able in work.abilities] == [(platform.name, True, True)]
     assert f'- Home of {account}: a group "Home", on {account}, chat "4915122222222"' in work.context
     assert f"{account} (its home)" in work.context
     assert work.voices is Voices.ONE
@@ -76,6 +87,8 @@ async def test_ids_that_mentions_need_are_told_whatever_is_redacted(tmp_path: Pa
         ann.says("hello", platform.dm(ann))
         work = await agent.asked()
     assert f'- Person: "Ann", id "{ann.identity.user}"' in work.context
+    assert work.person is not None
+    assert work.person.identity == ann.identity
     assert 'write "<@ID>"' in work.context
 
 
@@ -86,6 +99,11 @@ async def test_ids_that_nobody_needs_are_hidden_and_known_again(tmp_path: Path) 
         ann.says("hello", platform.dm(ann))
         work = await agent.asked()
         assert not any(id in repr(work) for id in (*ann.ids, "4915122222222"))
+        assert work.person is not None
+        assert work.place is not None
+        assert work.person.identity is not None
+        assert work.person.identity.user.startswith("hidden-")
+        assert work.place.address.chat.startswith("hidden-")
         prompt = Prompt(Patient(gateway.store.driver), {}, gateway.settings, lambda: 0.0, NoFiles())
         hidden = work.context.partition("- Person: ")[2].split('"')[3]
         assert hidden.startswith("hidden-")
@@ -186,7 +204,10 @@ async def test_one_person_in_a_second_place_is_still_one_voice(tmp_path: Path) -
         first, second = await agent.asked(1), await agent.asked(2)
     assert (first.voices, second.voices) == (Voices.ONE, Voices.ONE)
     sent = [words(item, voices) for item, voices in by_then((*second.transcript, *second.asked), second.voices)]
-    assert sent[1:] == ["I am ann", "one", "hello again"]
+    assert [line for line in sent if not line.startswith('{"gateway":')] == ["I am ann", "one", "hello again"]
+    assert [place.address for place in second.readers] == [topic.address, dm.address]
+    assert second.place == second.readers[0]
+    assert second.context == first.context, "the topic is told in the transcript"
     assert second.asked[0].source.address != second.transcript[1].source.address
 
 

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 from segue.agents.builtin.memory import Memory, ending, sum_up
 from segue.core.contracts.agents import AgentState, Event, SummedUp, Usage, Work
-from segue.core.messages import Text, ToolCall, ToolResult, plain_text
+from segue.core.messages import Text, ToolCall, ToolResult, in_words, plain_text
 from segue.core.transcripts import Draft, Entry, Role
 from segue.core.values import Value
 
@@ -115,7 +115,7 @@ class BuiltinKeys(Value, frozen=True):
 
 
 def _reply(draft: Draft, memory: Memory) -> Pieces:
-    said = plain_text(draft.parts).strip()
+    said = in_words(draft.parts).strip()
     for pattern, answer in _REQUESTS:
         if found := pattern.fullmatch(said.rstrip(" .!?")):
             return answer(found, memory)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from segue.core.contracts.agents import Work
-from segue.core.messages import Parts, Summary, plain_text
+from segue.core.messages import Parts, Summary, in_words
 from segue.core.transcripts import Author, Draft, Entry, Role
 
 _SHOWN = 80
@@ -64,7 +64,7 @@ def sum_up(work: Work) -> str:
 def _of_people(author: Author, parts: Parts, asker: Author) -> list[tuple[Author, str]]:
     """A person's message, or those that a summary kept; it knows people by their names alone."""
     if author.role is Role.PERSON:
-        return [(author, plain_text(parts))]
+        return [(author, in_words(parts))]
     if author.role is not Role.GATEWAY:
         return []
     lines = [line for part in parts if isinstance(part, Summary) for line in part.text.splitlines()]

@@ -5,7 +5,7 @@ Law: what a provider gave beside words (thoughts, signatures, ids of its own) go
 or precedes the call.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -26,37 +26,31 @@ from segue.agents.models.attachments import attached
 from segue.core.contracts.agents import ReadsFiles, Work
 from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall, ToolResult
 from segue.core.prompt.envelopes import Voices, by_then, words
+from segue.core.prompt.times import TimeLines
+from segue.core.prompt.wire import CUT_OFF, file_sent, steps
 from segue.core.transcripts import Draft, Entry, Role
 
-CUT_OFF = "This call was cut off. Nobody knows whether it was done."
 _LIBRARY = "pydantic-ai"
 _adapter: TypeAdapter[ModelResponsePart] = TypeAdapter(ModelResponsePart)
 
 
-async def history(work: Work, done: Iterable[Part] = (), own: str = "") -> list[ModelMessage]:
-    """The messages of a turn for a model: the transcript, the question, and the steps already done about it.
-
-    `own` is the model's provider: what others gave beside words is left out. Empty if nobody knows it.
-    """
-    messages = await history_of(chain(work.transcript, work.asked), work, own)
-    parts = [*work.journal, *done]
-    return messages + list(_answered(parts, own, put_off(work.journal)))
+async def history(work: Work, done: Iterable[Part] = ()) -> list[ModelMessage]:
+    """The messages of a turn for a model: the transcript, the question, and the steps already done about it."""
+    messages = await history_of(chain(work.transcript, work.asked), work)
+    return messages + list(_answered([*work.journal, *done]))
 
 
-def put_off(journal: Iterable[Part]) -> set[str]:
-    """The calls of an earlier attempt that waited for what people say: nobody has made them yet."""
-    journal = list(journal)
-    return {p.id for p in journal if isinstance(p, ToolCall)} - {p.id for p in journal if isinstance(p, ToolResult)}
-
-
-async def history_of(entries: Iterable[Draft | Entry], work: Work, own: str = "") -> list[ModelMessage]:
+async def history_of(entries: Iterable[Draft | Entry], work: Work) -> list[ModelMessage]:
     """Entries of a transcript, in the order in which they were written."""
     messages: list[ModelMessage] = []
+    times = TimeLines(work.zone)
     for entry, voices in by_then(entries, work.voices):
         if entry.author.role is Role.AGENT:
-            messages += _answered(entry.parts, own)
-        else:
-            messages += await _said(entry, voices, work.files)
+            messages += _answered(entry.parts)
+        elif content := await _said(entry, voices, work.files):
+            time = times.before(entry.at)
+            said = content[0] if len(content) == 1 and isinstance(content[0], str) else content
+            messages.append(ModelRequest([*([UserPromptPart(time)] if time else []), UserPromptPart(said)]))
     return messages
 
 
@@ -72,71 +66,33 @@ def verbatim(part: ModelResponsePart) -> Reasoning | None:
     return Reasoning(getattr(part, "provider_name", None) or _LIBRARY, raw)
 
 
-async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[ModelMessage]:
+async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[UserContent]:
     """A message of a person or the gateway."""
     content: list[UserContent] = [text] if (text := words(said, voices)) else []
-    content += [await attached(part, files) for part in said.parts if isinstance(part, File)]
-    if not content:
-        return []
-    [first, *more] = content
-    return [ModelRequest([UserPromptPart(first if isinstance(first, str) and not more else content)])]
+    return content + [await attached(part, files) for part in said.parts if isinstance(part, File)]
 
 
-def _answered(parts: Iterable[Part], own: str, waiting: Collection[str] = ()) -> Iterator[ModelMessage]:
+def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
     """The agent's words and deeds: responses, and between them the results of the calls that they made."""
-    parts = [part for part in parts if not (isinstance(part, Reasoning) and _foreign(part, own))]
+    parts = list(parts)
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     marks = _marks(parts)
-    said: list[ModelResponsePart] = []
-    results: list[ToolReturnPart] = []
-    for part in parts:
-        if isinstance(part, ToolResult):
-            if part.id in calls:
-                results.append(_result(part, calls[part.id]))
-            continue
-        if results:
-            yield from _step(said, results, waiting)
-            said, results = [], []
-        if isinstance(part, Text | Notice):
-            said.append(TextPart(part.text))
-        elif isinstance(part, File):
-            said.append(TextPart(f"(I sent the file {part.name}.)"))
-        elif isinstance(part, ToolCall):
-            said.append(_dressed(ToolCallPart(part.name, part.arguments, part.id), marks.get(part.id)))
-        elif isinstance(part, Reasoning):
-            _think(said, part)
-    if said or results:
-        yield from _step(said, results, waiting)
-
-
-def _step(
-    said: list[ModelResponsePart], results: list[ToolReturnPart], waiting: Collection[str]
-) -> Iterator[ModelMessage]:
-    """A response and the results of its calls; a call that was cut off has one that says so.
-
-    Calls that wait have none, and stand last: the library goes on with them and asks no model before.
-    """
-    known = {result.tool_call_id for result in results}
-    missing = [part for part in said if isinstance(part, ToolCallPart) and part.tool_call_id not in known]
-    last = [part for part in missing if part.tool_call_id in waiting]
-    cut = [
-        ToolReturnPart(part.tool_name, CUT_OFF, part.tool_call_id, outcome="interrupted")
-        for part in missing
-        if part not in last
-    ]
-    provider = next((name for part in said if (name := getattr(part, "provider_name", None))), None)
-    if results or cut:
-        if said := [part for part in said if part not in last]:
+    for step in steps(parts):
+        said: list[ModelResponsePart] = []
+        for part in step.said:
+            if isinstance(part, Text | Notice):
+                said.append(TextPart(part.text))
+            elif isinstance(part, File):
+                said.append(TextPart(file_sent(part)))
+            elif isinstance(part, ToolCall):
+                said.append(_dressed(ToolCallPart(part.name, part.arguments, part.id), marks.get(part.id)))
+            elif isinstance(part, Reasoning):
+                _think(said, part)
+        provider = next((name for part in said if (name := getattr(part, "provider_name", None))), None)
+        if said:
             yield ModelResponse(said, provider_name=provider)
-        yield ModelRequest([*results, *cut])
-        said = [*last]
-    if said:
-        yield ModelResponse(said, provider_name=provider)
-
-
-def _foreign(thought: Reasoning, own: str) -> bool:
-    """Whether another provider gave it: nobody but that one can read it."""
-    return bool(own) and thought.provider not in (own, _LIBRARY)
+        if step.results:
+            yield ModelRequest([_result(result, calls[result.id]) for result in step.results])
 
 
 def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:
@@ -169,4 +125,6 @@ def _dressed(part: ModelResponsePart, mark: Reasoning | None) -> ModelResponsePa
 
 
 def _result(result: ToolResult, call: ToolCall) -> ToolReturnPart:
+    if result.content == CUT_OFF:
+        return ToolReturnPart(call.name, CUT_OFF, call.id, outcome="interrupted")
     return ToolReturnPart(call.name, result.content, call.id, outcome="failed" if result.failed else "success")

@@ -49,6 +49,7 @@ class ModelAgent(PydanticAgent):
         notes = keys.notes is Notebook.ON
         super().__init__(agent, retries=keys.retries, window=keys.window, prices=keys.prices, notes=notes, sleep=sleep)
         self._client = client
+        self.gateway_tools = keys.tools
 
     async def close(self) -> None:
         """Let go of the connections."""

@@ -1,10 +1,12 @@
 """Contexts: what an agent is told about where and with whom it talks, kept so that it stays the same.
 
-Law: a section holds for the lanes that it was written for and after the summary that it was written after. So it is
-rewritten when a turn comes from another lane, which is what a handoff and a resume elsewhere lead to, and after a
-compaction; never because somebody else speaks, a topic changed, a note was written or a lane went away. A compaction
-that is taken back brings back what was told before it. A section is void otherwise only when the host hides ids or
-shows them again, when another agent answers that keeps notes, and when something was forgotten.
+Law: a section holds for the lanes that it was written for and after the summary that it was written after. It is
+rewritten when a turn comes from another lane after one of these went away, which is what a handoff leads to, and after
+a compaction; never because somebody else speaks, a topic changed, a note was written or a lane went away. A lane that
+joins the others is told of in the transcript, so that all that a model was sent stays as it was, unless the section
+tells what its readers aren't to know. A compaction that is taken back brings back what was told before it. A section is
+void otherwise only when the host hides ids or shows them again, when another agent answers that keeps notes, and when
+something was forgotten.
 """
 
 from collections.abc import Callable
@@ -16,10 +18,12 @@ from segue.changes.exchange import turns
 from segue.changes.people import persons
 from segue.changes.places import addresses, lanes
 from segue.changes.rows import each, first, one
+from segue.changes.sessions import transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Lane, Place
+from segue.core.messages import Aside
 from segue.core.prompt.envelopes import Voices
-from segue.core.transcripts import Session
+from segue.core.transcripts import GATEWAY, Draft, Session, Tip
 from segue.core.turns import Claim, Turn
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
@@ -41,11 +45,18 @@ class Context(Value, frozen=True):
 
     lanes: tuple[str, ...]
     """The lanes that it knows of, by their keys."""
-    basis: Basis
+    summary: str
+    redaction: str
+    agent: str | None
     voices: Voices
     section: str
     notes: tuple[str, ...] | None
     """The agent's notes about the person as they were then; None where there is no notebook."""
+
+    @property
+    def basis(self) -> Basis:
+        """The facts that it was written for."""
+        return Basis(self.summary, self.redaction, self.agent)
 
 
 class Staying(Value, frozen=True):
@@ -73,8 +84,6 @@ class Surroundings(Value, frozen=True):
     """The persons who turned out to be the owner; entries keep the one that they were said by."""
 
 
-Compose = Callable[[Surroundings], tuple[Voices, str]]
-"""Makes a section of what there is."""
 ReadNotes = Callable[[SessionId, Turn, str | None], Transaction[tuple[str, ...] | None]]
 """Reads an agent's notes about the person of a turn; None where there is no notebook."""
 
@@ -84,24 +93,59 @@ def no_notes(_session: SessionId, _turn: Turn, _agent: str | None) -> Transactio
     yield from ()
 
 
-def current(session: SessionId) -> Transaction[Context | None]:
+class Composed(Value, frozen=True):
+    """A section for what there is; or an aside, if what was told before may stay."""
+
+    voices: Voices
+    section: str
+    aside: str = ""
+
+
+Compose = Callable[[Surroundings, frozenset[str]], Composed]
+"""Writes of what there is; some of its lanes, by their keys, may have been told of and be there still."""
+
+
+class Told(Value, frozen=True):
+    """What an agent is told of a session, and the places that speak to it."""
+
+    context: Context
+    places: tuple[Place, ...]
+    tip: Tip | None = None
+    """Where the session ends, if a place was just told of in its transcript."""
+
+
+def current(session: SessionId, turn: Turn) -> Transaction[Told | None]:
     """The prompt section that the agent got last."""
-    return (yield from first(Context, q.context(session=session)))
+    context = yield from first(Context, q.context(session=session))
+    if context is None:
+        return None
+    staying = yield from each(Staying, q.lanes_staying(session=session))
+    places = tuple(stays.place for stays in staying)
+    if turn.lane is not None and all(stays.lane.key != turn.lane for stays in staying):
+        places = ((yield from one(Place, q.place_of(lane=turn.lane))), *places)
+    return Told(context, places)
 
 
 def renew(
     held: Claim, turn: Turn, basis: Basis, compose: Compose, at: Moment, read: ReadNotes = no_notes
-) -> Transaction[Context]:
+) -> Transaction[Told]:
     """The prompt section from now on; the one before if it still holds."""
     yield from turns.check(held)
-    context = yield from current(held.session)
+    context = yield from first(Context, q.context(session=held.session))
     around = yield from _with(turn, (yield from surroundings(held.session)))
     told = yield from first(Context, q.context_after(session=held.session, **msgspec.structs.asdict(basis)))
-    if told is None or not (yield from _known(told, turn, around)):
-        voices, section = compose(around)
-        notes = yield from read(held.session, turn, basis.agent)
-        lanes = tuple(lane.key for lane in around.lanes)
-        told = Context(lanes, basis, voices, section, notes)
+    known = (yield from _as_now(told)) if told else frozenset[str]()
+    tip = None
+    if told is None or not (yield from _known(known, turn, around)):
+        here = tuple(lane.key for lane in around.lanes)
+        written = compose(around, known if turn.lane is not None and known.issubset(here) else frozenset())
+        if told is not None and written.aside:
+            told = replace(told, lanes=here, voices=written.voices)
+            tip = yield from transcripts.append(held.session, [Draft(GATEWAY, (Aside(written.aside),))], at)
+        else:
+            notes = yield from read(held.session, turn, basis.agent)
+            about = (basis.summary, basis.redaction, basis.agent)
+            told = Context(here, *about, written.voices, written.section, notes)
     if told != context:
         yield q.add_context(
             session=held.session,
@@ -112,7 +156,7 @@ def renew(
             at=at,
             **msgspec.structs.asdict(basis),
         )
-    return told
+    return Told(told, around.places, tip)
 
 
 def surroundings(session: SessionId) -> Transaction[Surroundings]:
@@ -148,11 +192,16 @@ def _with(turn: Turn, around: Surroundings) -> Transaction[Surroundings]:
     return replace(around, lanes=(Lane.parse(turn.lane), *around.lanes), places=(place, *around.places))
 
 
-def _known(context: Context, turn: Turn, around: Surroundings) -> Transaction[bool]:
-    """Whether a turn comes from a lane that was told of, perhaps under another id of its chat or its person."""
+def _as_now(context: Context) -> Transaction[frozenset[str]]:
+    """The lanes that were told of, by the keys that they have now."""
     told: set[str] = set()
     for key in context.lanes:
         told.add((yield from lanes.now(Lane.parse(key))).key)
+    return frozenset(told)
+
+
+def _known(told: frozenset[str], turn: Turn, around: Surroundings) -> Transaction[bool]:
+    """Whether a turn comes from a lane that was told of, perhaps under another id of its chat or its person."""
     if turn.lane is not None:
         return (yield from lanes.now(Lane.parse(turn.lane))).key in told
     return all(lane.key in told or lane.address.key != turn.route for lane in around.lanes)

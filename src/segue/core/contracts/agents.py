@@ -1,10 +1,13 @@
 """The contract of an agent, which answers a turn."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
+from segue.core.lanes import Identity, Place
 from segue.core.messages import File, Part, ToolCall, ToolResult
 from segue.core.prompt.envelopes import Voices
+from segue.core.prompt.section import Abilities
+from segue.core.prompt.wire import Message, WireForm, messages
 from segue.core.transcripts import Draft, Entry, Tip
 from segue.core.values import Live, Plain, SessionId, Value
 from segue.errors import Invalid
@@ -42,18 +45,8 @@ class AgentState(Value, frozen=True):
     """Whether that entry was taken back since, by an undo, a retry or a rewind: what the note says of it is void."""
 
 
-class PutOff(Value, frozen=True):
-    """Sign that calls which were told of wait for what people say, and that nothing of them is done yet.
-
-    They are journaled without results: an attempt after a kill goes on from them.
-    """
-
-    calls: tuple[str, ...]
-    """Their ids."""
-
-
-Event = Part | Usage | Progress | AgentState | PutOff
-"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, notes."""
+Event = Part | Usage | Progress | AgentState
+"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, a note."""
 
 
 class Tool(Value, frozen=True):
@@ -156,6 +149,19 @@ class NoQuestions:
         raise Invalid("question", "nobody can be asked while a turn runs", fix)
 
 
+class Participant(Value, frozen=True):
+    """The person of a turn: whoever spoke, or on whose behalf it runs."""
+
+    id: str
+    """The same on every platform."""
+    name: str
+    """As they are called there now; anybody may choose any name."""
+    identity: Identity | None = None
+    """As whom their platform knows them; None if nobody spoke."""
+    host: bool = False
+    """Whether they run this gateway."""
+
+
 class Work(Live, frozen=True):
     """One turn, as an agent gets it."""
 
@@ -168,19 +174,33 @@ class Work(Live, frozen=True):
     asked: tuple[Draft, ...]
     """The messages to answer now, each with its author."""
     journal: tuple[Part, ...] = ()
-    """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again.
-
-    A call without a result was put off, and waits for what people say.
-    """
+    """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
     voices: Voices = Voices.ONE
     notes: tuple[str, ...] | None = None
     """The agent's notes about its person when the session began, which end `context`; None where it has no notebook."""
+    person: Participant | None = None
+    place: Place | None = None
+    """The place that it was asked in and is answered in, with its kind, name and topic; None if nobody is told."""
+    readers: tuple[Place, ...] = ()
+    """The places that speak to the session, the newest first, as the section tells of them: whoever is there reads it.
+    Only one of the kind DM has a single reader."""
+    abilities: tuple[Abilities, ...] = ()
+    """The abilities of the platforms of these places."""
+    zone: str = "UTC"
+    """The time zone in which times are told."""
     state: AgentState | None = None
     """This agent's last note about this session; None if it never made one."""
     tools: Tools = NoTools()
     files: ReadsFiles = NoFiles()
     background: Background = NoBackground()
     ask: Questions = NoQuestions()
+
+    def messages(self, form: Literal["openai", "anthropic"] = "openai") -> list[Message]:
+        """All that was said and done so far, as a library for that API takes it; `context` is for the system prompt.
+
+        A file is named in it (`files.read` has its content) and thoughts of models are left out.
+        """
+        return messages([*self.transcript, *self.asked], self.journal, self.voices, self.zone, WireForm(form))
 
 
 class Agent(Protocol):
@@ -217,6 +237,14 @@ class KeepsNotes(Protocol):
 
     notes: bool
     """Whether it does."""
+
+
+@runtime_checkable
+class ChoosesTools(Protocol):
+    """An agent that gets only some of the gateway's tools."""
+
+    gateway_tools: Collection[str] | None
+    """Names of tools, or names after a minus that it doesn't get; None for all of them."""
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from segue.core.lanes import Address, Identity, clean_name
-from segue.core.messages import Aside, Citation, Citing, Part, Parts, Stone, Summary, told
+from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Stone, Text, plain_text, told
 from segue.core.prompt.pseudonyms import Veil
 from segue.core.text.normal import normal
 from segue.core.text.visible import shows
@@ -77,15 +77,15 @@ def words(said: Draft | Entry, voices: Voices) -> str:
         return told(said.parts)
     if said.author.role is Role.GATEWAY:
         return _carried(said.parts, said.author.name)
-    beside = any(isinstance(part, Citation | Aside) for part in said.parts)
+    beside = any(isinstance(part, Citation | Aside | Notice) for part in said.parts)
     if voices is Voices.ONE and not beside and not _like_an_envelope(said.text):
         return told(said.parts)
     author, source = said.author, said.source
     id = Identity.parse(source.identity).user if source.identity else author.person
     place = _place(source.address) if voices is Voices.PLACES else {}
     cites = tuple(part for part in said.parts if isinstance(part, Citation))
-    remarks = "\n".join(part.text for part in said.parts if isinstance(part, Aside))
-    return Envelope(id, clean_name(author.name), said.text, place, cites, remarks).write()
+    spoken = plain_text(tuple(part for part in said.parts if not isinstance(part, Notice)))
+    return Envelope(id, clean_name(author.name), spoken, place, cites, _remarks(said.parts)).write()
 
 
 def _cited(cited: Citation) -> dict[str, object]:
@@ -98,9 +98,20 @@ def _carried(parts: Parts, name: str) -> str:
     text = told(parts)
     if name:
         return Envelope("", clean_name(name), text).write()
-    if any(isinstance(part, Aside | Summary) for part in parts):
-        return _line({"gateway": text})
-    return Envelope("", "", text).write() if _like_an_envelope(text) else text
+    if not any(isinstance(part, Text) for part in parts):
+        return gateway_line(text) if text else ""
+    words, remarks = plain_text(tuple(part for part in parts if isinstance(part, Text))), _remarks(parts)
+    return Envelope("", "", words, gateway=remarks).write() if remarks or _like_an_envelope(words) else words
+
+
+def gateway_line(text: str) -> str:
+    """The gateway's own words as a model gets them; nobody else's can look so."""
+    return _line({"gateway": text})
+
+
+def _remarks(parts: Parts) -> str:
+    """The gateway's own words among somebody else's."""
+    return "\n".join(part.text for part in parts if isinstance(part, Aside | Notice))
 
 
 def _like_an_envelope(text: str) -> bool:

@@ -5,7 +5,7 @@ Law: a call that can't be done is a failed result that says why and what to do; 
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ import msgspec
 from segue.changes.exchange.children import Asker
 from segue.core.contracts.agents import Questions, Tool
 from segue.core.messages import ToolCall, ToolResult
-from segue.core.settings import GatewaySettings
+from segue.core.settings import GatewaySettings, chosen_tools
 from segue.core.values import Live, PersonId, Value
 from segue.errors import Invalid, Refusal, Refused
 from segue.runtime.tools.arguments import schema_of, take
@@ -58,6 +58,11 @@ class Toolbox:
         self.offers = {offer.tool.name: offer for offer in offers}
         self.with_notebook = self.offers | {offer.tool.name: offer for offer in notebook}
         """The same where an agent has a notebook."""
+
+    def only(self, chosen: Collection[str] | None) -> "Toolbox":
+        """The same with the tools that a choice leaves."""
+        names, noted = chosen_tools(chosen, self.offers), chosen_tools(chosen, self.with_notebook)
+        return Toolbox((self.offers[name] for name in names), (self.with_notebook[name] for name in noted))
 
 
 class BoundTools:

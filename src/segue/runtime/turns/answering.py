@@ -15,18 +15,29 @@ from segue.changes.sessions.resets import reset_taken_back
 from segue.core.contracts.agents import (
     Agent,
     AgentState,
+    ChoosesTools,
     Compresses,
     Event,
     Progress,
-    PutOff,
     Steers,
     SummedUp,
     Usage,
     Work,
 )
 from segue.core.contracts.probes import Point
-from segue.core.messages import Notice, Parts, Summary, Text, ToolResult, encode_parts
-from segue.core.settings import Busy
+from segue.core.messages import (
+    Notice,
+    Part,
+    Parts,
+    SetAside,
+    Summary,
+    Text,
+    ToolCall,
+    ToolResult,
+    cleaned,
+    encode_parts,
+)
+from segue.core.settings import NO_ACCOUNT, Busy
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
 from segue.core.turns import (
     Beginning,
@@ -50,8 +61,10 @@ from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.agents import Agents, as_seen, note
 from segue.runtime.turns.asking import Askers, TurnAsker
 from segue.runtime.turns.failures import failure
-from segue.runtime.turns.prompt import Prompt
+from segue.runtime.turns.prompt import PlaceJoined, Prompt
 from segue.runtime.turns.running import (
+    NOTHING_SAID,
+    SPOKEN,
     STOPPED,
     Hung,
     Running,
@@ -65,10 +78,7 @@ from segue.runtime.turns.summaries import Summaries
 
 log = logging.getLogger(__name__)
 
-NOTHING_SAID = "(It finished without a word.)"
 SUMMED_UP = "A summary stands for {count} now. Nothing is deleted: /undo and /rewind still reach all of it."
-_SPOKEN = frozenset({TurnKind.ARRIVAL, TurnKind.RETRY})
-"""Turns that somebody's words are the start of; no other is theirs to steer or to interrupt."""
 _WITHOUT_AGENT = frozenset({TurnKind.EDIT, TurnKind.SWAP})
 """Turns that are only written down."""
 _LONGEST_BACKOFF = 30.0
@@ -80,6 +90,11 @@ _BREATH = 0.01
 Waiting = Callable[[str], AbstractAsyncContextManager[None]]
 Outboxes = Mapping[tuple[str, str], Outbox]
 """By platform and account."""
+
+
+def _chosen(toolbox: Toolbox, agent: Agent) -> Toolbox:
+    """The tools of an agent."""
+    return toolbox.only(agent.gateway_tools if isinstance(agent, ChoosesTools) else None)
 
 
 class Answering:
@@ -103,6 +118,11 @@ class Answering:
         self._probe = ground.probe
         self._agents = agents
         self._toolbox = toolbox
+        self._toolboxes = {
+            (name, account): _chosen(toolbox, agent).only(ground.settings.accounts.get(account, NO_ACCOUNT).tools)
+            for name, agent in agents.named.items()
+            for account in ground.adapters
+        }
         self._prompt = prompt
         self._waiting = waiting
         self._askers = Askers(ground, waiting)
@@ -116,7 +136,7 @@ class Answering:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._prompt.transcripts.path(run))
         swap = begun.path.agent if begun.swap is None else begun.swap
-        live.agent_name, state = await self._agents.of(run, swap)
+        live.agent_name, state = await self._agents.of(run, live.account, swap)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
         live.noting = self._agents.noting.get(live.agent_name)
         if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
@@ -126,8 +146,15 @@ class Answering:
         if begun.onto is None and isinstance(agent, Compresses) and await self._summaries.due(agent, run, path):
             await self._make_room(live, agent)
         asker = TurnAsker(self._askers, live)
-        work = await self._prompt.work(live.run, live.begun.path, live.begun.asked, live.noting)
-        offers = self._toolbox.offers if work.notes is None else self._toolbox.with_notebook
+        asks = (live.begun.asked, live.noting)
+        try:
+            work = await self._prompt.work(live.run, live.begun.path, *asks, joins=begun.onto is None)
+        except PlaceJoined as joined:
+            live.run = replace(live.run, tip=joined.tip)
+            live.begun = begin(live.run, await self._prompt.transcripts.path(live.run))
+            work = await self._prompt.work(live.run, live.begun.path, *asks)
+        box = self._toolboxes.get((live.agent_name, live.account)) or _chosen(self._toolbox, agent)
+        offers = box.offers if work.notes is None else box.with_notebook
         tools = BoundTools(offers, live, self._settings, partial(self._waiting, run.turns[0].person), asker)
         live.agent, live.work = (
             agent,
@@ -150,7 +177,7 @@ class Answering:
                 live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
         adapter = self._ground.adapters.get(live.account)
-        make = partial(answered, live, adapter.fits if adapter else None)
+        make = partial(answered, live, stream.streamed, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > _LONG else make())
 
@@ -231,18 +258,19 @@ class Answering:
         if isinstance(event, Usage):
             live.spent.append(event)
             return
+        if not (isinstance(event, Text) and event.text.isascii() and "\0" not in event.text):
+            event = cleaned(event)
         if isinstance(event, AgentState):
             live.state = encode_parts((event.value,))
             return
         if isinstance(event, Progress):
             stream.grew(event.doing)
             return
-        if isinstance(event, PutOff):
-            await self._journal(live, f"put off/{event.calls[0]}", live.said.put_off(event.calls))
-            return
         live.said.add(event)
         if isinstance(event, ToolResult):
-            await self._journal(live, event.id, live.said.done(event))
+            await self._journal(live, event)
+        elif isinstance(event, ToolCall):
+            stream.grew(event.name)
         elif isinstance(event, Text):
             stream.grew()
             if live.run.turns[0].kind is TurnKind.OPENING:
@@ -271,15 +299,16 @@ class Answering:
         await asyncio.sleep(_MOMENT)
         await self._store.write(handoffs.wrote, run.held.session, run.name, self._settings.handoff, self._clock())
 
-    async def _journal(self, live: Running, key: str, parts: Parts) -> None:
-        run = live.run
-        await self._store.write(turns.journal, run.held, run.name, key, parts, self._clock())
+    async def _journal(self, live: Running, result: ToolResult) -> None:
+        run, call = live.run, live.said.call(result.id)
+        parts: tuple[Part, ...] = (*live.said.thoughts(call), call, result) if call else (result,)
+        await self._store.write(turns.journal, run.held, run.name, result.id, parts, self._clock())
         self._probe(Point.TURN_JOURNALED)
 
     async def meanwhile(self, live: Running) -> None:
         """The speaker said more while their turn runs: steer it, or end it."""
         first = live.run.turns[0]
-        if first.kind not in _SPOKEN:
+        if first.kind not in SPOKEN:
             return
         last = max(turn.seq for turn in (*live.run.turns, *live.taken_in))
         waiting = await self._store.read(turns.waiting, live.run.held.session, 100, last)
@@ -358,11 +387,12 @@ class Answering:
             text = found.told(failed if run.deaths < self._settings.deaths else run.deaths)
             if await self._store.read(addresses.hosts_own, run.turns[0].lane, run.turns[0].identity, self._hosts):
                 text = found.told_host
-            drafts = (*live.begun.asked, Draft(GATEWAY, (Notice(text),)))
+            line: Parts = (Notice(text), SetAside()) if found.refused else (Notice(text),)
+            drafts = (*live.begun.asked, Draft(GATEWAY, line))
             replies = replies_to(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
             onto, spent = live.begun.onto, tuple(live.spent)
-            done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], onto)
+            done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], run.streamed, onto)
             return await self._write(live, done), None
         except Fenced as fenced:
             log.warning("%s", fenced)

@@ -3,7 +3,7 @@
 import traceback
 
 from segue.core.values import Value
-from segue.errors import AgentFailed
+from segue.errors import AgentFailed, ModelRefused
 
 _BUGS = (
     ArithmeticError,
@@ -21,6 +21,10 @@ FAILED = (
     "Something went wrong with that, {times} times over, and I stopped trying. Your message is kept; /retry asks again."
 )
 BROKEN = "Something is wrong that only my host can mend. Your message is kept; /retry asks again."
+REFUSED = (
+    "The model's provider refuses that message. It is set aside: what you say next is asked without it. "
+    "/retry asks it again, /undo takes it back."
+)
 _KEPT = "Your message is kept; /retry asks again."
 _LONGEST = 300
 
@@ -33,15 +37,19 @@ class AgentFailure(Value, frozen=True):
     passes: bool
     where: str
     """The last line of code that it came from."""
+    refused: bool = False
+    """Whether a provider refuses what was said."""
 
     def told(self, times: int) -> str:
         """The words for anybody."""
+        if self.refused:
+            return REFUSED
         return FAILED.format(times=times) if self.passes else BROKEN
 
     @property
     def told_host(self) -> str:
         """The words for the host."""
-        return f"{self.problem} {_KEPT}"
+        return f"{self.problem} {REFUSED if self.refused else _KEPT}"
 
 
 def failure(error: BaseException) -> AgentFailure:
@@ -49,7 +57,7 @@ def failure(error: BaseException) -> AgentFailure:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, AgentFailed):
-        return AgentFailure(str(error), error.passes, where)
+        return AgentFailure(str(error), error.passes, where, isinstance(error, ModelRefused))
     words = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
     problem = f"The agent failed: {words}" + (f" ({where})." if where else ".")
     bug = isinstance(error, _BUGS)

@@ -5,21 +5,32 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from segue.changes import settings as kept
 from segue.changes.people.notes import Notebooks
 from segue.changes.sessions import contexts, resets
-from segue.changes.sessions.contexts import Basis, Context, Surroundings
-from segue.core.contracts.adapters import Adapter, EditsMessages, MentionsById, OpensThreads, ShowsTyping
-from segue.core.contracts.agents import ReadsFiles, Work
+from segue.changes.sessions.contexts import Basis, Composed, Context, Surroundings, Told
+from segue.core.contracts.adapters import (
+    Adapter,
+    EditsMessages,
+    MentionsById,
+    OpensThreads,
+    SendsFiles,
+    ShowsButtons,
+    ShowsTyping,
+)
+from segue.core.contracts.agents import Participant, ReadsFiles, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Place
 from segue.core.prompt.envelopes import Voices, veiled
 from segue.core.prompt.pseudonyms import NoVeil, Pseudonyms, Veil
-from segue.core.prompt.section import Abilities, PromptFacts, notebook, section
+from segue.core.prompt.section import Abilities, PromptFacts, joined, notebook, section
 from segue.core.settings import GatewaySettings, Redaction
-from segue.core.transcripts import Draft, Entry, Path, Role
+from segue.core.transcripts import Draft, Entry, Path, Role, Tip
 from segue.core.turns import Run, Turn
 from segue.core.values import PersonId, SessionId
+from segue.core.windows import ShowsWindows
 from segue.errors import Invalid
 from segue.runtime.retrying import Patient
 from segue.runtime.turns.transcript_cache import TranscriptCache
@@ -28,6 +39,14 @@ _KEY = "pseudonyms"
 _KEPT = 1024
 _LONGEST = 30 * 86400.0
 """Seconds for which background work may keep a session without saying so again."""
+
+
+class PlaceJoined(Exception):
+    """A session has an entry more, which tells its agent of a place that joined."""
+
+    def __init__(self, tip: Tip) -> None:
+        super().__init__(f"{tip.session}/{tip.n}")
+        self.tip = tip
 
 
 class Prompt:
@@ -47,18 +66,34 @@ class Prompt:
         self._clock = clock
         self._files = files
         self._notebooks = Notebooks(settings)
+        self._abilities = {account: _abilities(adapter) for account, adapter in adapters.items()}
         self.transcripts = TranscriptCache(store)
         self._veil: Veil | None = NoVeil() if settings.redaction is Redaction.NONE else None
-        self._told: OrderedDict[SessionId, tuple[int, Context]] = OrderedDict()
+        self._told: OrderedDict[SessionId, tuple[int, Told]] = OrderedDict()
 
-    async def work(self, run: Run, path: Path, asked: tuple[Draft, ...], noting: str | None = None) -> Work:
-        """The turn as its agent gets it; `noting` is the name of one that keeps notes."""
+    async def work(
+        self, run: Run, path: Path, asked: tuple[Draft, ...], noting: str | None = None, *, joins: bool = False
+    ) -> Work:
+        """The turn as its agent gets it; `noting` is the name of one that keeps notes.
+
+        A turn that goes on from the tip `joins`: if it comes from a place that was just told of in the transcript,
+        `PlaceJoined` is raised. For any other the section is written anew.
+        """
         veil = self._veil or await self.veil()
         seen = path.visible
-        context = await self._context(run, path, asked, veil, noting)
+        told, turn = await self._context(run, path, asked, veil, noting, joins=joins), run.turns[-1]
+        context, places, who = told.context, told.places, Identity.parse(turn.identity) if turn.identity else None
+        spots = [Address.parse(turn.route)] if turn.route else []
+        spots += [Lane.parse(turn.lane).address] if turn.route and turn.lane else []
+        here = [place for place in places if place.address in spots]
+        spoken = dict.fromkeys((place.address.platform, place.address.account) for place in places)
+        person = Participant(turn.person, turn.name, who, who in self._settings.hosts) if turn.person else None
         if not isinstance(veil, NoVeil):
             seen = self.transcripts.shown(run.held.session, seen, lambda entry: veiled(entry, veil))
             asked = tuple(veiled(draft, veil) for draft in asked)
+            here = [veiled_place(place, veil) for place in here]
+            places = tuple(veiled_place(place, veil) for place in places)
+            person = person and veiled_person(person, veil)
         return Work(
             run.held.session,
             run.name,
@@ -68,6 +103,11 @@ class Prompt:
             run.journal,
             voices=context.voices,
             notes=context.notes,
+            person=person,
+            place=here[0] if here else None,
+            readers=places,
+            abilities=tuple(self._abilities[account] for account in spoken if account in self._abilities),
+            zone=self._settings.zone,
             files=self._files,
             background=KeptOpen(self._store, run.held.session, self._clock),
         )
@@ -106,7 +146,9 @@ class Prompt:
         accounts = [Address(platform, account) for platform, account in self._adapters]
         return [*await self._store.read(contexts.nameable, session), *homes, *accounts]
 
-    async def _context(self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil, noting: str | None) -> Context:
+    async def _context(
+        self, run: Run, path: Path, asked: Sequence[Draft], veil: Veil, noting: str | None, *, joins: bool
+    ) -> Told:
         """The session as its agent is told of it; known from when this replica last held it, if no other has since."""
         session, turn = run.held.session, run.turns[-1]
         summary = f"{path.summary.tip.session}/{path.summary.tip.n}" if path.summary is not None else ""
@@ -115,25 +157,34 @@ class Prompt:
         ):
             noting = None
         basis = Basis(summary, self._settings.redaction, noting)
-        epoch, context = self._told.pop(session, (0, None))
-        if context is None or run.held.epoch - epoch not in {0, 1}:
-            context = await self._store.read(contexts.current, session)
-        if context is None or not still_holds(context, turn, basis):
-            context = await self._renew(run, path, basis, asked, veil)
-        self._told[session] = run.held.epoch, context
+        epoch, told = self._told.pop(session, (0, None))
+        if told is None or run.held.epoch - epoch not in {0, 1}:
+            told = await self._store.read(contexts.current, session, turn)
+        if told is None or not still_holds(told.context, turn, basis):
+            told = await self._renew(run, path, basis, asked, veil, joins=joins)
+        self._told[session] = run.held.epoch, told
         if len(self._told) > _KEPT:
             self._told.popitem(last=False)
-        return context
+        return told
 
-    async def _renew(self, run: Run, path: Path, basis: Basis, asked: Sequence[Draft], veil: Veil) -> Context:
-
-        def compose(around: Surroundings) -> tuple[Voices, str]:
+    async def _renew(
+        self, run: Run, path: Path, basis: Basis, asked: Sequence[Draft], veil: Veil, *, joins: bool
+    ) -> Told:
+        def compose(around: Surroundings, told: frozenset[str]) -> Composed:
             voices = _voices(around, (*path.visible, *asked))
             facts = self._facts(run, around, voices)
-            return voices, section(facts, veil)
+            known = [place for lane, place in zip(around.lanes, around.places, strict=True) if lane.key in told]
+            secret = self._hosts_own(replace(around, places=tuple(known))) and not self._hosts_own(around)
+            if not known or not joins or secret:
+                return Composed(voices, section(facts, veil))
+            new = tuple(place for place in around.places if place not in known)
+            return Composed(voices, "", joined(replace(facts, places=new), veil))
 
         at, turn = self._clock(), run.turns[-1]
-        return await self._store.write(contexts.renew, run.held, turn, basis, compose, at, self._notebooks.told)
+        told = await self._store.write(contexts.renew, run.held, turn, basis, compose, at, self._notebooks.told)
+        if told.tip is not None:
+            raise PlaceJoined(told.tip)
+        return told
 
     def _facts(self, run: Run, around: Surroundings, voices: Voices) -> PromptFacts:
         turn, accounts = run.turns[-1], self._settings.accounts
@@ -145,7 +196,7 @@ class Prompt:
             voices=voices,
             name=turn.name,
             identity=Identity.parse(turn.identity) if turn.identity else None,
-            abilities=tuple(_abilities(self._adapters[account]) for account in spoken if account in self._adapters),
+            abilities=tuple(self._abilities[account] for account in spoken if account in self._abilities),
             accounts=tuple(sorted(self._adapters)) if self._hosts_own(around) else (),
             homes=tuple(named.values()) if self._hosts_own(around) else (),
         )
@@ -203,12 +254,34 @@ def _shared(lane: Lane, place: Place) -> bool:
     return place.kind is not Kind.DM and not lane.person
 
 
+def veiled_place(place: Place, veil: Veil) -> Place:
+    """A place as an agent may know it."""
+    near, parent = (place.address,), place.parent
+    return replace(
+        place,
+        address=veil.address(place.address),
+        name=veil.text(place.name, near),
+        topic=veil.text(place.topic, near),
+        parent=veil.address(parent) if parent else None,
+    )
+
+
+def veiled_person(person: Participant, veil: Veil) -> Participant:
+    """A person as an agent may know them."""
+    near = (person.identity,) if person.identity else ()
+    identity = veil.identity(person.identity) if person.identity else None
+    return replace(person, name=veil.text(person.name, near), identity=identity)
+
+
 def _abilities(adapter: Adapter) -> Abilities:
+    window = isinstance(adapter, ShowsWindows)
     return Abilities(
         adapter.platform,
         adapter.account,
         threads=isinstance(adapter, OpensThreads),
-        edits=isinstance(adapter, EditsMessages),
-        typing=isinstance(adapter, ShowsTyping),
+        edits=window or isinstance(adapter, EditsMessages),
+        typing=window or isinstance(adapter, ShowsTyping),
+        files=isinstance(adapter, SendsFiles),
+        buttons=window or isinstance(adapter, ShowsButtons),
         mention=adapter.mention("ID") if isinstance(adapter, MentionsById) else "",
     )

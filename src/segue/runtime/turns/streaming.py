@@ -10,9 +10,9 @@ from segue.core.contracts.adapters import Adapter, EditsMessages, ShowsTyping
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
-from segue.core.settings import NO_ACCOUNT, Streams
+from segue.core.settings import NO_ACCOUNT, ProgressShown, Streams
 from segue.core.text.splitting import split
-from segue.core.turns import TurnKind
+from segue.core.turns import Streamed, TurnKind
 from segue.errors import Fenced, SendError, SendUnsure
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
@@ -45,13 +45,15 @@ class Stream:
         self._run = run
         self._said = live.said
         self._text = ""
-        self._doing = ""
+        self._doing: list[str] = []
+        self._progress = ground.settings.accounts.get(live.account, NO_ACCOUNT).progress
         self._grown = False
         self._pause: asyncio.TimerHandle | None = None
         self._changed = asyncio.Event()
         self._calling = asyncio.Lock()
         self._delivery: Delivery | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self.streamed = run.streamed
         adapter = ground.adapters.get(live.account)
         if adapter is None or live.address is None:
             return
@@ -65,7 +67,11 @@ class Stream:
 
     def grew(self, doing: str = "") -> None:
         """There is more of it, or the agent does something before it goes on."""
-        self._grown, self._doing = True, doing
+        if self._progress is ProgressShown.FULL:
+            self._doing += [doing] if doing else []
+        else:
+            self._doing = [doing] if doing and self._progress is ProgressShown.LINE else []
+        self._grown = True
         if self._pause is None:
             self._look()
 
@@ -74,7 +80,8 @@ class Stream:
         self._pause = None
         if self._grown:
             self._grown, text = False, self._said.text
-            self._text = f"{text}\n\n({self._doing} …)".strip() if self._doing else text
+            doing = "\n".join(f"({doing} …)" for doing in self._doing)
+            self._text = f"{text}\n\n{doing}".strip()
             self._changed.set()
             self._watches.tell(self._run.held.session, Growing(self._run.name, self._text))
             pause = _LOOK * max(1.0, len(text) / _SHORT)
@@ -127,12 +134,13 @@ class Stream:
             )
             if self._delivery is None:
                 return
+            self.streamed = Streamed.YES
             self._probe(Point.STREAM_OPENED)
         async with self._replica.calling(_CALL):
             if not self._delivery.message:
                 # If the id of this one is lost in a crash, what remains on the platform is a placeholder.
                 ahead, message = self._delivery.placeholder, None
-                if self._run.streamed:
+                if self._run.streamed is Streamed.YES:
                     message = await lost_placeholder(self._store, adapter, self._delivery)
                 message = message or await adapter.send(ahead)
                 self._probe(Point.STREAM_SENT)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from segue.changes.sessions import usage
 from segue.core.contracts.agents import Agent, Compresses, SummedUp, Usage, Work
-from segue.core.messages import Notice, Text
+from segue.core.messages import Text
 from segue.core.prompt.compaction import compaction_due, request_to_sum_up
 from segue.core.transcripts import GATEWAY, Draft, Path
 from segue.core.turns import Run
@@ -48,7 +48,7 @@ class Summaries:
             async with asyncio.timeout(self._silence):
                 made = await agent.summary(work, focus)
         else:
-            made = await self._ask(agent, replace(work, asked=(Draft(GATEWAY, (Notice(request_to_sum_up(focus)),)),)))
+            made = await self._ask(agent, replace(work, asked=(Draft(GATEWAY, (Text(request_to_sum_up(focus)),)),)))
         if not made.text.strip():
             raise NoSummary("The agent was asked for a summary and said nothing.")
         return made
