@@ -56,6 +56,7 @@ pins: .venv/tools ## write requirements/*.txt anew (UPGRADE=1 takes the newest v
 	@$(COMPILE) --group pins -o requirements/pins.txt
 	@$(COMPILE) --group peers -o requirements/peers.txt
 	@$(COMPILE) --group synapse -o requirements/synapse.txt
+	@$(COMPILE) --group libraries -o requirements/libraries.txt
 
 clean: ## remove the environment and what tools left behind
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -82,7 +83,7 @@ clean: ## remove the environment and what tools left behind
 	@touch $@
 
 # Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.
-.venv/servers: .venv/tools tests/servers/package-lock.json requirements/synapse.txt
+.venv/servers: .venv/tools tests/servers/package-lock.json requirements/synapse.txt requirements/libraries.txt
 	@$(PY) -m tests.servers
 	@touch $@
 

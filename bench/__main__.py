@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, end_to_end, gateway, growth, handoffs, servers, start, turns
+from bench import agents, end_to_end, gateway, growth, handoffs, servers, start, taps, turns
 from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
@@ -37,6 +37,7 @@ _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
     "long": end_to_end.long_sessions,
     "overhead": gateway.overhead,
     "handoff": handoffs.handoff,
+    "tap": taps.tap,
     "takeover": gateway.takeover,
     "idle": gateway.idle,
     "peers": rows.peers,

@@ -21,9 +21,10 @@ GROUPS = PROJECT["dependency-groups"]
         ("test.txt", [*RUN, *chain(*EXTRAS.values())] + GROUPS["build"] + GROUPS["test"] + GROUPS["check"]),
         ("pins.txt", GROUPS["pins"]),
         ("peers.txt", GROUPS["peers"]),
+        ("libraries.txt", GROUPS["libraries"]),
         *((f"{extra}.txt", RUN + libraries) for extra, libraries in EXTRAS.items()),
     ],
-    ids=["run", "test", "pins", "peers", *EXTRAS],
+    ids=["run", "test", "pins", "peers", "libraries", *EXTRAS],
 )
 def test_what_is_declared_is_pinned(file: str, declared: list[str]) -> None:
     pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE))

@@ -19,7 +19,8 @@
     ├── SendError          a platform didn't take a message
     │   ├── SendLater          it will: try again after some seconds
     │   ├── SendNever          it won't: a dead letter
-    │   │   └── MessageGone        the message that it would change isn't there any more
+    │   │   ├── MessageGone        the message that it would change isn't there any more
+    │   │   └── InDoubt            nobody knows whether it was sent, and nobody wants it twice
     │   └── SendUnsure         nobody knows whether it did
     ├── AgentFailed        an agent can't answer; it says why, and whether another try may help
     │   └── ModelRefused       its provider refuses what was said: that is set aside
@@ -207,6 +208,10 @@ class SendNever(SendError):
 
 class MessageGone(SendNever):
     """The message that was to be changed isn't there any more: somebody deleted it."""
+
+
+class InDoubt(SendNever):
+    """Nobody knows whether an earlier attempt sent it, and nothing is to be sent twice: its owner is asked."""
 
 
 class SendUnsure(SendError):

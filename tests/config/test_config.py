@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.adapters.http import HttpAccount
 from segue.agents.builtin.agent import Builtin
@@ -257,6 +258,19 @@ BROKEN = {
         "http.alpha.home.chta",
         "Did you mean chat?",
     ),
+    "a lane of no account": ('[lanes."htpp.alpha:x"]\nagent = ""', 'lanes."htpp.alpha:x"', "terminal, web"),
+    "a lane without a chat": (
+        ALPHA + '[lanes."http.alpha"]\nagent = ""',
+        'lanes."http.alpha"',
+        "PLATFORM.ACCOUNT:CHAT",
+    ),
+    "a lane whose agent isn't there": (
+        ALPHA + '[lanes."http.alpha:x"]\nagent = "coder"',
+        'lanes."http.alpha:x".agent',
+        "there is no table [agents.coder]",
+    ),
+    "an unknown key of a lane": (ALPHA + '[lanes."http.alpha:x"]\nagnet = ""', 'lanes."http.alpha:x".agnet', "agent"),
+    "a person of no account": ('[people."http.beta/u1"]\nagent = ""', 'people."http.beta/u1"', "names no account"),
     "an unknown key of the agent": ('[agent]\nmodel = "x"', "agent.model", "Remove it."),
     "a number for a text": (
         alpha_but('"http://127.0.0.1:9001/out"', "9001"),
@@ -422,6 +436,31 @@ def test_an_account_names_one_of_several_agents(tmp_path: Path) -> None:
     config = read(tmp_path, TWO.format(name="coder"))
     assert list(config.agents) == ["", "coder"]
     assert config.gateway.accounts["http", "alpha"].agent == "coder"
+
+
+CHOSEN = """
+[lanes]
+groups = "together"
+[lanes."http.alpha:lobby"]
+agent = "coder"
+[lanes.terminal]
+agent = "coder"
+[people."http.alpha/u7"]
+agent = "coder"
+"""
+
+
+def test_a_person_beats_a_place_which_beats_an_account(tmp_path: Path) -> None:
+    settings = read(tmp_path, TWO.format(name="") + CHOSEN).gateway
+    assert settings.routing.rules.groups is Sharing.TOGETHER
+    lobby, other = Address("http", "alpha", "space", "lobby", "thread"), Address("http", "alpha", chat="x")
+    seven, eight = (Identity("http", "alpha", user).key for user in ("u7", "u8"))
+    assert [settings.agent_of(place, [eight]) for place in (lobby, other)] == ["coder", ""]
+    assert settings.agent_of(other, [eight, seven]) == "coder"
+    assert settings.agent_of(Address("terminal", "local", chat="tty"), ()) == "coder"
+    own = replace(settings, agents_of_lanes={"http.alpha:lobby/thread": "", "http.alpha:lobby": "coder"})
+    assert own.agent_of(lobby, [eight]) == ""
+    assert own.agent_of(lobby, [seven]) == "coder"
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ FILE, ACCOUNT = map(tomllib.loads, re.findall(r"^```toml\n(.*?)^```$", PAGE.read
 def test_the_file_on_the_page_is_the_same_as_none(tmp_path: Path) -> None:
     environ = {"SEGUE_HOME": str(tmp_path)}
     assert from_tables(FILE, tmp_path / "segue.toml", environ) == default(environ)
-    # Further agents have no defaults to show.
-    assert set(FILE) == set(SECTIONS) - {"agents"}
+    # Further agents, and what people have of their own, have no defaults to show.
+    assert set(FILE) == set(SECTIONS) - {"agents", "people"}
 
 
 @pytest.mark.parametrize(

@@ -164,8 +164,8 @@ def _readers(fresh: Fresh, seed: int) -> str:
 
 
 def _questions(fresh: Fresh, seed: int) -> str:
-    found = asyncio.run(questions.run(fresh(), 50, seed)).wrong
-    return "\n".join([*found, *asyncio.run(questions.run(fresh(), 50, seed, deadline=2.0)).wrong])
+    found = asyncio.run(questions.run(fresh(), 400, seed)).wrong
+    return "\n".join([*found, *asyncio.run(questions.run(fresh(), 100, seed, kills=3, deadline=2.0)).wrong])
 
 
 def _hostile_input(fresh: Fresh, seed: int) -> str:
@@ -220,8 +220,8 @@ DRILLS = {
     "backlog": Drill(100_000, "messages that waited on SQLite", 10_000, _backlog),
     "backlog-postgres": Drill(100_000, "messages that waited on PostgreSQL", 10_000, _backlog),
     "properties": Drill(20_000, "new examples of each property, and every pause of every race", 2_000, _properties),
-    "questions": Drill(10_000, "questions, with answers that race and kills, on SQLite", 100, _questions),
-    "questions-postgres": Drill(10_000, "questions, with answers that race and kills, on PostgreSQL", 100, _questions),
+    "questions": Drill(10_000, "questions, with answers that race and kills, on SQLite", 500, _questions),
+    "questions-postgres": Drill(10_000, "questions, with answers that race and kills, on PostgreSQL", 500, _questions),
     "readers": Drill(100_000, "steps of people whose words keep their readers", 1_000, _readers),
     "hostile-input": Drill(1_000_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
     "hostile-input-postgres": Drill(20_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),

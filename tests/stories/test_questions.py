@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
 from segue.core.people import Allowance, Allowances
-from segue.core.settings import GatewaySettings, QuestionSettings
+from segue.core.settings import Blind, GatewaySettings, QuestionSettings
 from segue.errors import Invalid, Unanswered
+from segue.testing import Fault
 from segue.testing.chats import Chat
 from tests.stories.square import Square, both, everywhere, quoting
 from tests.stories.test_asking import TOGETHER
@@ -216,17 +217,61 @@ async def test_a_person_is_asked_only_so_much_at_once(square: Square) -> None:
 
 
 @both
+async def test_a_thousand_questions_at_once_are_refused_beyond_what_a_person_is_asked(square: Square) -> None:
+    async def asks_all(work: Work) -> str:
+        waiting = [asyncio.create_task(work.ask(f"Number {n}?", ("a", "b"), f"{n}")) for n in range(1000)]
+        asked: set[asyncio.Task[str]] = set(waiting)
+        refused = 0
+        while len(asked) > 20:
+            done, asked = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            refused += sum(isinstance(task.exception(), Invalid) for task in done)
+        for task in asked:
+            task.cancel()
+        await asyncio.wait(asked)
+        return f"{refused} refused"
+
+    square.agent = as_agent(asks_all)
+    bob = square.platform.person("Bob")
+    his = square.platform.dm(bob)
+    async with square.open(GatewaySettings(limits=Allowances(Allowance(), Allowance()))):
+        bob.says("hi", his)
+        await heard(square, "980 refused", his)
+        square.passes(1.0)
+        bob.says("/questions", his)
+        await heard(square, "Nothing waits for your answer.", his)
+
+
+@both
 async def test_forgetting_a_session_takes_what_was_asked_in_it(square: Square) -> None:
     square.agent = as_agent(wonders)
     async with square.open():
         await square.says("hi")
         assert await answered(square, "Rumpelstiltskin", "Hello, Rumpelstiltskin.")
         await square.says("hi again")
+        shown = square.message("What is your name?")
         await square.says("/forget session")
         square.passes(1.0)
         square.ann.says("/yes", square.dm)
-        await heard(square, "orgotten")
+        await heard(square, "Forgotten")
         assert "Rumpelstiltskin" not in await square.says("/why")
+        assert await square.says("/answer Bluebeard", shown) == "That came too late. This is asked no more."
+
+
+@both
+async def test_a_message_of_which_nobody_knows_is_sent_again_once_its_owner_wants_it(square: Square) -> None:
+    async with square.open(GatewaySettings(blind=Blind.AT_MOST_ONCE)):
+        await square.says("hello")
+        for answer, times in (("no", 1), ("yes", 2)):
+            square.platform.misbehaves(Fault.TAKES_AND_BREAKS)
+            square.passes(1.0)
+            square.ann.says(f"tell me {answer}", square.dm)
+            await asked(square, f"Nobody knows whether this message arrived: “You said: tell me {answer}”")
+            square.passes(1.0)
+            square.ann.says(answer, square.dm)
+            await heard(square, f"Answered: {answer} (Ann).")
+            # What is sent to one place goes in order.
+            await square.says("/status")
+            assert square.dm.replies.count(f"You said: tell me {answer}") == times
 
 
 @both

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
 from segue.core.messages import plain_text
+from segue.core.settings import GatewaySettings
+from segue.core.transcripts import Role
 from segue.errors import Refusal
 from tests.stories.square import Square, both
 
@@ -60,3 +62,20 @@ async def test_others_choose_among_what_the_account_lists(square: Square) -> Non
         await square.says("hello", who=bob, where=his)
         assert "poet" not in await square.says("/agent", who=bob, where=his)
         assert await square.says("/agent poet", who=bob, where=his) == Refusal.NO_AGENT.value
+
+
+@both
+async def test_a_place_and_a_person_have_agents_of_their_own_which_are_shown_by_name(square: Square) -> None:
+    square.agents = {name: as_agent(agent(name or "default")) for name in ("", "poet", "coder")}
+    bob, lobby = square.platform.person("Bob"), square.platform.group("lobby")
+    his = square.platform.dm(bob)
+    place = f"{square.platform.name}.{square.platform.account}:{lobby.id}"
+    chosen = GatewaySettings(agents_of_lanes={place: "poet"}, agents_of_people={bob.identity.key: "coder"})
+    async with square.open(chosen):
+        assert (await square.says("hello")).startswith("default knows")
+        assert (await square.says("hello", where=lobby)).startswith("poet knows")
+        assert "poet, which answers here" in await square.says("/agent", where=lobby)
+        assert (await square.says("hello", who=bob, where=lobby)).startswith("coder knows")
+        assert (await square.says("hello", who=bob, where=his)).startswith("coder knows")
+        last = (await square.store.path((await square.session(his)).id))[-1]
+        assert (last.author.role, last.author.name) == (Role.AGENT, "coder")

@@ -32,7 +32,7 @@ from tests.contracts.test_telegram import BRISK
 from tests.in_process import gateway_on
 from tests.ports import free_port
 from tests.served import PATIENCE, Served
-from tests.servers.crabline import BOT, TOKEN, Between, refusal, telegram
+from tests.servers.crabline import BOT, TOKEN, Between, Doctor, refusal, telegram
 from tests.stories.files import KilledAt, plans
 
 ANN, BEN = Address("telegram", "bot", "", "501"), Address("telegram", "bot", "", "502")
@@ -501,26 +501,24 @@ async def test_a_file_that_the_agent_gives_comes_once_over_a_kill_between_text_a
     assert list(between.attached.values()) == ["plans.md"], "the file is there once"
 
 
+def pressing(message: str, choice: str) -> Doctor:
+    """Make a tap on a button of a message out of whatever somebody writes."""
+
+    def pressed(update: dict[str, Any]) -> dict[str, Any]:
+        said = update.pop("message")
+        shown = {**said, "message_id": int(message), "from": {"id": 1, "is_bot": True, "first_name": BOT}}
+        tap = {"id": f"press-{message}", "from": said["from"], "data": choice, "message": shown}
+        return {**update, "callback_query": tap}
+
+    return pressed
+
+
 async def test_a_button_answers_what_the_agent_asks_and_goes_away(there: tuple[Between, str], tmp_path: Path) -> None:
     between, url = there
 
     async def deletes(work: Work) -> str:
         allowed = await work.ask("Delete the old files?", allows="delete_files")
         return "Deleted." if allowed == "yes" else "Kept."
-
-    def pressing(message: str, choice: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        def pressed(update: dict[str, Any]) -> dict[str, Any]:
-            said = update.pop("message")
-            shown = {**said, "message_id": int(message), "from": {"id": 1, "is_bot": True, "first_name": BOT}}
-            update["callback_query"] = {
-                "id": f"press-{message}",
-                "from": said["from"],
-                "data": choice,
-                "message": shown,
-            }
-            return update
-
-        return pressed
 
     async with running(tmp_path, url, as_agent(deletes)):
         await between.says("501", "tidy up")

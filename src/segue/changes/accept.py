@@ -20,7 +20,7 @@ from segue.changes.exchange.turns import Slot
 from segue.changes.forgetting import erasure
 from segue.changes.people import persons
 from segue.changes.people.access import Pass, Refuse, Verdict, anybody
-from segue.changes.people.allowances import Allowing, files_of
+from segue.changes.people.allowances import Allowing, Weighed
 from segue.changes.people.persons import Known, Met
 from segue.changes.places import addresses, merges
 from segue.changes.rows import RowsOf, batch, first, must, one
@@ -32,7 +32,7 @@ from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Identity, Kind, Lane, Person, Place, Sharing, account_key, clean_place, lane_of
 from segue.core.messages import Arrival, Aside, File, Parts, Telling, Text, encode_parts, plain_text
 from segue.core.moves import Consent, Fork, Renew, Resume, Why
-from segue.core.people import EVER, MINUTE, Allowance, Limit, PersonTally, Standing
+from segue.core.people import EVER, MINUTE, Limit, PersonTally, Standing
 from segue.core.prompt.section import RESET, first_words
 from segue.core.resets import Due, due, notice
 from segue.core.settings import (
@@ -138,8 +138,7 @@ class Errand(Value, frozen=True):
     via: Via = Via.BINDING
     lane: Lane | None = None
     """The lane that speaks to that session, if it isn't the one that the arrival came in; it is answered there."""
-    within: Allowance | None = None
-    """The allowance to look at again once it is counted; None if it is far from it."""
+    weighed: Weighed = Weighed()
 
 
 class Spot(NamedTuple):
@@ -271,7 +270,8 @@ class FrontDoor:
             command = None
         if not meant:
             return Handled.NOT_MEANT
-        limit, within = yield from self._allowing.weigh(arrival, verdict.allowance, met, fresh.at)
+        weighed = yield from self._allowing.weigh(arrival, verdict.allowance, met, fresh.at)
+        limit = weighed.limit
         if limit is Limit.MESSAGES or (limit is not None and command is None):
             # A command is only ever one of too many in a minute.
             return (yield from self._over(came, limit))
@@ -280,7 +280,7 @@ class FrontDoor:
         else:
             by_quote = arrival.quotes and not arrival.edits and self._settings.quotes is not Quotes.OFF
             asked = (yield from self._quoted(came)) if by_quote else Errand(arrival.parts)
-        return replace(asked, within=within) if within and isinstance(asked, Errand) else asked
+        return replace(asked, weighed=weighed) if isinstance(asked, Errand) else asked
 
     def _over(self, came: Entering, limit: Limit) -> Transaction[OverLimit]:
         """Refuse a message whose person has as much as they may; it may come again."""
@@ -482,12 +482,12 @@ class FrontDoor:
             arrival.speaker.identity.key,
         )
         counted: list[Statement] = []
-        if within := errand.within:
+        if near := errand.weighed.near:
             # Others of its person may have come at the same time.
-            waiting = within.waiting if errand.parts is arrival.parts else EVER
-            counted.append(must(q.within(person=person.id, messages=within.messages_a_minute, waiting=waiting)))
-        if size := files_of(arrival):
-            counted.append(q.count_bytes(person=person.id, bytes=size))
+            waiting = near.waiting if errand.parts is arrival.parts else EVER
+            counted.append(must(q.within(person=person.id, messages=near.messages_a_minute, waiting=waiting)))
+        if errand.weighed.files:
+            counted.append(q.count_bytes(person=person.id, bytes=errand.weighed.files))
         # Once the session is locked: if the lane still speaks to it, this message belongs here.
         row = {**msgspec.structs.asdict(turn), "parts": encode_parts(turn.parts)}
         added = q.add_turn_from(**row) if errand.via is Via.BINDING else q.add_turn_quoting(**row)

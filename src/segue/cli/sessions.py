@@ -166,7 +166,7 @@ def _who(entry: Entry) -> str:
         case Role.PERSON:
             return entry.author.name or "Person"
         case Role.AGENT:
-            return "Agent"
+            return f"Agent ({entry.author.name})" if entry.author.name else "Agent"
         case Role.GATEWAY:
             return f"Segue ({entry.author.name})" if entry.author.name else "Segue"
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from segue import plugins
 from segue.config.sections import HomeSection
 from segue.config.tables import Tables, as_table, joined, keys_of, nearest
+from segue.core.destinations import OWN
 from segue.core.lanes import Identity
 from segue.core.settings import AccountSettings
 from segue.core.values import Live, Value
@@ -59,6 +60,23 @@ def check_approvers(accounts: Collection[AccountTable]) -> None:
     for account in accounts:
         for approver in account.settings.approvers:
             _identity(approver, known, joined(account.path, "approvers"))
+
+
+def read_people(chosen: Mapping[str, str], accounts: Iterable[AccountTable]) -> dict[str, str]:
+    """What people chose, by the keys of their identities."""
+    known = {account.path: account for account in accounts}
+    return {_identity(name, known, f'people."{name}"').key: agent for name, agent in chosen.items()}
+
+
+def check_lanes(chosen: Iterable[str], accounts: Iterable[AccountTable]) -> None:
+    """Refuse a lane that is on no account of this file."""
+    known = [*(account.path for account in accounts), *OWN]
+    for name in chosen:
+        account, colon, chat = name.partition(":")
+        if account not in known:
+            raise Invalid(f'lanes."{name}"', "it is on no account of this file", nearest(account, known))
+        if account not in OWN and not (colon and chat.strip()):
+            raise Invalid(f'lanes."{name}"', "it names no chat", 'Write it as "PLATFORM.ACCOUNT:CHAT".')
 
 
 def refuse_silence(accounts: Iterable[AccountTable], owners: Collection[Identity]) -> None:

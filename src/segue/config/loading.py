@@ -6,7 +6,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from segue import plugins
-from segue.config.accounts import AccountTable, check_approvers, read_accounts, read_owners, refuse_silence
+from segue.config.accounts import (
+    AccountTable,
+    check_approvers,
+    check_lanes,
+    read_accounts,
+    read_owners,
+    read_people,
+    refuse_silence,
+)
 from segue.config.file import NAME, data_folder, read_file
 from segue.config.references import Fetch, References
 from segue.config.sections import (
@@ -16,6 +24,7 @@ from segue.config.sections import (
     SchedulesSection,
     ServerSection,
     StoreSection,
+    read_chosen,
     read_limits,
     read_resets,
 )
@@ -36,6 +45,7 @@ SECTIONS = (
     "lanes",
     "limits",
     "owners",
+    "people",
     "questions",
     "replica",
     "resets",
@@ -112,7 +122,10 @@ def from_tables(
 def _gateway(
     said: Mapping[str, Any], owners: tuple[Identity, ...], accounts: tuple[AccountTable, ...], tables: Tables
 ) -> GatewaySettings:
-    lanes = tables.section(said, "lanes", LanesSection)
+    table = as_table(said.get("lanes", {}), "lanes")
+    lanes = tables.read({k: v for k, v in table.items() if not isinstance(v, Mapping)}, LanesSection, "lanes")
+    of_lanes = read_chosen(table, "lanes", tables)
+    check_lanes(of_lanes, accounts)
     context = tables.section(said, "context", ContextSection)
     resets = as_table(said.get("resets", {}), "resets")
     known, limits = keys_of(GatewaySettings), keys_of(Limits)
@@ -137,19 +150,24 @@ def _gateway(
         questions=tables.section(said, "questions", QuestionSettings),
         limits=read_limits(said.get("limits", {}), tables),
         zone=tables.section(said, "schedules", SchedulesSection).zone,
+        agents_of_lanes=of_lanes,
+        agents_of_people=read_people(read_chosen(said.get("people", {}), "people", tables), accounts),
         **settings,
     )
 
 
 def _agents(said: Mapping[str, Any], accounts: tuple[AccountTable, ...], tables: Tables) -> dict[str, MakesAgent]:
-    """[agent], and each [agents.NAME]; an account may name any of them."""
+    """[agent], and each [agents.NAME]; an account, a lane and a person may name any of them."""
     named = as_table(said.get("agents", {}), "agents")
     found = {"": _agent(said.get("agent", {}), "agent", tables)}
     found |= {name: _agent(table, f"agents.{name}", tables) for name, table in named.items()}
-    for account in accounts:
-        wanted = {account.settings.agent: "agent"} | dict.fromkeys(account.settings.agents, "agents")
-        for name in wanted.keys() - found.keys():
-            path = f"{account.path}.{wanted[name]}"
+    wanted = [(f"{account.path}.agent", account.settings.agent) for account in accounts]
+    wanted += [(f"{account.path}.agents", name) for account in accounts for name in account.settings.agents]
+    for section in ("lanes", "people"):
+        chosen = read_chosen(said.get(section, {}), section, tables)
+        wanted += [(f'{section}."{key}".agent', name) for key, name in chosen.items()]
+    for path, name in wanted:
+        if name not in found:
             raise Invalid(path, f"there is no table [agents.{name}]", nearest(name, list(named)))
     return found
 
@@ -215,6 +233,10 @@ def _parts(said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     owners = [str(owner) for owner in owners] if isinstance(owners, list) else []
     for key, table in said.items():
         if key == "owners":
+            continue
+        if key in ("lanes", "people") and isinstance(table, Mapping):
+            # What they say of places and people is right or wrong beside the accounts.
+            yield {key: {own: value for own, value in table.items() if not isinstance(value, Mapping)}}
             continue
         if key in SECTIONS or not isinstance(table, Mapping):
             yield {key: table}

@@ -94,6 +94,18 @@ class LanesSection(Value, frozen=True):
     """Sessions that may be open at once among those begun in one place."""
 
 
+class ChosenAgent(Value, frozen=True):
+    """[lanes."ADDRESS"] and [people."PLATFORM.ACCOUNT/USER"]: the agent of what begins there, or of what they begin."""
+
+    agent: str
+
+
+def read_chosen(table: object, path: str, tables: Tables) -> dict[str, str]:
+    """The tables among the keys of a section: an agent each."""
+    own = {key: value for key, value in as_table(table, path).items() if isinstance(value, Mapping)}
+    return {key: tables.read(value, ChosenAgent, f'{path}."{key}"').agent for key, value in own.items()}
+
+
 class ContextSection(Value, frozen=True):
     """[context]: what an agent is told about where and with whom it talks."""
 

@@ -51,6 +51,15 @@ def spot(address: Address) -> str:
     return ", ".join([account, *(f"{part} {id}" for part, id in parts.items() if id)])
 
 
+def names_of(address: Address) -> tuple[str, ...]:
+    """The names by which a host writes an address in settings, the narrowest first: a thread is a part of its chat."""
+    account = shown(address.platform, address.account)
+    if address.platform in OWN:
+        return (account,)
+    chats = (f"{address.chat}/{address.thread}", f"{address.space}/{address.chat}", address.chat)
+    return tuple(f"{account}:{chat}" for chat in chats)
+
+
 def _names(account: tuple[str, str]) -> tuple[str, str, str]:
     platform, name = account
     return platform, name, f"{platform}.{name}"

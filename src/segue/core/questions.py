@@ -19,6 +19,8 @@ LONGEST_CHOICE = 200
 MOST_CHOICES = 20
 _BUTTON = 60
 """Bytes of a choice that every platform takes as a button."""
+_MARK = "question/"
+"""The part of a delivery's key that stands before the id of the question which it shows."""
 _WORDS = {"/yes": YES, "/no": NO, "y": YES, "n": NO}
 """Other ways to write a choice."""
 
@@ -91,6 +93,11 @@ class Question(Value, frozen=True):
         return tuple(map(str, range(1, len(self.choices) + 1)))
 
     @property
+    def text(self) -> str:
+        """The words as a message; the choices are a list in them only where buttons can't say them."""
+        return self.words if self.buttons == self.choices else f"{self.words}\n\n{listed(self.choices)}"
+
+    @property
     def outcome(self) -> str:
         """Its fate, as its copies say it."""
         match self.state:
@@ -103,6 +110,11 @@ class Question(Value, frozen=True):
                 return "This is asked no more."
             case _:
                 return ""
+
+
+def shown_by(key: str) -> str:
+    """The id of the question that the message with a delivery's key shows; empty if it shows none."""
+    return key.partition(_MARK)[2].partition("/")[0]
 
 
 def listed(choices: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from segue.core.destinations import names_of
 from segue.core.handoffs import Patience
-from segue.core.lanes import Identity, Kind, Lane, Place, Rules
+from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules
 from segue.core.moves import Limits
 from segue.core.people import Allowances
 from segue.core.resets import Policies
@@ -258,6 +259,19 @@ class GatewaySettings(Value, frozen=True):
     """Seconds between looks for sessions that are over."""
     retention: Retention = Retention()
     questions: QuestionSettings = QuestionSettings()
+    agents_of_lanes: Mapping[str, str] = {}
+    """Agents of sessions that begin in a place, by its name (`names_of`)."""
+    agents_of_people: Mapping[str, str] = {}
+    """Agents of sessions that somebody begins, by the key of one of their identities."""
+
+    def agent_of(self, address: Address, identities: Iterable[str]) -> str:
+        """The agent of a session that begins: its person's, else its place's, else its account's, if one is named.
+
+        `identities` are the keys of those that its person has.
+        """
+        own = [self.agents_of_people[key] for key in identities if key in self.agents_of_people]
+        own += [self.agents_of_lanes[name] for name in names_of(address) if name in self.agents_of_lanes]
+        return own[0] if own else self.accounts.get((address.platform, address.account), NO_ACCOUNT).agent
 
     def kept_days(self, lane: Lane, kind: Kind) -> int:
         """Days after its last message that a session of a lane is forgotten; 0 is never."""

@@ -33,7 +33,7 @@ class Role(StrEnum):
 
 
 class Author(Value, frozen=True):
-    """The author of an entry; for a person their id and the name shown at the time."""
+    """The author of an entry; a person has an id and the name shown at the time, an agent perhaps a name."""
 
     role: Role
     person: str = ""

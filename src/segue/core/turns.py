@@ -1,7 +1,7 @@
 """Turns: what a session has to do, as it waits, how it begins, as it runs, and what it leaves behind."""
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, StrEnum
+from enum import StrEnum
 from itertools import takewhile
 from typing import assert_never
 
@@ -166,13 +166,6 @@ class Outcome(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-class Streamed(Enum):
-    """Whether a turn, or an earlier attempt at it, opened a message to stream into."""
-
-    YES = "yes"
-    NO = "no"
-
-
 class Reply(Value, frozen=True):
     """A message that a turn sends when it is done."""
 
@@ -256,7 +249,6 @@ class Finish(Value, frozen=True):
     usage: tuple[Usage, ...] = ()
     outcome: Outcome = Outcome.ANSWERED
     error: str | None = None
-    streamed: Streamed = Streamed.NO
     onto: Onto | None = None
     onward: tuple[Ask, ...] = ()
     """Turns that it asks of other sessions."""
@@ -281,7 +273,8 @@ class Run(Value, frozen=True):
     """How often the process died over them."""
     journal: Parts = ()
     """Tool calls that an earlier attempt finished, with their results."""
-    streamed: Streamed = Streamed.NO
+    streamed: bool = False
+    """Whether an earlier attempt opened a message to stream into."""
     owes: SessionId | None = None
     """The parent that waits for the session's result, if it was started for one task."""
     waited: float = 0.0

@@ -31,7 +31,7 @@ const side = ({ role, mine }) => (role === "person" && !mine ? "person other" : 
 
 function Said({ entry, state = "" }) {
   const shown = useMemo(() => (entry.role === "agent" ? markdown(entry.text, state === "grows") : entry.text), [entry.role, entry.text, state]);
-  const name = entry.role === "agent" ? html`<b class="hidden">Agent</b>` : entry.name && !entry.mine && html`<b>${entry.name}</b>`;
+  const name = entry.role === "agent" ? html`<b class=${entry.name ? "" : "hidden"}>${entry.name || "Agent"}</b>` : entry.name && !entry.mine && html`<b>${entry.name}</b>`;
   return html`<div class=${`said ${side(entry)} ${state}`} aria-busy=${state === "grows"}>${name}${shown}<${Files} files=${entry.files} /></div>`;
 }
 

@@ -14,13 +14,14 @@ from contextlib import nullcontext
 from typing import ParamSpec, assert_never
 
 from segue.changes.exchange import deliveries, handoffs
+from segue.changes.exchange.asking import Asks
 from segue.changes.exchange.deliveries import Attempt
 from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsButtons, Whispers
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Outgoing, Sending
 from segue.core.settings import Blind
-from segue.errors import Fenced, MessageGone, SendError, SendLater, SendNever, SendUnsure
+from segue.errors import Fenced, InDoubt, MessageGone, SendError, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
@@ -83,6 +84,8 @@ class Outbox:
         self._probe = ground.probe
         self._adapter = adapter
         self._exporting = exporting
+        self._asks = Asks(ground.adapters, ground.settings)
+        self._ids = ground.ids
         self._calls: set[asyncio.Task[None]] = set()
         self._idle = asyncio.Event()
         self.wake = Pause(ground.settings.poll)
@@ -218,8 +221,11 @@ class Outbox:
 
     async def _give_up(self, held: Outgoing, error: Exception) -> str:
         log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)
-        record = handoffs.give_up if held.handoff else deliveries.give_up
-        await self._store.write(record, held, str(error) or type(error).__name__, self._clock())
+        why, at = str(error) or type(error).__name__, self._clock()
+        if isinstance(error, InDoubt) and not held.handoff:
+            await self._store.write(self._asks.unsure, held, why, self._ids(), at)
+        else:
+            await self._store.write(handoffs.give_up if held.handoff else deliveries.give_up, held, why, at)
         self._metrics.buried(self._adapter.platform, self._adapter.account, type(error).__name__)
         return DEAD
 
@@ -265,7 +271,7 @@ class Outbox:
                 return await self._place(adapter, delivery, me)
             case Sending.BLIND:
                 if delivery.doubtful and self._settings.blind is Blind.AT_MOST_ONCE:
-                    raise SendNever("Nobody knows whether it was sent, and the host wants no duplicates.")
+                    raise InDoubt("Nobody knows whether it was sent, and the host wants no duplicates.")
                 text = MAYBE + delivery.text if delivery.doubtful else delivery.text
                 return await adapter.send(delivery.with_text(text))
             case _:

@@ -141,19 +141,24 @@ async def test_a_receipt_tells_the_session_and_entry_behind_a_message(world: Wor
     assert await world.store.receipt(HERE, "m-3") is None  # it is in no transcript
 
 
-async def test_a_streamed_message_holds_its_place_until_its_turn_is_done(world: World) -> None:
+async def test_a_streamed_message_holds_its_place_until_it_is_there(world: World) -> None:
     driver = world.store.driver
     run = await running(world)
     stream = await driver.write(deliveries.open_stream, run.held, run.name, HERE, ("m1",), world.clock())
     assert stream is not None
-    await driver.write(deliveries.placed, stream, "r", "m-9")
     await send(world, HERE, "after")
     assert await take(world) == []
+    await driver.write(deliveries.placed, stream, "r", "m-9")
+    # Whoever types a command meanwhile needn't wait for the end of a long answer.
+    [out] = await take(world)
+    assert out.delivery.text == "after"
+    await is_sent(world, out, "m-10")
+    await send(world, HERE, "last")
     await driver.write(turns.finish, run.held, answer(run, "final"), world.clock())
     [out] = await take(world)
     assert (out.delivery.text, out.delivery.message, out.delivery.key) == ("final", "m-9", stream.key)
     await is_sent(world, out, "m-9")
-    assert texts(await take(world)) == ["after"]
+    assert texts(await take(world)) == ["last"]
 
 
 async def test_nothing_is_streamed_past_what_waits(world: World) -> None:

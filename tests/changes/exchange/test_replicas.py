@@ -7,7 +7,6 @@ import pytest
 from segue.changes.exchange import deliveries, questions, replicas, turns
 from segue.changes.exchange.questions import Asking
 from segue.changes.places.ways import Way
-from segue.core.turns import Streamed
 from segue.errors import Fenced, StoreConflict
 from tests.changes.exchange.test_deliveries import HERE, send, take, texts
 from tests.changes.world import Engine, World, answer
@@ -158,7 +157,7 @@ async def test_a_streaming_delivery_of_the_dead_waits_for_its_turn(world: World)
     await beat(world, "alive")
     assert await take(world, "alive") == []
     [run] = await driver.write(turns.claim, "alive", 9)
-    assert run.streamed is Streamed.YES
+    assert run.streamed
     await driver.write(turns.finish, run.held, answer(run, "final"), world.clock())
     [out] = await take(world, "alive")
     assert (out.delivery.key, out.delivery.text) == (stream.key, "final")

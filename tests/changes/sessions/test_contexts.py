@@ -78,7 +78,7 @@ async def test_going_away_and_coming_back_changes_nothing(world: World) -> None:
 async def test_it_is_rewritten_after_a_compaction(world: World) -> None:
     first = await turn(world, "g")
     again = await turn(world, "g", summary="s/3")
-    assert (again.section, again.summary) == (first.section, "s/3")
+    assert (again.section, again.basis.summary) == (first.section, "s/3")
     assert await turn(world, "g", summary="s/3") == again
     assert await world.count("contexts") == 2
     # Taken back, it is as if it had never been, whatever has changed since.
@@ -90,7 +90,7 @@ async def test_it_is_rewritten_after_a_compaction(world: World) -> None:
 async def test_it_is_rewritten_once_when_the_host_hides_ids_or_shows_them(world: World) -> None:
     shown = await turn(world, "g")
     hidden = await turn(world, "g", redaction="pseudonyms")
-    assert (shown.redaction, hidden.redaction) == ("none", "pseudonyms")
+    assert (shown.basis.redaction, hidden.basis.redaction) == ("none", "pseudonyms")
     assert await turn(world, "g", redaction="pseudonyms") == hidden
     assert await world.count("contexts") == 2
 

@@ -13,6 +13,7 @@ from segue.core.contracts.adapters import Accept, Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import Delivery, File, Sending
+from segue.core.questions import shown_by
 from segue.core.values import Secret
 
 
@@ -99,6 +100,7 @@ def _call(delivery: Delivery, kind: Literal["message", "edit"] = "message", key:
         answers=delivery.answers,
         session=delivery.session,
         choices=delivery.choices,
+        question=shown_by(delivery.key),
         only=delivery.only,
         file=_offered(delivery.address.account, delivery.file) if delivery.file else None,
     )

@@ -42,7 +42,7 @@ class Call(Value, frozen=True):
     choices: tuple[str, ...] = ()
     """Buttons: what each says when it is pressed."""
     question: str = ""
-    """The id of the question that the choices answer."""
+    """The id of the question that it shows."""
     only: str = ""
     """The one person who is to see it."""
     file: CalledFile | None = None

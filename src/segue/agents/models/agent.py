@@ -43,15 +43,16 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, RunContext, ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
 from segue.agents.models.attachments import withheld
 from segue.agents.models.deferred import Deferred
-from segue.agents.models.history import history, history_of, verbatim
+from segue.agents.models.history import history, history_of, put_off, verbatim
 from segue.agents.models.keys import Prices
-from segue.core.contracts.agents import AgentState, Event, Progress, SummedUp, Tools, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, Progress, PutOff, SummedUp, Tools, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult
 from segue.core.prompt.compaction import request_to_sum_up
 from segue.errors import AgentFailed, Invalid, ModelRefused, TooLong
@@ -86,6 +87,7 @@ class PydanticAgent:
         self._sleep = sleep
         self.window = window or _window(agent)
         self.notes = notes
+        self._provider = _provider(agent)
 
     async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
         """The reply as it comes."""
@@ -93,11 +95,11 @@ class PydanticAgent:
         failed, refused = 0, False
         while True:
             told = len(done)
-            messages = await history(work, done)
+            messages = await history(work, done, self._provider)
             try:
                 async with aclosing(self._run(work, withheld(messages) if refused else messages)) as events:
                     async for event in events:
-                        if not isinstance(event, Usage | Progress | AgentState):
+                        if not isinstance(event, Usage | Progress | AgentState | PutOff):
                             done.append(event)
                             failed = 0
                         yield event
@@ -118,7 +120,7 @@ class PydanticAgent:
 
     async def summary(self, work: Work, focus: str) -> SummedUp:
         """A summary of the transcript; one that is too long for the model is summed up piece by piece."""
-        messages = await history_of(work.transcript, work)
+        messages = await history_of(work.transcript, work, self._provider)
         return await self._summed_up(messages, focus, work)
 
     async def _summed_up(self, messages: list[ModelMessage], focus: str, work: Work) -> SummedUp:
@@ -160,7 +162,7 @@ class PydanticAgent:
 
     async def _run(self, work: Work, messages: list[ModelMessage]) -> AsyncGenerator[Event, None]:
         """A run of the agent, from what was said and done so far; what its tools wait for is asked of people."""
-        told: set[str] = set()
+        told = put_off(work.journal)
         asking, results = Deferred(work), None
         result: AgentRunResult[Any] | None = None
         while True:
@@ -174,6 +176,8 @@ class PydanticAgent:
                         yield event
             if result is None or not isinstance(result.output, DeferredToolRequests):
                 return
+            if waiting := tuple(call.tool_call_id for call in [*result.output.approvals, *result.output.calls]):
+                yield PutOff(waiting)
             results, messages = await asking.results(result.output), result.all_messages()
 
     async def _once(
@@ -355,6 +359,12 @@ def _middle(messages: list[ModelMessage]) -> int:
         if at and isinstance(message, ModelRequest) and isinstance(message.parts[0], UserPromptPart)
     ]
     return min(starts, key=lambda at: abs(2 * at - len(messages)), default=0)
+
+
+def _provider(agent: AbstractAgent[Any, Any]) -> str:
+    """The provider of an agent's model; empty if it may be one of several."""
+    model = getattr(agent, "model", None)
+    return model.system if isinstance(model, Model) and not isinstance(model, FallbackModel) else ""
 
 
 def _window(agent: AbstractAgent[Any, Any]) -> int:

@@ -5,7 +5,7 @@ Law: what a provider gave beside words (thoughts, signatures, ids of its own) go
 or precedes the call.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -34,19 +34,29 @@ _LIBRARY = "pydantic-ai"
 _adapter: TypeAdapter[ModelResponsePart] = TypeAdapter(ModelResponsePart)
 
 
-async def history(work: Work, done: Iterable[Part] = ()) -> list[ModelMessage]:
-    """The messages of a turn for a model: the transcript, the question, and the steps already done about it."""
-    messages = await history_of(chain(work.transcript, work.asked), work)
-    return messages + list(_answered([*work.journal, *done]))
+async def history(work: Work, done: Iterable[Part] = (), own: str = "") -> list[ModelMessage]:
+    """The messages of a turn for a model: the transcript, the question, and the steps already done about it.
+
+    `own` is the model's provider: what others gave beside words is left out. Empty if nobody knows it.
+    """
+    messages = await history_of(chain(work.transcript, work.asked), work, own)
+    parts = [*work.journal, *done]
+    return messages + list(_answered(parts, own, put_off(work.journal)))
 
 
-async def history_of(entries: Iterable[Draft | Entry], work: Work) -> list[ModelMessage]:
+def put_off(journal: Iterable[Part]) -> set[str]:
+    """The calls of an earlier attempt that waited for what people say: nobody has made them yet."""
+    journal = list(journal)
+    return {p.id for p in journal if isinstance(p, ToolCall)} - {p.id for p in journal if isinstance(p, ToolResult)}
+
+
+async def history_of(entries: Iterable[Draft | Entry], work: Work, own: str = "") -> list[ModelMessage]:
     """Entries of a transcript, in the order in which they were written."""
     messages: list[ModelMessage] = []
     times = TimeLines(work.zone)
     for entry, voices in by_then(entries, work.voices):
         if entry.author.role is Role.AGENT:
-            messages += _answered(entry.parts)
+            messages += _answered(entry.parts, own)
         elif content := await _said(entry, voices, work.files):
             time = times.before(entry.at)
             said = content[0] if len(content) == 1 and isinstance(content[0], str) else content
@@ -72,12 +82,12 @@ async def _said(said: Draft | Entry, voices: Voices, files: ReadsFiles) -> list[
     return content + [await attached(part, files) for part in said.parts if isinstance(part, File)]
 
 
-def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
+def _answered(parts: Iterable[Part], own: str, waiting: Collection[str] = ()) -> Iterator[ModelMessage]:
     """The agent's words and deeds: responses, and between them the results of the calls that they made."""
-    parts = list(parts)
+    parts = [part for part in parts if not (isinstance(part, Reasoning) and _foreign(part, own))]
     calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
     marks = _marks(parts)
-    for step in steps(parts):
+    for step in steps(parts, waiting):
         said: list[ModelResponsePart] = []
         for part in step.said:
             if isinstance(part, Text | Notice):
@@ -93,6 +103,11 @@ def _answered(parts: Iterable[Part]) -> Iterator[ModelMessage]:
             yield ModelResponse(said, provider_name=provider)
         if step.results:
             yield ModelRequest([_result(result, calls[result.id]) for result in step.results])
+
+
+def _foreign(thought: Reasoning, own: str) -> bool:
+    """Whether another provider gave it: nobody but that one can read it."""
+    return bool(own) and thought.provider not in (own, _LIBRARY)
 
 
 def _think(said: list[ModelResponsePart], thought: Reasoning) -> None:

@@ -18,7 +18,7 @@ class AgentCommand:
 
     def __init__(self, names: Sequence[str], settings: GatewaySettings) -> None:
         self._names = names
-        self._accounts = settings.accounts
+        self._settings = settings
 
     def agent(self, request: Request) -> Transaction[Answer]:
         known = {name or DEFAULT_AGENT: name for name in self._may(request)}
@@ -39,7 +39,7 @@ class AgentCommand:
     def _may(self, request: Request) -> list[str]:
         """The agents that somebody may choose: the host any, others the default one and what the account lists."""
         address = request.lane.address
-        listed = self._accounts.get((address.platform, address.account), NO_ACCOUNT).agents
+        listed = self._settings.accounts.get((address.platform, address.account), NO_ACCOUNT).agents
         host = request.standing is Standing.HOST
         return [name for n, name in enumerate(self._names) if host or n == 0 or name in listed]
 
@@ -48,8 +48,7 @@ class AgentCommand:
         swapped = Path((yield from transcripts.path(session.tip, _enough))).agent
         if swapped is not None:
             return swapped
-        address = request.lane.address
-        own = self._accounts.get((address.platform, address.account), NO_ACCOUNT).agent
+        own = yield from agents.wanted(self._settings, request.lane.address, request.met.person.id)
         named = (yield from agents.of(session.id, own)).agent
         return named if named is not None else own
 

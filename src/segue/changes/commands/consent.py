@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.changes.commands.request import Answer, Request, called, counted, line_of, short
-from segue.changes.exchange import questions
+from segue.changes.exchange import deliveries, questions
 from segue.changes.exchange.questions import Permission
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
@@ -38,8 +38,8 @@ LEFT = "All stays as it is."
 
 Going = Renew | Resume | Fork
 """A move of the lane in which it is asked for."""
-Agreed = Callable[[Request, str], Transaction[Answer]]
-"""Reaction to a yes; the text is the question's body."""
+Answered = Callable[[Request, Question], Transaction[Answer]]
+"""Reaction to an answer other than no, which the question has."""
 
 _going = msgspec.json.Decoder(Resume | Fork)
 
@@ -51,8 +51,8 @@ class Consents:
         self._limits = limits
         self._homes = homes
         self._ids = ids
-        self.kinds: dict[str, Agreed] = {READERS: self._readers}
-        """Reactions to a yes, by the kind of the question."""
+        self.kinds: dict[str, Answered] = {READERS: self._readers, questions.UNSURE: _send_again}
+        """Reactions, by the kind of the question."""
 
     def move(self, request: Request, move: Going) -> Transaction[Answer | None]:
         """Make a move; returns the question that must be answered first, if there is one."""
@@ -136,7 +136,7 @@ class Consents:
                 """There is no such list: the number is a part of the answer."""
         if question is None:
             return (yield from self._decide(request, request.rest))
-        return (yield from self._settle(request, question, rest))
+        return (yield from self.settle(request, question, rest))
 
     def questions(self, request: Request) -> Transaction[Answer]:
         """List what waits for an answer and what is allowed for always, or revoke one of those."""
@@ -173,19 +173,21 @@ class Consents:
         return Answer("That is allowed no more. I will ask again.")
 
     def _decide(self, request: Request, text: str) -> Transaction[Answer]:
-        """Answer the question that a message replies to, or the only one that is open here."""
+        """Answer the question that a message replies to, or the only one here that is open, or that offers it."""
         person, about = request.met.person.id, _about(request)
         question = (yield from questions.of_message(request.lane.address, about)) if about else None
         if question is None:
             asked = yield from questions.open_in(request.lane, person, request.at)
+            offering = [one for one in asked if one.choices and one.choose(text) is not None]
+            asked = offering if len(offering) == 1 else asked
             if len(asked) > 1:
                 return Answer(SEVERAL)
             question = asked[0] if asked else (yield from questions.last(request.lane, person))
-        if question is None or (question.kind != questions.AGENT and _over(question, request.at)):
+        if question is None or (question.session is None and _over(question, request.at)):
             return Answer(NOTHING_ASKED)
-        return (yield from self._settle(request, question, text))
+        return (yield from self.settle(request, question, text))
 
-    def _settle(self, request: Request, question: Question, text: str) -> Transaction[Answer]:
+    def settle(self, request: Request, question: Question, text: str) -> Transaction[Answer]:
         """Answer a question, and do what its answer leads to."""
         if not (yield from questions.may_answer(question, request.met.person.id)):
             return Answer(NOT_YOURS)
@@ -198,14 +200,20 @@ class Consents:
         person = request.met.person
         if not (yield from questions.answer(question, chosen, person.name, self._ids(), request.at)):
             return _alone(request, *_late((yield from questions.read(question.id)), request.at))
-        if question.kind == questions.AGENT:
-            return Answer()
-        return (yield from self.kinds[question.kind](request, question.body)) if chosen == YES else Answer(LEFT)
+        if question.kind == questions.AGENT or chosen == NO:
+            return Answer(LEFT if question.session is None else "")
+        return (yield from self.kinds[question.kind](request, replace(question, answer=chosen)))
 
-    def _readers(self, request: Request, body: str) -> Transaction[Answer]:
-        move = replace(_going.decode(body), consent=Consent.GIVEN)
+    def _readers(self, request: Request, question: Question) -> Transaction[Answer]:
+        move = replace(_going.decode(question.body), consent=Consent.GIVEN)
         yield from self.move(request, move)
         return (yield from self.back(request, move.session, move.lane))
+
+
+def _send_again(_request: Request, question: Question) -> Transaction[Answer]:
+    """Send what nobody knows whether it was sent."""
+    yield from deliveries.send_again(int(question.body))
+    return Answer()
 
 
 def _about(request: Request) -> str:
@@ -220,7 +228,7 @@ def _over(question: Question, at: Moment) -> bool:
 
 def _late(question: Question, at: Moment) -> tuple[str, str]:
     """The words for an answer that comes too late, and those that are only for whoever was asked."""
-    if question.kind != questions.AGENT:
+    if question.session is None:
         return EXPIRED if question.expired(at) else NOTHING_ASKED, ""
     if question.expired(at):
         return "That came too late: nobody had answered in time.", ""

@@ -11,6 +11,7 @@ from segue.changes.forgetting.extent import Extent
 from segue.changes.sessions import sessions
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Rules
+from segue.core.questions import Question
 from segue.core.transcripts import Tip
 from segue.core.values import SessionId
 from segue.errors import Refusal, Refused
@@ -70,8 +71,8 @@ class ForgetCommand:
             raise Refused(Refusal.NO_SUCH_MESSAGE)
         return found
 
-    def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
-        session, n = _asked.decode(body)
+    def _agreed(self, request: Request, question: Question) -> Transaction[Answer]:
+        session, n = _asked.decode(question.body)
         target = Tip(session, n)
         yield from self._going(request, target)
         address = request.arrival.place.address.key

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from segue.changes.commands.consent import COMMANDS, Consents
-from segue.changes.commands.request import Answer, Request, bound, counted, line_of, name
+from segue.changes.commands.request import Answer, Request, bound, counted, name
 from segue.changes.exchange import handoffs, questions
 from segue.changes.places import addresses
 from segue.changes.places.destinations import Choice, Destinations, reader
@@ -15,17 +15,19 @@ from segue.core.destinations import parse
 from segue.core.handoffs import YES, Patience
 from segue.core.lanes import Audience, Lane, Place
 from segue.core.moves import Consent, Limits, Resume
+from segue.core.questions import Question
 from segue.core.transcripts import Session
 from segue.core.values import SessionId, is_id
 from segue.errors import Invalid, Refusal, Refused
 
 READERS = "handoff"
 """The kind of question whether more people may read a session where it is handed off to."""
+DESTINATION = "destination"
+"""The kind of question where a session is handed off to."""
 CANCEL = "cancel"
-_LISTED = "handoff"
-"""The kind of list that /handoff shows."""
 
 _asked = msgspec.json.Decoder(tuple[SessionId, Place])
+_offered = msgspec.json.Decoder(tuple[SessionId, tuple[str, ...]])
 
 
 class HandoffCommand:
@@ -33,9 +35,11 @@ class HandoffCommand:
 
     def __init__(self, destinations: Destinations, consents: Consents, patience: Patience, ids: Ids) -> None:
         self._destinations = destinations
+        self._consents = consents
         self._patience = patience
         self._ids = ids
         consents.kinds[READERS] = self._agreed
+        consents.kinds[DESTINATION] = self._chosen
 
     def handoff(self, request: Request) -> Transaction[Answer]:
         if request.rest.casefold() == CANCEL:
@@ -47,12 +51,16 @@ class HandoffCommand:
             return (yield from self._of_session(request, SessionId(named), place, consent))
         session = yield from bound(request)
         if not typed:
-            return (yield from self._offer(request))
+            return (yield from self._offer(request, session))
         if typed.isdecimal():
-            typed = yield from sessions.line(request.lane, request.met.person.id, _LISTED, line_of(typed))
+            return (yield from self._numbered(request, typed))
+        return (yield from self._named(request, session, typed, consent))
+
+    def _named(self, request: Request, session: Session, typed: str, consent: Consent) -> Transaction[Answer]:
+        """Hand off to a place, unless several go by that name or more people could read there."""
         found = yield from self._find(request, typed, request.lane)
         if len(found) > 1:
-            return (yield from self._which(request, found))
+            return (yield from self._which(request, session, "Which one do you mean?", found))
         if Consent.GIVEN not in (consent, found[0].consent):
             return (yield from self._ask(request, session, found[0]))
         return (yield from self._begin(request, session, request.lane, found[0]))
@@ -99,24 +107,39 @@ class HandoffCommand:
         text = f"The handoff to {running.place} was cancelled. The conversation is still here."
         return Answer(text)
 
-    def _offer(self, request: Request) -> Transaction[Answer]:
-        """The connected places, with their readers."""
+    def _offer(self, request: Request, session: Session) -> Transaction[Answer]:
+        """Ask which of the connected places it goes to."""
         origin = request.lane.address
         found = yield from self._destinations.offered(request.met.person.id, request.standing, origin)
         if not found:
             return Answer(self._destinations.nothing)
-        lines = yield from self._listed(request, found)
-        return Answer("\n".join([*lines, "/handoff N goes there."]))
+        return (yield from self._which(request, session, "Where does it go?", found))
 
-    def _which(self, request: Request, found: Sequence[Choice]) -> Transaction[Answer]:
-        lines = yield from self._listed(request, found)
-        choices = tuple(f"/handoff {choice.name}" for choice in found)
-        return Answer("\n".join(["Which one do you mean?", *lines, "/handoff N goes there."]), choices=choices)
+    def _which(self, request: Request, session: Session, words: str, found: Sequence[Choice]) -> Transaction[Answer]:
+        """Ask which of several places is meant; each is named with its readers."""
+        person, id = request.met.person.id, self._ids()
+        body = msgspec.json.encode((session.id, [choice.name for choice in found])).decode()
+        choices = tuple(f"{choice.name}: {choice.readers}" for choice in found)
+        yield from questions.ask(request.lane, person, DESTINATION, body, words, id, request.at, choices)
+        question = yield from questions.read(id)
+        return Answer(question.text, choices=question.buttons, question=id)
 
-    def _listed(self, request: Request, found: Sequence[Choice]) -> Transaction[list[str]]:
-        names = [choice.name for choice in found]
-        yield from sessions.keep_list(request.lane, request.met.person.id, _LISTED, names, request.at)
-        return [f"{n}. {choice.name}: {choice.readers}" for n, choice in enumerate(found, 1)]
+    def _numbered(self, request: Request, number: str) -> Transaction[Answer]:
+        """Answer by a number which place is meant."""
+        at = request.at
+        question = yield from questions.last(request.lane, request.met.person.id)
+        if question is None or question.kind != DESTINATION or not (question.open(at) or question.expired(at)):
+            raise Refused(Refusal.NOT_LISTED)
+        return (yield from self._consents.settle(request, question, number))
+
+    def _chosen(self, request: Request, question: Question) -> Transaction[Answer]:
+        """The place is known by now; whether more people may read there is asked next."""
+        session = yield from bound(request)
+        asked, names = _offered.decode(question.body)
+        if session.id != asked:
+            raise Refused(Refusal.MOVED_SINCE)
+        named = names[question.choices.index(question.answer)]
+        return (yield from self._named(request, session, named, Consent.ASKED))
 
     def _ask(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
         """Ask the owner, and tell how many people would see how much."""
@@ -133,9 +156,9 @@ class HandoffCommand:
         yield from questions.ask(request.lane, request.met.person.id, READERS, body, text, id, request.at)
         return Answer(text, choices=COMMANDS, question=id)
 
-    def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
+    def _agreed(self, request: Request, question: Question) -> Transaction[Answer]:
         session = yield from bound(request)
-        asked, place = _asked.decode(body)
+        asked, place = _asked.decode(question.body)
         if session.id != asked:
             # The yes was to what would be read, not only to who would read it.
             raise Refused(Refusal.MOVED_SINCE)

@@ -29,6 +29,7 @@ from segue.core.commands import Means
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, account_key
 from segue.core.people import RANDOMNESS, Standing, make_code
+from segue.core.questions import Question
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.errors import Refusal, Refused
@@ -144,9 +145,9 @@ class LinkCommand:
         yield from codes.use_code(code, request.at)
         return Answer((yield from self._bring(_typed(code, request), ALREADY, request.at)))
 
-    def _agreed(self, request: Request, body: str) -> Transaction[Answer]:
+    def _agreed(self, request: Request, question: Question) -> Transaction[Answer]:
         """Whoever typed a code says yes."""
-        joining = _joining.decode(body)
+        joining = _joining.decode(question.body)
         other, at = (yield from actors.now(joining.code.person)), request.at
         if other == request.met.person.id:
             return Answer(ALREADY)
@@ -158,13 +159,13 @@ class LinkCommand:
             )
             return Answer((yield from self._join(joining, at)))
         text, id = HOST_ASKED.format(other=named), self._ids()
-        yield from questions.ask(origin, other, HOST, body, text, id, at)
+        yield from questions.ask(origin, other, HOST, question.body, text, id, at)
         yield from deliveries.notify(origin.address, text, questions.key_of(id), (), at, COMMANDS)
         return Answer(CONFIRM)
 
-    def _host_agreed(self, request: Request, body: str) -> Transaction[Answer]:
+    def _host_agreed(self, request: Request, question: Question) -> Transaction[Answer]:
         """The host says yes to being one with whoever typed the code."""
-        joining, at = _joining.decode(body), request.at
+        joining, at = _joining.decode(question.body), request.at
         if (yield from actors.now(joining.person)) == request.met.person.id:
             return Answer(ALREADY)
         told = yield from self._join(joining, at)

@@ -1,21 +1,26 @@
-"""Asking: what the agent of a turn wants to know comes before whoever may answer it."""
+"""Asking: what the agent of a turn wants to know, or the gateway about it, comes before whoever may answer it."""
 
 from collections.abc import Mapping, Sequence
 
-from segue.changes.exchange import questions, routes
+from segue.changes.exchange import deliveries, questions, routes
 from segue.changes.exchange.questions import Asking
 from segue.changes.people import persons
 from segue.changes.people.allowances import Allowing
 from segue.changes.places.ways import Way, Ways
 from segue.changes.rows import first
+from segue.changes.sessions import sessions
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Identity, Lane, Place
-from segue.core.questions import ALWAYS, FOR_THIS_SESSION, NO, YES, YES_OR_NO, Question, checked
+from segue.core.lanes import Address, Identity, Lane, Place, lane_of
+from segue.core.messages import Outgoing
+from segue.core.questions import ALWAYS, FOR_THIS_SESSION, NO, YES, YES_OR_NO, Question, checked, shown_by
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.turns import Run
-from segue.core.values import Moment, PersonId
+from segue.core.values import Moment, PersonId, SessionId
 from segue.database.statements import q
+
+_QUOTED = 200
+"""Characters of a message by which its owner knows it."""
 
 
 class Asks:
@@ -40,6 +45,26 @@ class Asks:
         most = (yield from self._allowing.of(person)).questions
         ways = yield from self._to(run, asking)
         return (yield from questions.ask_in_turn(run, agent, asking, ways, most, id, at))
+
+    def unsure(self, held: Outgoing, error: str, id: str, at: Moment) -> Transaction[None]:
+        """Give a message up of which nobody knows whether it was sent, and ask its session's owner about it."""
+        yield from deliveries.give_up(held, error, at)
+        delivery = held.delivery
+        if not delivery.session or shown_by(delivery.key):
+            return
+        session = yield from sessions.known(SessionId(delivery.session))
+        address, owner = delivery.address, session.owner
+        place = (yield from first(Place, q.address(address=address.key))) or Place(address)
+        lane = lane_of(place, owner, self._settings.routing.rules)
+        known = [one for one in (yield from persons.identities(owner)) if one.account == address.account]
+        user = next((one.user for one in known if one.platform == address.platform), "")
+        way = (yield from self._ways.alone(place, lane, owner, user)) or Way(address, lane)
+        text = delivery.text or (delivery.file.name if delivery.file else "")
+        shown = text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
+        words = f"Nobody knows whether this message arrived: “{shown}” Shall I send it again?"
+        asking = Asking(f"unsure/{held.id}", words, YES_OR_NO, deadline=self._settings.questions.deadline)
+        most = (yield from self._allowing.of(owner)).questions
+        yield from questions.ask_about_send(held, session.id, owner, asking, way, most, id, at)
 
     def _to(self, run: Run, asking: Asking) -> Transaction[list[Way]]:
         """The ways by which it is asked: the turn's own place, unseen by others if it can be; approvers in private."""

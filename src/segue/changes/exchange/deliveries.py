@@ -9,7 +9,7 @@ from segue.core.contracts.database import Statement, Transaction
 from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Address, account_key
 from segue.core.messages import Delivery, File, Outgoing, Receipt
-from segue.core.questions import Question, listed
+from segue.core.questions import Question
 from segue.core.turns import Claim, Reply
 from segue.core.values import Moment, SessionId, Value
 from segue.database.statements import q
@@ -75,11 +75,9 @@ def notify(
 
 
 def ask(address: Address, question: Question, key: str, only: str, at: Moment) -> Transaction[None]:
-    """Show a question that a turn asks; its choices are a list in it only where buttons can't say them."""
-    words, buttons = question.words, question.buttons
-    text = words if buttons == question.choices else f"{words}\n\n{listed(question.choices)}"
+    """Show a question about a turn."""
     yield q.hold_name(name=address.key)
-    told = Delivery("", address, question.session or "", 0, text, key, choices=buttons, only=only)
+    told = Delivery("", address, question.session or "", 0, question.text, key, choices=question.buttons, only=only)
     yield _add(told, question.turn, at)
     yield Wake(Topic.DELIVERIES, account_key(address.platform, address.account))
 
@@ -217,6 +215,13 @@ def retry(id: int) -> Transaction[None]:
     """Send a dead letter after all, as soon as its address is free."""
     if not (yield q.retry_delivery(id=id)):
         raise Invalid("delivery", f"{id} is no dead letter", "List them first.")
+    yield Wake(Topic.DELIVERIES)
+
+
+def send_again(id: int) -> Transaction[None]:
+    """Send a dead letter after all, though nobody knows whether it was sent: somebody wants it."""
+    if not (yield q.send_again(id=id)):
+        raise Invalid("message", "it was sent or dropped meanwhile", "Nothing is left to do.")
     yield Wake(Topic.DELIVERIES)
 
 

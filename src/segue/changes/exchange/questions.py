@@ -17,6 +17,7 @@ from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.handoffs import Patience
 from segue.core.lanes import Address, Lane, account_key
+from segue.core.messages import Outgoing
 from segue.core.questions import (
     ALWAYS,
     FOR_THIS_SESSION,
@@ -25,6 +26,7 @@ from segue.core.questions import (
     YES_OR_NO,
     Question,
     QuestionState,
+    shown_by,
 )
 from segue.core.turns import Claim, Finish, Finished, Run, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -35,10 +37,11 @@ LINK = "link"
 """The kind of question whether two persons are one: the only one that a stranger is asked."""
 AGENT = "agent"
 """The kind of question that an agent asks in its turn."""
+UNSURE = "unsure"
+"""The kind of question whether a message is sent again of which nobody knows whether it was sent."""
 LIFETIME = 300.0
 """Seconds for which a question of Segue's own stays open."""
 _MOST = 100
-_KEY = "question"
 
 
 class Asking(Value, frozen=True):
@@ -73,12 +76,21 @@ class Permission(Value, frozen=True):
     since: Moment
 
 
-def ask(lane: Lane, person: PersonId, kind: str, body: str, words: str, id: str, at: Moment) -> Transaction[None]:
-    """Ask a person yes or no in a lane, for Segue itself; what it asked them there before is asked no more."""
+def ask(
+    lane: Lane,
+    person: PersonId,
+    kind: str,
+    body: str,
+    words: str,
+    id: str,
+    at: Moment,
+    choices: tuple[str, ...] = YES_OR_NO,
+) -> Transaction[None]:
+    """Ask a person in a lane, for a command of theirs; what was asked so there before is asked no more."""
     person = yield from actors.hold(person)
     key = (yield from lanes.now(lane)).key
     yield q.end_questions(lane=key, person=person, at=at)
-    yield from _add(Asking("", words, YES_OR_NO, deadline=LIFETIME), id, key, person, kind, body, None, at)
+    yield from _add(Asking("", words, choices, deadline=LIFETIME), id, key, person, kind, body, None, at)
 
 
 def ask_in_turn(
@@ -95,8 +107,34 @@ def ask_in_turn(
     person = yield from actors.hold(PersonId(run.turns[0].person))
     if (yield from one(int, q.count_questions(person=person))) >= most:
         raise Invalid("question", f"its person is asked {most} things already", "Wait for an answer first.")
-    lane = (yield from lanes.now(ways[0].lane)).key
-    yield from _add(asking, id, lane, person, AGENT, "", (session, turn, agent), at)
+    return (yield from _put(asking, ways, id, person, AGENT, "", (session, turn, agent), at))
+
+
+def ask_about_send(
+    held: Outgoing, session: SessionId, person: PersonId, asking: Asking, way: Way, most: int, id: str, at: Moment
+) -> Transaction[None]:
+    """Ask a person whether a message is sent again of which nobody knows whether it was; it is a dead letter till then.
+
+    Whoever is asked too much already finds it among those.
+    """
+    person = yield from actors.hold(person)
+    if (yield from one(int, q.count_questions(person=person))) < most:
+        turn = yield from one(int, q.turn_of_delivery(id=held.id))
+        yield from _put(asking, (way,), id, person, UNSURE, str(held.id), (session, turn, ""), at)
+
+
+def _put(
+    asking: Asking,
+    ways: Sequence[Way],
+    id: str,
+    person: PersonId,
+    kind: str,
+    body: str,
+    of: tuple[SessionId, int, str],
+    at: Moment,
+) -> Transaction[Question]:
+    """Ask about a turn, by each way."""
+    yield from _add(asking, id, (yield from lanes.now(ways[0].lane)).key, person, kind, body, of, at)
     question = yield from read(id)
     for n, way in enumerate(ways):
         yield from deliveries.ask(way.address, question, f"{_prefix(question)}{n}", way.only, at)
@@ -168,9 +206,8 @@ def open_to(person: PersonId, at: Moment) -> Transaction[list[Question]]:
 def of_message(address: Address, message: str) -> Transaction[Question | None]:
     """The question that a message shows."""
     for key in (yield from each(str, q.asked_by_message(message=message, address=address.key))):
-        _, found, rest = key.partition(f"{_KEY}/")
-        if found:
-            return (yield from find(rest.partition("/")[0]))
+        if id := shown_by(key):
+            return (yield from find(id))
     return None
 
 
@@ -223,17 +260,17 @@ def _settle(question: Question, state: QuestionState, answer: str, by: str, at: 
 
 def _prefix(question: Question) -> str:
     """The beginning of the keys of all messages that show a question."""
-    return f"{question.session}/{question.turn}/{_KEY}/{question.id}/"
+    return f"{question.session}/{question.turn}/{key_of(question.id)[:-1]}"
 
 
 def shows(key: str) -> bool:
-    """Whether the message with a key shows a question that an agent asks."""
-    return f"/{_KEY}/" in key
+    """Whether the message with a key shows a question about a turn, which is a card in windows."""
+    return "/question/" in key
 
 
 def key_of(id: str) -> str:
-    """The key of the message that shows a question of Segue's own."""
-    return f"{_KEY}/{id}/0"
+    """The key of the message that shows what a command asks."""
+    return f"question/{id}/0"
 
 
 def wait(held: Claim, id: str) -> Transaction[None]:

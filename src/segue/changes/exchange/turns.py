@@ -28,7 +28,6 @@ from segue.core.turns import (
     Reply,
     Room,
     Run,
-    Streamed,
     Turn,
     TurnKind,
     together,
@@ -142,7 +141,7 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
         return None
     yield q.set_running(session=found.id, running=turns[-1].seq)
     done = yield from journaled(found.id, turns[0].seq)
-    streamed = Streamed.YES if (yield q.streams_of(**keys_between(found.id, turns[0].seq))) else Streamed.NO
+    streamed = bool((yield q.streams_of(**keys_between(found.id, turns[0].seq))))
     asked = bool((yield q.turn_asked(session=found.id, turn=turns[0].seq)))
     held = Claim(found.id, me, found.epoch)
     return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited, asked)
@@ -239,7 +238,8 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
     yield from deliveries.reply(session, name, stands.length, replies, at)
-    if done.streamed is Streamed.YES or not replies:
+    if not replies:
+        # With one, the message that it streamed into has its final text.
         yield q.end_streams(at=at, **keys_between(session, name))
     for used in done.usage:
         yield _spend(session, name, used, at)

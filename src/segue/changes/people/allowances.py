@@ -13,8 +13,19 @@ from segue.core.lanes import Identity
 from segue.core.messages import Arrival, File, encode_parts
 from segue.core.people import Allowance, Limit, over
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
-from segue.core.values import Moment, PersonId
+from segue.core.values import Moment, PersonId, Value
 from segue.database.statements import q
+
+
+class Weighed(Value, frozen=True):
+    """A message against what its person may have."""
+
+    limit: Limit | None = None
+    """The limit that it is over."""
+    near: Allowance | None = None
+    """The allowance that it comes near to: to be looked at again once the message is counted."""
+    files: int = 0
+    """Bytes of its files."""
 
 
 class Allowing:
@@ -38,27 +49,18 @@ class Allowing:
             return False
         return all(map(self._strange, known))
 
-    def weigh(
-        self, arrival: Arrival, shown: Allowance, met: Met, at: Moment
-    ) -> Transaction[tuple[Limit | None, Allowance | None]]:
-        """The limit that a message is over, and the allowance of its person if it comes near to that.
-
-        The allowance that it alone shows its person to have is enough as long as it isn't over that.
-        """
-        tally, size = met.tally, len(encode_parts(arrival.parts).encode()) + files_of(arrival)
+    def weigh(self, arrival: Arrival, shown: Allowance, met: Met, at: Moment) -> Transaction[Weighed]:
+        """A message, weighed; `shown` is the allowance that it alone shows its person to have."""
+        tally, files = met.tally, sum(part.size for part in arrival.parts if isinstance(part, File))
+        size = len(encode_parts(arrival.parts).encode()) + files
         limit = over(tally, shown, size, at)
         if limit is not None:
             shown = yield from self.of(met.person.id)
             limit = over(tally, shown, size, at)
         doubled = replace(tally, messages=2 * tally.messages, waiting=2 * tally.waiting, bytes=0)
         near = shown is self._limits.stranger or over(doubled, shown, 0, at)
-        return limit, shown if near else None
+        return Weighed(limit, shown if near else None, files)
 
     def _strange(self, identity: Identity) -> bool:
         account = self._accounts.get((identity.platform, identity.account), NO_ACCOUNT)
         return account.public and identity.user not in account.allow
-
-
-def files_of(arrival: Arrival) -> int:
-    """Bytes of the files that came with a message."""
-    return sum(part.size for part in arrival.parts if isinstance(part, File))

@@ -1,9 +1,12 @@
 """Agents: the one that a session named, and what it keeps of the session for itself."""
 
+from segue.changes.people import persons
 from segue.changes.rows import first, one
 from segue.core.contracts.database import Transaction
+from segue.core.lanes import Address
+from segue.core.settings import GatewaySettings
 from segue.core.transcripts import Tip
-from segue.core.values import SessionId, Value
+from segue.core.values import PersonId, SessionId, Value
 from segue.database.statements import q
 
 
@@ -20,6 +23,12 @@ class Kept(Value, frozen=True):
 
     value: str
     tip: Tip | None
+
+
+def wanted(settings: GatewaySettings, address: Address, person: PersonId) -> Transaction[str]:
+    """The agent of a session that a person begins in a place, as the settings name it."""
+    known = (yield from persons.identities(person)) if settings.agents_of_people and person else ()
+    return settings.agent_of(address, [identity.key for identity in known])
 
 
 def of(session: SessionId, agent: str) -> Transaction[Answerer]:

@@ -45,18 +45,11 @@ class Context(Value, frozen=True):
 
     lanes: tuple[str, ...]
     """The lanes that it knows of, by their keys."""
-    summary: str
-    redaction: str
-    agent: str | None
+    basis: Basis
     voices: Voices
     section: str
     notes: tuple[str, ...] | None
     """The agent's notes about the person as they were then; None where there is no notebook."""
-
-    @property
-    def basis(self) -> Basis:
-        """The facts that it was written for."""
-        return Basis(self.summary, self.redaction, self.agent)
 
 
 class Staying(Value, frozen=True):
@@ -144,8 +137,7 @@ def renew(
             tip = yield from transcripts.append(held.session, [Draft(GATEWAY, (Aside(written.aside),))], at)
         else:
             notes = yield from read(held.session, turn, basis.agent)
-            about = (basis.summary, basis.redaction, basis.agent)
-            told = Context(here, *about, written.voices, written.section, notes)
+            told = Context(here, basis, written.voices, written.section, notes)
     if told != context:
         yield q.add_context(
             session=held.session,

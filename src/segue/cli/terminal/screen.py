@@ -289,6 +289,8 @@ class Terminal:
                 return
             self._console.print(Styled.assemble((f"{entry.name or 'You'}  ", "bold cyan"), entry.text))
         elif entry.role is Role.AGENT:
+            if entry.name:
+                self._console.print(Styled(entry.name, "dim"))
             self._console.print(Markdown(entry.text))
             self._console.print()
         else:

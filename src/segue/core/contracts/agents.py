@@ -45,8 +45,18 @@ class AgentState(Value, frozen=True):
     """Whether that entry was taken back since, by an undo, a retry or a rewind: what the note says of it is void."""
 
 
-Event = Part | Usage | Progress | AgentState
-"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, a note."""
+class PutOff(Value, frozen=True):
+    """Sign that calls which were told of wait for what people say, and that nothing of them is done yet.
+
+    They are journaled without results: an attempt after a kill goes on from them.
+    """
+
+    calls: tuple[str, ...]
+    """Their ids."""
+
+
+Event = Part | Usage | Progress | AgentState | PutOff
+"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, notes."""
 
 
 class Tool(Value, frozen=True):
@@ -174,7 +184,10 @@ class Work(Live, frozen=True):
     asked: tuple[Draft, ...]
     """The messages to answer now, each with its author."""
     journal: tuple[Part, ...] = ()
-    """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again."""
+    """Tool calls and results of an earlier attempt that was cut off: they happened, and aren't to be done again.
+
+    A call without a result was put off, and waits for what people say.
+    """
     voices: Voices = Voices.ONE
     notes: tuple[str, ...] | None = None
     """The agent's notes about its person when the session began, which end `context`; None where it has no notebook."""

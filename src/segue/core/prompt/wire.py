@@ -1,6 +1,6 @@
 """Transcripts in the wire form of a provider's API: what a bot's own library wants, as plain lists and dicts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -31,8 +31,11 @@ class AnswerStep(NamedTuple):
     results: list[ToolResult]
 
 
-def steps(parts: Iterable[Part]) -> Iterator[AnswerStep]:
-    """The steps of an answer; a call whose result isn't there has one that says so, a result without a call is left."""
+def steps(parts: Iterable[Part], waiting: Collection[str] = ()) -> Iterator[AnswerStep]:
+    """The steps of an answer; a call whose result isn't there has one that says so, a result without a call is left.
+
+    Calls that wait have none, and stand last: whoever goes on makes them before it asks a model.
+    """
     parts = list(parts)
     calls = {part.id for part in parts if isinstance(part, ToolCall)}
     said: list[Part] = []
@@ -42,17 +45,24 @@ def steps(parts: Iterable[Part]) -> Iterator[AnswerStep]:
             results += [part] if part.id in calls else []
             continue
         if results:
-            yield _whole(said, results)
+            yield from _whole(said, results, waiting)
             said, results = [], []
         said.append(part)
     if said or results:
-        yield _whole(said, results)
+        yield from _whole(said, results, waiting)
 
 
-def _whole(said: list[Part], results: list[ToolResult]) -> AnswerStep:
+def _whole(said: list[Part], results: list[ToolResult], waiting: Collection[str]) -> Iterator[AnswerStep]:
     known = {result.id for result in results}
-    cut = [part.id for part in said if isinstance(part, ToolCall) and part.id not in known]
-    return AnswerStep(said, [*results, *(ToolResult(id, CUT_OFF, failed=True) for id in cut)])
+    missing = [part for part in said if isinstance(part, ToolCall) and part.id not in known]
+    last: list[Part] = [call for call in missing if call.id in waiting]
+    results = [*results, *(ToolResult(call.id, CUT_OFF, failed=True) for call in missing if call not in last)]
+    if not results:
+        yield AnswerStep(said, [])
+        return
+    yield AnswerStep([part for part in said if part not in last], results)
+    if last:
+        yield AnswerStep(last, [])
 
 
 def messages(

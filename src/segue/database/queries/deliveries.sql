@@ -65,12 +65,13 @@ where key >= :first and key < :last and streaming is not null;
 
 -- name: outgoing
 -- Take the oldest unsent delivery of each address, never two of one address at a time, nor one to a window that only
--- other replicas serve.
+-- other replicas serve. A message that grows holds its place until it is there, and never keeps back what its own turn asks.
 with next as (
   select d.id from deliveries d where d.account = :account and d.sent is null and d.dead is null and d.holder is null
     and d.streaming is null and d.due <= {now} and not exists (
       select 1 from deliveries p where p.address = d.address and p.sent is null and p.dead is null
-        and (p.id < d.id or p.holder is not null))
+        and (p.id < d.id or p.holder is not null)
+        and (p.streaming is null or (p.message is null and (p.turn <> d.turn or p.session <> coalesce(d.session, '')))))
     and (not exists (select 1 from windows w join replicas r on r.id = w.replica where w.address = d.address)
       or exists (select 1 from windows w where w.address = d.address and w.replica = :me))
   order by d.due, d.id limit :count {skip_locked})
@@ -95,6 +96,14 @@ where id = :id and holder = :me and attempts = :attempt and sent is null returni
 -- name: retry_delivery
 -- A dead letter is tried again.
 update deliveries set dead = null, due = {now}, error = null where id = :id and dead is not null returning id;
+
+-- name: send_again
+-- A dead letter is sent, as if it had never been tried.
+update deliveries set dead = null, due = {now}, error = null, doubtful = 0 where id = :id and dead is not null returning id;
+
+-- name: turn_of_delivery
+-- The turn that a delivery is an answer of.
+select turn from deliveries where id = :id;
 
 -- name: dead_deliveries
 -- What couldn't be sent.

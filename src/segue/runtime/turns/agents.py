@@ -9,15 +9,18 @@ import msgspec
 from segue.changes.sessions import agents
 from segue.changes.sessions.agents import Answerer
 from segue.core.contracts.agents import Agent, AgentState, KeepsNotes
-from segue.core.settings import NO_ACCOUNT, GatewaySettings
+from segue.core.lanes import Address, Lane
+from segue.core.settings import GatewaySettings
 from segue.core.transcripts import Path, Tip, back_past
 from segue.core.turns import Run
-from segue.core.values import SessionId
+from segue.core.values import PersonId, SessionId
 from segue.runtime.retrying import Patient
 
 log = logging.getLogger(__name__)
 
 _KEPT = 1024
+NOWHERE = Address("", "")
+"""The place of a turn that nobody asked for in one."""
 
 
 class Agents:
@@ -25,7 +28,7 @@ class Agents:
 
     def __init__(self, store: Patient, named: Mapping[str, Agent], settings: GatewaySettings) -> None:
         self._store = store
-        self._accounts = settings.accounts
+        self._settings = settings
         self.named = named
         self._default = next(iter(named))
         self.noting = {name: name for name, agent in named.items() if isinstance(agent, KeepsNotes) and agent.notes}
@@ -37,12 +40,12 @@ class Agents:
         """Forget what agents kept; it is read again."""
         self._known.clear()
 
-    async def of(self, run: Run, account: tuple[str, str], swap: str | None = None) -> tuple[str, AgentState | None]:
+    async def of(self, run: Run, swap: str | None = None) -> tuple[str, AgentState | None]:
         """The name of a session's agent, and what that kept; as this replica knows it, if no other had it since."""
         session = run.held.session
         epoch, swapped, name, state = self._known.pop(session, (0, None, "", None))
         if not epoch or run.held.epoch - epoch not in {0, 1} or swapped != swap:
-            name, state = await self._read(session, account, swap)
+            name, state = await self._read(run, swap)
         self._known[session] = run.held.epoch, swap, name, state
         if len(self._known) > _KEPT:
             self._known.popitem(last=False)
@@ -53,15 +56,20 @@ class Agents:
         _, swap, _, _ = self._known.get(run.held.session, (0, None, "", None))
         self._known[run.held.session] = run.held.epoch, swap, name, state
 
-    async def _read(
-        self, session: SessionId, account: tuple[str, str], swap: str | None
-    ) -> tuple[str, AgentState | None]:
+    async def _read(self, run: Run, swap: str | None) -> tuple[str, AgentState | None]:
+        session = run.held.session
         if swap is not None and (swap or self._default) in self.named:
             name = swap or self._default
             kept = await self._store.read(agents.kept, session, name)
             return name, note(kept.value, kept.tip) if kept is not None else None
-        wanted = self._accounts.get(account, NO_ACCOUNT).agent
-        wanted = wanted if wanted in self.named else self._default
+        first = run.turns[0]
+        address = (
+            Lane.parse(first.lane).address if first.lane else Address.parse(first.route) if first.route else NOWHERE
+        )
+        wanted = self._default
+        if len(self.named) > 1:
+            named = await self._store.read(agents.wanted, self._settings, address, PersonId(first.person))
+            wanted = named if named in self.named else self._default
         found: Answerer = await self._store.read(agents.of, session, wanted)
         if found.agent is None and len(self.named) > 1:
             # From here on it is answered by the same one, wherever it goes.

@@ -19,6 +19,7 @@ from segue.core.contracts.agents import (
     Compresses,
     Event,
     Progress,
+    PutOff,
     Steers,
     SummedUp,
     Usage,
@@ -27,7 +28,6 @@ from segue.core.contracts.agents import (
 from segue.core.contracts.probes import Point
 from segue.core.messages import (
     Notice,
-    Part,
     Parts,
     SetAside,
     Summary,
@@ -136,7 +136,7 @@ class Answering:
             raise Hung(f"the process died {run.deaths} times over it")
         begun = live.begun = begin(run, path := await self._prompt.transcripts.path(run))
         swap = begun.path.agent if begun.swap is None else begun.swap
-        live.agent_name, state = await self._agents.of(run, live.account, swap)
+        live.agent_name, state = await self._agents.of(run, swap)
         agent, tracing = self._agents.named[live.agent_name], self._ground.tracing
         live.noting = self._agents.noting.get(live.agent_name)
         if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
@@ -177,7 +177,7 @@ class Answering:
                 live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
         adapter = self._ground.adapters.get(live.account)
-        make = partial(answered, live, stream.streamed, adapter.fits if adapter else None)
+        make = partial(answered, live, adapter.fits if adapter else None)
         # A long text takes a while to be cut into messages: others go on meanwhile.
         return await self._write(live, await asyncio.to_thread(make) if len(live.said.text) > _LONG else make())
 
@@ -266,9 +266,12 @@ class Answering:
         if isinstance(event, Progress):
             stream.grew(event.doing)
             return
+        if isinstance(event, PutOff):
+            await self._journal(live, f"put off/{event.calls[0]}", live.said.put_off(event.calls))
+            return
         live.said.add(event)
         if isinstance(event, ToolResult):
-            await self._journal(live, event)
+            await self._journal(live, event.id, live.said.done(event))
         elif isinstance(event, ToolCall):
             stream.grew(event.name)
         elif isinstance(event, Text):
@@ -299,10 +302,9 @@ class Answering:
         await asyncio.sleep(_MOMENT)
         await self._store.write(handoffs.wrote, run.held.session, run.name, self._settings.handoff, self._clock())
 
-    async def _journal(self, live: Running, result: ToolResult) -> None:
-        run, call = live.run, live.said.call(result.id)
-        parts: tuple[Part, ...] = (*live.said.thoughts(call), call, result) if call else (result,)
-        await self._store.write(turns.journal, run.held, run.name, result.id, parts, self._clock())
+    async def _journal(self, live: Running, key: str, parts: Parts) -> None:
+        run = live.run
+        await self._store.write(turns.journal, run.held, run.name, key, parts, self._clock())
         self._probe(Point.TURN_JOURNALED)
 
     async def meanwhile(self, live: Running) -> None:
@@ -392,7 +394,7 @@ class Answering:
             replies = replies_to(run, (), text, len(drafts), None)
             seqs = tuple(turn.seq for turn in run.turns)
             onto, spent = live.begun.onto, tuple(live.spent)
-            done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], run.streamed, onto)
+            done = Finish(seqs, drafts, replies, spent, Outcome.FAILED, repr(error)[:500], onto)
             return await self._write(live, done), None
         except Fenced as fenced:
             log.warning("%s", fenced)

@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import UnionType
 
 from segue.core.contracts.agents import Usage, Work
 from segue.core.lanes import Address
-from segue.core.messages import File, Notice, Part, Reasoning, Text, ToolCall
+from segue.core.messages import File, Notice, Part, Parts, Reasoning, Text, ToolCall, ToolResult
 from segue.core.text.splitting import Fits, split
-from segue.core.transcripts import AGENT, GATEWAY, NOTHING, Draft
-from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Streamed, Turn, TurnKind, draft_of
+from segue.core.transcripts import GATEWAY, NOTHING, Author, Draft, Role
+from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Turn, TurnKind, draft_of
 from segue.core.values import Moment
 from segue.runtime.cancelling import surely
 
@@ -140,7 +141,10 @@ class Said:
         self._parts: list[Part] = list(journal)
         self._pieces: list[str] = []
         """Pieces of the text that the last part is to be."""
-        self._thought = len(journal)
+        self._kept = len(journal)
+        """Parts before which nothing has to be journaled any more."""
+        self._known = {part.id for part in journal if isinstance(part, ToolCall)}
+        """Calls that are journaled."""
 
     def add(self, part: Part) -> None:
         """One thing more; pieces of text that follow each other are one text."""
@@ -165,16 +169,28 @@ class Said:
         """The words a person reads."""
         return "\n\n".join(p.text.strip() for p in self.parts if isinstance(p, Text | Notice) and p.text.strip())
 
-    def call(self, id: str) -> ToolCall | None:
-        """The call that a result answers."""
-        return next((p for p in reversed(self.parts) if isinstance(p, ToolCall) and p.id == id), None)
+    def done(self, result: ToolResult) -> Parts:
+        """A result as it is journaled: with its call, and the thoughts before that, if they aren't yet."""
+        return (*self._call(result.id, Reasoning), result)
 
-    def thoughts(self, call: ToolCall) -> list[Reasoning]:
-        """Thoughts before a call that aren't journaled yet: providers refuse a call without its thoughts."""
-        at = next(n for n in reversed(range(len(self.parts))) if self.parts[n] is call)
-        found = [part for part in self.parts[self._thought : at] if isinstance(part, Reasoning)]
-        self._thought = max(self._thought, at)
-        return found
+    def put_off(self, calls: Sequence[str]) -> Parts:
+        """Calls that wait, as they are journaled: their model isn't asked again, so with its words."""
+        return tuple(part for id in calls for part in self._call(id, Reasoning | Text))
+
+    def _call(self, id: str, with_it: type[Part] | UnionType) -> Parts:
+        """A call and what stands before it, unless it is journaled: providers refuse a call without its thoughts."""
+        parts = self.parts
+        at = next((n for n in reversed(range(len(parts))) if _calls(parts[n], id)), None)
+        if at is None or id in self._known:
+            return ()
+        self._known.add(id)
+        found = [part for part in parts[self._kept : at] if isinstance(part, with_it)]
+        self._kept = max(self._kept, at)
+        return (*found, parts[at])
+
+
+def _calls(part: Part, id: str) -> bool:
+    return isinstance(part, ToolCall) and part.id == id
 
 
 STOPPED = "(Stopped.)"
@@ -183,14 +199,14 @@ SPOKEN = frozenset({TurnKind.ARRIVAL, TurnKind.RETRY})
 """Turns that somebody's words are the start of; no other is theirs to steer or to interrupt."""
 
 
-def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
+def answered(live: Running, fits: Fits | None) -> Finish:
     """All that a turn leaves behind."""
     run, said = live.run, live.said
     turns = (*run.turns, *live.taken_in)
     drafts = [*live.begun.asked, *(draft_of(turn) for turn in live.taken_in)]
     text, shown, outcome = said.text, 0, Outcome.ANSWERED
     if said.parts:
-        drafts.append(Draft(AGENT, tuple(said.parts)))
+        drafts.append(Draft(Author(Role.AGENT, name=live.agent_name), tuple(said.parts)))
         shown = len(drafts)
     if live.stopping:
         text, outcome = f"{text}\n\n{STOPPED}".strip(), Outcome.STOPPED
@@ -204,7 +220,7 @@ def answered(live: Running, streamed: Streamed, fits: Fits | None) -> Finish:
     files = list(dict.fromkeys(part for part in said.parts if isinstance(part, File)))
     replies = replies_to(run, tuple(live.taken_in), text, shown, fits, files)
     seqs = tuple(turn.seq for turn in turns)
-    return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, streamed, live.begun.onto)
+    return Finish(seqs, tuple(drafts), replies, tuple(live.spent), outcome, None, live.begun.onto)
 
 
 def notice(run: Run, begun: Beginning) -> Finish:

@@ -12,7 +12,7 @@ from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.settings import NO_ACCOUNT, ProgressShown, Streams
 from segue.core.text.splitting import split
-from segue.core.turns import Streamed, TurnKind
+from segue.core.turns import TurnKind
 from segue.errors import Fenced, SendError, SendUnsure
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
@@ -53,7 +53,6 @@ class Stream:
         self._calling = asyncio.Lock()
         self._delivery: Delivery | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self.streamed = run.streamed
         adapter = ground.adapters.get(live.account)
         if adapter is None or live.address is None:
             return
@@ -134,13 +133,12 @@ class Stream:
             )
             if self._delivery is None:
                 return
-            self.streamed = Streamed.YES
             self._probe(Point.STREAM_OPENED)
         async with self._replica.calling(_CALL):
             if not self._delivery.message:
                 # If the id of this one is lost in a crash, what remains on the platform is a placeholder.
                 ahead, message = self._delivery.placeholder, None
-                if self._run.streamed is Streamed.YES:
+                if self._run.streamed:
                     message = await lost_placeholder(self._store, adapter, self._delivery)
                 message = message or await adapter.send(ahead)
                 self._probe(Point.STREAM_SENT)
