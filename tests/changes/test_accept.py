@@ -88,6 +88,19 @@ async def test_keys_are_forgotten_when_no_platform_redelivers_any_more(world: Wo
     assert await world.raw("select count(*) from seen") == [(0,)]
 
 
+async def test_a_clock_that_goes_nine_days_forward_and_back_makes_no_key_old(world: World) -> None:
+    arrival = world.arrival("ann", "hello", message="77")
+    await world.accept(arrival)
+    for days in (9, -9) * letters.DAYS:
+        assert not await world.store.driver.write(letters.forget, world.clock())
+        world.clock.passes(days * 86400)
+    # The jumps count as one day together: what the most patient platform redelivers is known.
+    for _ in range(letters.DAYS - 2):
+        assert not await world.store.driver.write(letters.forget, world.clock())
+        assert isinstance(await world.accept(arrival), Duplicate)
+        world.clock.passes(86400)
+
+
 async def test_keys_are_forgotten_as_fast_as_they_come(world: World) -> None:
     for n in range(3 * letters.AT_ONCE):
         await world.raw("insert into seen (account, key, at) values ('a', $1, 0)", f"k{n}")

@@ -70,6 +70,7 @@ class RawSqlite:
 
     def __init__(self, path: str) -> None:
         self._connection = apsw.Connection(path)
+        self._connection.set_busy_timeout(5000)
         self._connection.execute("pragma foreign_keys = on")
 
     async def __call__(self, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from segue.changes.exchange import letters, replicas
 from segue.core.contracts.database import Statement, Transaction
 from segue.database.postgres import Pool, _Kind
 from segue.database.postgres import Postgres as Driver
@@ -213,6 +214,21 @@ async def test_a_lock_is_waited_for_then_named(postgres_dsn: str) -> None:
             with pytest.raises(StoreLocked, match="Try again"):
                 await db.write(change, 0, "ours")
         await db.write(change, 0, "ours")
+
+
+async def test_a_heartbeat_waits_for_no_other_work(postgres_dsn: str) -> None:
+    db = await Driver.open(postgres_dsn, connections=1, patience=PATIENCE)
+    await db.write(replicas.join, "r1", 60.0)
+    async with beside(postgres_dsn) as other:
+        async with other.transaction():
+            await other.execute("lock table segue.letters")
+            working = [asyncio.create_task(db.write(letters.bury, "a", "b", "c", float(n))) for n in range(3)]
+            await waiting_for_a_lock(other)
+            async with asyncio.timeout(PATIENCE / 2):
+                assert (await db.write(replicas.beat, "r1", 60.0)).dead == 0
+            assert not any(work.done() for work in working)
+        await asyncio.gather(*working)
+    await db.close()
 
 
 async def test_a_read_is_one_snapshot(postgres_dsn: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -15,14 +16,17 @@ from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import Arrival, Speaker, Text
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Secret
+from segue.database.sqlite import Sqlite
 from segue.errors import SendLater, SendNever, SendUnsure, StoreFull, StoreUnreachable
 from segue.runtime.gateway import Gateway
 from segue.runtime.outbox import Outlet
 from segue.runtime.retrying import Patient
+from segue.store import Store
 from segue.testing import HandClock, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
-from tests.in_process import gateway_on
+from tests.database.disk import Disk
+from tests.in_process import PUBLIC, gateway_on
 from tests.ports import free_port
 from tests.runtime.test_poison import arrival
 
@@ -63,6 +67,32 @@ async def test_a_file_that_is_gone_stops_accepting_and_says_so_until_it_is_back(
             while running.problems():  # noqa: ASYNC110 -- nobody tells
                 await asyncio.sleep(0.02)
         await running.accept(arrival(platform, 3, "hello"))
+
+
+def hold(answers: threading.Event) -> None:
+    answers.wait(30)
+
+
+async def test_a_disk_that_hangs_is_told_until_it_answers(tmp_path: Path) -> None:
+    disk, platform, answers = Disk(), WhatsApp(), threading.Event()
+    async with Store(await Sqlite.open(tmp_path / "segue.db", vfs=disk.name)) as store:
+        settings = GatewaySettings(
+            accounts={(platform.name, platform.account): PUBLIC}, lease=0.6, poll=0.05, grace=0.0
+        )
+        async with Gateway(store, EchoAgent(), [platform.adapter()], settings) as running:
+            await running.accept(arrival(platform, 1, "hello"))
+            assert running.problems() == []
+            disk.guard = lambda _: hold(answers)
+            waiting = asyncio.create_task(running.accept(arrival(platform, 2, "hello")))
+            try:
+                await unwell(running, "hasn't taken a heartbeat in time. See whether its disk or server answers.")
+                assert not waiting.done(), "nothing is acknowledged that isn't durable"
+            finally:
+                answers.set()
+            await waiting
+            async with asyncio.timeout(10):
+                while running.problems():  # noqa: ASYNC110 -- nobody tells
+                    await asyncio.sleep(0.02)
 
 
 class FullDisk:

@@ -24,7 +24,7 @@ from segue.errors import Fenced, Invalid, StoreFull
 from segue.runtime.gateway import Gateway
 from segue.runtime.inbox import TOLD
 from segue.runtime.server.app import Mounted
-from segue.testing import Shelf
+from segue.testing import Platform, Shelf
 from segue.testing.agents import EchoAgent
 from segue.testing.personas import WhatsApp
 from tests.adapters.platform import signed
@@ -72,7 +72,7 @@ async def running(path: Path, platform: WhatsApp, error: Exception) -> AsyncIter
         yield gateway
 
 
-def arrival(platform: WhatsApp, number: int, text: str, id: str = "") -> Arrival:
+def arrival(platform: Platform, number: int, text: str, id: str = "") -> Arrival:
     identity = Identity(platform.name, platform.account, f"p{number}")
     place = Place(Address(platform.name, platform.account, chat=f"c{number}"), Kind.DM)
     return Arrival(place, id or f"m{number}", Speaker(identity), (Text(text),), 0.0)

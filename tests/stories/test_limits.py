@@ -5,6 +5,8 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from segue import open_store
 from segue.adapters.http import Http
 from segue.changes.people import grants, persons
@@ -16,12 +18,16 @@ from segue.core.messages import Speaker, plain_text
 from segue.core.people import UNBOUNDED, Allowance, Allowances, Limit
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.values import Moment, PersonId, Secret
+from segue.errors import Overloaded
 from segue.runtime.gateway import Gateway
+from segue.runtime.inbox import WAIT
 from segue.testing import HandClock, Shelf, To
 from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
 from segue.testing.asgi import Answer, post
 from tests.adapters.platform import signed
+from tests.changes.world import Engine, raw_sql
 from tests.runtime.telemetry.test_metrics import figure
+from tests.runtime.test_poison import arrival
 from tests.stories.square import Square, both, recalls
 
 SMALL = Allowances(
@@ -169,6 +175,52 @@ async def test_one_person_takes_a_quarter_of_the_slots_however_many_turns_hang(s
         assert await square.says("and the host?") == "You said: and the host?"
         await running(gateway, 6)
         hanging.over()
+
+
+@both
+async def test_while_all_slots_are_taken_whoever_waits_is_told_and_more_is_refused(square: Square) -> None:
+    hanging = Pause()
+
+    def hang(work: Work) -> list[object]:
+        return [hanging, *recalls(work)] if "hang" in plain_text(work.asked[-1].parts) else list(recalls(work))
+
+    square.agent = ScriptedAgent(otherwise=hang)  # type: ignore[arg-type]
+    platform = square.platform
+    cat, dan = platform.person("Cat"), platform.person("Dan")
+    hers, his = platform.dm(cat), platform.dm(dan)
+    engine = Engine.POSTGRES if square.where.startswith("postgresql://") else Engine.SQLITE
+    async with square.open(GatewaySettings(slots=4, limits=UNBOUNDED, overload=3600.0)) as gateway:
+        raw = await raw_sql(engine, square.where)
+        for n in range(3):
+            hog = platform.person(f"hog {n}")
+            hog.says("hang", platform.dm(hog))
+        await running(gateway, 3)
+        cat.says("hello", hers)
+        await platform.settles()
+        assert hers.replies == [], "so far nobody has waited long"
+        await raw("update sessions set due = due - 1800 where head < tail and holder is null")
+        await behind(gateway, 1800.0)
+        assert await square.says("and I?", who=dan, where=his) == WAIT
+        dan.says("and now?", his)
+        await platform.settles()
+        assert his.replies == [WAIT], "once a minute"
+        await raw("update sessions set due = due - 1801 where head < tail and holder is null")
+        await behind(gateway, 3600.0)
+        with pytest.raises(Overloaded):
+            await gateway.accept(arrival(platform, 9, "one too many"))
+        assert gateway.problems() == ["More comes in than can be done: messages are refused until answers catch up."]
+        assert await square.says("and the host?") == "You said: and the host?"
+        hanging.over()
+        assert await square.hears(hers, 1) == ["You said: hello"]
+        assert await square.hears(his, 2) == [WAIT, "You said: and I? + and now?"]
+        await raw.close()
+
+
+async def behind(gateway: Gateway, seconds: float) -> None:
+    """Wait until sessions have waited for so long, and looks at the database leave it at that."""
+    async with asyncio.timeout(10):
+        while gateway._turns.lag < seconds:  # noqa: ASYNC110 -- nobody tells
+            await asyncio.sleep(0.01)
 
 
 async def running(gateway: Gateway, count: int) -> None:

@@ -129,7 +129,7 @@ class Room(Value, frozen=True):
     @property
     def full(self) -> list[str]:
         """Persons who have as many as they may."""
-        return [person for person in self.taken if not self.takes(person)]
+        return [person for person, count in self.taken.items() if count >= self.share and person != self.host]
 
 
 class Turn(Value, frozen=True):

@@ -130,6 +130,11 @@ def claim(me: str, count: int, room: Room | None = None) -> Transaction[list[Run
     return runs
 
 
+def longest_wait(room: Room) -> Transaction[float]:
+    """Seconds for which sessions wait until there is a slot, of people who might have one more; 0 if none does."""
+    return (yield from first(float, q.longest_wait(full=" ".join(room.full), below=_below(room)))) or 0.0
+
+
 def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     """The run of a session that was claimed; it is let go again if nothing waits, or there is no room."""
     turns = yield from _next(found.id, found.head)

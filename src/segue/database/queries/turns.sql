@@ -104,6 +104,15 @@ update sessions set holder = :me, epoch = epoch + 1 where id in (select id from 
 returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes,
   {now} - due as waited;
 
+-- name: longest_wait
+-- Seconds for which a session has waited for a slot, the longest; none whose next turn is of one of the full.
+select {now} - s.due as seconds from sessions s
+where s.holder is null and s.head < s.tail and s.due <= {now} and s.deaths < :below and exists (
+  select 1 from (select t.person from turns t where t.session = s.id and t.seq > s.head and t.outcome is null
+    order by t.seq limit 1) as next
+  where cast(:full as text) not like '%' || next.person || '%')
+order by s.due limit 1;
+
 -- name: unclaim
 -- A session that was claimed is left to whoever has room for it.
 update sessions set holder = null where id = :session;

@@ -124,10 +124,10 @@ class Turns:
 
         Returns this replica's id, None if no slot is free, and who may have one now.
         """
-        me = self._replica.id if self._slots.free > 0 else None
+        room, me = self._slots.room, self._replica.id if self._slots.free > 0 else None
         if me is not None:
             self._slots.free -= 1
-        return me, self._slots.room
+        return me, room
 
     def give_back(self) -> None:
         """A slot isn't needed after all."""
@@ -164,12 +164,18 @@ class Turns:
                     runs = await self._store.write(turns.claim, self._replica.id, count, room)
                 finally:
                     self._slots.free += count - len(runs)
-                now = asyncio.get_running_loop().time()
-                self._behind = now - min(run.waited for run in runs) if runs and len(runs) == count else None
+                if not room.only:
+                    self._wait(min(run.waited for run in runs) if len(runs) == count else 0.0)
                 for run in runs:
                     self.start(run)
+            if self._behind is not None and (room.only or count <= 0):
+                self._wait(await self._store.read(turns.longest_wait, room))
             if len(runs) < count or count <= 0:
                 await self.wake.wait()
+
+    def _wait(self, seconds: float) -> None:
+        """Sessions have waited for a slot for so long; none does if it is 0."""
+        self._behind = time.monotonic() - seconds if seconds else None
 
     async def look(self, session: SessionId) -> None:
         """Something changed for the turn that runs in a session: somebody wants it to end, or said more."""
