@@ -426,7 +426,7 @@ def sum_up(held: Claim, turn: int, summed_up: SummedUp, agent: str | None, by: s
         yield _spend(held.session, turn, used, at)
     tip = Tip(held.session, stands.length + 1)
     yield from transcripts.record(held.session, before, tip, TipMove.COMPRESS, by, at)
-    yield q.set_tip(session=held.session, tip_session=tip.session, tip=tip.n, length=tip.n, at=at)
+    yield transcripts.set_tip(held.session, tip, tip.n, at)
     return tip
 
 

@@ -75,11 +75,6 @@ def revoke(account: str, person: PersonId, scope: Scope, by: PersonId, at: Momen
     return True
 
 
-def grants(account: str) -> Transaction[list[Grant]]:
-    """Who may speak on an account by a grant, oldest first."""
-    return (yield from each(Grant, q.grants_of_account(account=account)))
-
-
 def of(person: PersonId) -> Transaction[list[Grant]]:
     """The grants that a person has, oldest first; whoever they were before counts too."""
     return (yield from each(Grant, q.grants_of_person(person=(yield from actors.now(person)))))

@@ -13,10 +13,10 @@ from segue.core.contracts.agents import Usage
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Cost, Leap, Line, Transcript, transcript_of
 from segue.core.lanes import Lane, Place, Rules
-from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Summary, encode_parts
+from segue.core.messages import Aside, Citation, Citing, Notice, Part, Parts, Summary
 from segue.core.moves import Why
 from segue.core.titles import new_title, parse
-from segue.core.transcripts import IMPORTED, Author, Entry, Role, Session, Tip
+from segue.core.transcripts import IMPORTED, Author, Draft, Entry, Role, Session, Tip
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
@@ -148,13 +148,7 @@ def bring(
     own = transcript.lines[len(here.linked) :]
     yield from _add_entries(own, here, origin.after)
     tip = here.tip(transcript.tip) or origin.after
-    yield q.set_tip(
-        session=session,
-        tip_session=tip.session if tip else None,
-        tip=tip.n if tip else None,
-        length=len(own),
-        at=transcript.used,
-    )
+    yield transcripts.set_tip(session, tip, len(own), transcript.used)
     yield from _add_leaps(transcript.leaps, here)
     # New turns go on counting after those that the entries and the costs name.
     turns = [line.turn for line in transcript.lines] + [cost.turn for cost in transcript.costs]
@@ -242,21 +236,9 @@ def _same(entry: Entry, line: Line, here: Numbering) -> bool:
 def _add_entries(lines: Sequence[Line], here: Numbering, after: Tip | None) -> Transaction[None]:
     for line in lines:
         author, parts = _imported(line)
-        parent = here.tip(line.parent) or after
-        yield q.add_entry(
-            session=here.session,
-            n=line.number - len(here.linked),
-            parent_session=parent.session if parent else None,
-            parent=parent.n if parent else None,
-            role=author.role,
-            person=author.person,
-            name=author.name,
-            parts=encode_parts(tuple(_named(part, here, after) for part in parts)),
-            at=line.at,
-            turn=line.turn,
-            identity=line.source.identity,
-            address=line.source.address,
-        )
+        draft = Draft(author, tuple(_named(part, here, after) for part in parts), line.source, line.at)
+        parent, before = here.tip(line.parent) or after, line.number - len(here.linked) - 1
+        yield from transcripts.add(here.session, parent, before, [draft], line.at, line.turn)
 
 
 def _imported(line: Line) -> tuple[Author, Parts]:
@@ -272,16 +254,7 @@ def _imported(line: Line) -> tuple[Author, Parts]:
 def _add_leaps(leaps: Sequence[Leap], here: Numbering) -> Transaction[None]:
     for leap in leaps:
         before, after = here.tip(leap.before), here.tip(leap.after)
-        yield q.add_tip_move(
-            session=here.session,
-            from_session=before.session if before else None,
-            from_n=before.n if before else None,
-            to_session=after.session if after else None,
-            to_n=after.n if after else None,
-            why=leap.why,
-            by=leap.by,
-            at=leap.at,
-        )
+        yield transcripts.moved(here.session, before, after, leap.why, leap.by, leap.at)
 
 
 def _parent_here(parent: str, owner: PersonId) -> Transaction[SessionId | None]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from segue.changes.rows import each, first, one
 from segue.changes.sessions.rows import End
 from segue.core.bindings import TipChange
-from segue.core.contracts.database import Transaction
+from segue.core.contracts.database import Statement, Transaction
 from segue.core.messages import Summary, encode_parts
 from segue.core.transcripts import (
     GATEWAY,
@@ -56,7 +56,7 @@ def append(session: SessionId, drafts: Sequence[Draft], at: Moment, turn: int = 
     """Add entries at the tip; they belong to a turn if they say what it said in other words."""
     end = yield from _hold(session)
     tip = yield from add(session, end.tip, end.length, drafts, at, turn)
-    yield from _set_tip(session, tip, end.length + len(drafts), at)
+    yield set_tip(session, tip, end.length + len(drafts), at)
     return tip
 
 
@@ -145,7 +145,7 @@ def compress(session: SessionId, text: str, upto: Tip, by: PersonId, at: Moment)
     draft = Draft(GATEWAY, (Summary(text, upto.session, upto.n),))
     tip = yield from add(session, end.tip, end.length, [draft], at, 0)
     yield from record(session, end.tip, tip, TipMove.COMPRESS, by, at)
-    yield from _set_tip(session, tip, end.length + 1, at)
+    yield set_tip(session, tip, end.length + 1, at)
     return tip
 
 
@@ -183,26 +183,24 @@ def _move(
     session: SessionId, end: End, to: Tip | None, why: TipMove, by: PersonId, at: Moment
 ) -> Transaction[Tip | None]:
     yield from record(session, end.tip, to, why, by, at)
-    yield from _set_tip(session, to, end.length, at)
+    yield set_tip(session, to, end.length, at)
     return to
 
 
 def record(session: SessionId, tip: Tip | None, to: Tip | None, why: TipMove, by: str, at: Moment) -> Transaction[None]:
     """Remember that a tip moved, and who has read as far as it was; the caller sets it."""
     yield q.read_by_all(session=session)
-    yield q.add_tip_move(
-        session=session,
-        from_session=tip.session if tip else None,
-        from_n=tip.n if tip else None,
-        to_session=to.session if to else None,
-        to_n=to.n if to else None,
-        why=why,
-        by=by,
-        at=at,
-    )
+    yield moved(session, tip, to, why, by, at)
 
 
-def _set_tip(session: SessionId, tip: Tip | None, length: int, at: Moment) -> Transaction[None]:
-    yield q.set_tip(
-        session=session, tip_session=tip.session if tip else None, tip=tip.n if tip else None, length=length, at=at
-    )
+def moved(session: SessionId, tip: Tip | None, to: Tip | None, why: TipMove, by: str, at: Moment) -> Statement:
+    """Remember that a tip moved."""
+    before = {"from_session": tip.session if tip else None, "from_n": tip.n if tip else None}
+    after = {"to_session": to.session if to else None, "to_n": to.n if to else None}
+    return q.add_tip_move(session=session, why=why, by=by, at=at, **before, **after)
+
+
+def set_tip(session: SessionId, tip: Tip | None, length: int, at: Moment) -> Statement:
+    """Let a session, which has so many entries of its own, end at an entry."""
+    there = {"tip_session": tip.session if tip else None, "tip": tip.n if tip else None}
+    return q.set_tip(session=session, length=length, at=at, **there)

@@ -238,10 +238,6 @@ with recursive inside (id) as (
 update grants set until = :at
 where account = :account and place = :place and until is null and person in (select id from inside) returning id;
 
--- name: grants_of_account
--- Who may speak on an account by a grant, oldest first.
-select account, person, place as scope, since, why, by_person as "by" from grants where account = :account and until is null order by id;
-
 -- name: add_code
 -- A code that somebody was given.
 insert into codes (digest, kind, account, person, body, made, expires)
