@@ -8,11 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from segue import Session, Store, open_store
+from segue import Session, Store
 from segue.adapters.http import Http
 from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.database import Clock
@@ -32,6 +31,7 @@ from segue.testing.chats import Chat, Someone
 from segue.testing.ledger import Message
 from segue.testing.wire import decode
 from tests.adapters.platform import signed
+from tests.in_process import gateway_on
 
 SECRET = "the secret of the square"
 
@@ -126,24 +126,17 @@ class Square:
         self, settings: GatewaySettings | None = None, mentions: Mentions = Mentions.OPTIONAL
     ) -> AsyncIterator[Gateway]:
         """The gateway runs while inside."""
-        platform = self.platform
-        name = platform.name, platform.account
-        open_to = AccountSettings(
+        platform, given = self.platform, settings or GatewaySettings()
+        more: dict[str, Any] = {"limits": UNBOUNDED} if given.limits == Allowances() else {}
+        account = AccountSettings(
             public=self.public,
             streams=Streams.WHOLE,
             mentions=mentions,
             deletions=self.deletions,
             approvers=self.approvers,
         )
-        given = settings or GatewaySettings()
-        given = replace(given, limits=UNBOUNDED) if given.limits == Allowances() else given
-        given = replace(
-            given,
-            hosts=(self.ann.identity, *given.hosts),
-            accounts={name: open_to},
-            poll=0.05,
-            grace=0.0,
-        )
+        more |= {"account": account, "clock": self.clock, "files": self.files}
+        more |= {"settings": given, "hosts": (self.ann.identity, *given.hosts)}
         async with AsyncExitStack() as stack:
             if isinstance(platform, BehindHttp):
                 listener = Listener("127.0.0.1", 0)
@@ -152,10 +145,9 @@ class Square:
             adapter = platform.adapter()  # type: ignore[attr-defined]  # every persona has one
             if isinstance(adapter, Http):
                 stack.push_async_callback(adapter.close)
-            self.store = await stack.enter_async_context(await open_store(self.where))
-            gateway = await stack.enter_async_context(
-                Gateway(self.store, self.agents or self.agent, [adapter], given, clock=self.clock, files=self.files)
-            )
+            running = gateway_on(self.where, self.agents or self.agent, adapter, **more)
+            gateway = await stack.enter_async_context(running)
+            self.store = gateway.store
             await stack.enter_async_context(platform.reaching(gateway.webhooks()))
             yield gateway
 

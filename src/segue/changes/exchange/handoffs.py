@@ -181,21 +181,9 @@ def open_in(
         trace=found.id,
     )
     turn = (yield from turns.ask(asked, at)).turn
-    bound = bool(
-        (
-            yield q.handoff_bound(
-                handoff=found.id,
-                me=driven.me,
-                epoch=driven.epoch,
-                lane=lane.key,
-                move=found.id,
-                turn=turn,
-                at=at,
-                deadline=deadline(found.requested, at, patience),
-            )
-        )
-    )
-    if not bound:
+    until, by = deadline(found.requested, at, patience), {"me": driven.me, "epoch": driven.epoch}
+    bound = q.handoff_bound(handoff=found.id, lane=lane.key, move=found.id, turn=turn, at=at, deadline=until, **by)
+    if not (yield bound):
         raise Fenced(f"handoff {found.id}")
     yield q.go_on(session=found.session, turn=0)
     yield Wake(Topic.HANDOFF, found.session)
