@@ -64,8 +64,8 @@ async def test_the_terminal_shows_the_way_and_leaves_once_it_is_there(tmp_path: 
         here.types("/handoff\r")
         await here.shows("1. http.alpha: everyone in lobby can read there")
         await here.shows("to me in a private chat on http.alpha.")
-        assert here.text.index("/handoff N goes there.") < here.text.index("Or send /link")
-        here.types("/handoff 1\r")
+        assert here.text.index("Where does it go?") < here.text.index("Or send /link")
+        here.types("1\r")
         await here.shows("Handing “Tea” off to http.alpha")
         assert await here.leaves() == 0
         assert "To http.alpha: sent" in here.text
