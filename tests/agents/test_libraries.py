@@ -22,7 +22,7 @@ def example(library: str) -> str:
     return str(block)
 
 
-@pytest.mark.parametrize("library", ["openai_agents"])
+@pytest.mark.parametrize("library", ["openai_agents", "langgraph"])
 def test_a_turn_goes_through_a_library_and_one_that_is_tried_again_does_nothing_twice(
     library: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,36 @@
+"""A turn as the messages of a LangGraph graph, and the messages that a run adds as parts of the answer.
+
+Law: the gateway keeps the transcript, so the graph needs no checkpointer: it gets all messages each time.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from segue.core.contracts.agents import Work
+from segue.core.messages import Part, Text, ToolCall, ToolResult
+
+
+class WorkMessages:
+    """The messages of one turn: `state = await graph.ainvoke({"messages": turn.messages})`, then `turn.said(state)`."""
+
+    def __init__(self, work: Work) -> None:
+        self.messages: list[dict[str, Any]] = work.messages("openai")
+        """All that was said and done so far, the oldest first, as dicts that LangGraph takes."""
+
+    def said(self, state: dict[str, Any]) -> list[Part]:
+        """What the run came to, for the function to yield: the messages of its last state that weren't given to it."""
+        added: Sequence[Any] = state["messages"][len(self.messages) :]
+        return [part for message in added for part in _parts(message)]
+
+
+def _parts(message: Any) -> Iterator[Part]:
+    """A message of LangChain's; what people or the system said is no part of an answer."""
+    if message.type == "tool":
+        yield ToolResult(message.tool_call_id, message.content, failed=message.status == "error")
+    if message.type != "ai":
+        return
+    pieces = [message.content] if isinstance(message.content, str) else message.content
+    if text := "".join(piece if isinstance(piece, str) else piece.get("text", "") for piece in pieces):
+        yield Text(text)
+    for call in message.tool_calls:
+        yield ToolCall(call["id"], call["name"], call["args"])
