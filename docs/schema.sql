@@ -669,3 +669,22 @@ create table note_sources (
   primary key (note, session, turn)
 ) strict, without rowid;
 create index note_sources_of_turn on note_sources (session, turn);
+
+create table spendings (
+  scope text primary key,
+  turns integer not null default 0,
+  tokens integer not null default 0,
+  cost real not null default 0,
+  helpings integer not null default 0,
+  refused text not null default ''
+) strict, without rowid;
+
+create table reservations (
+  session text primary key references sessions (id),
+  turn integer not null,
+  epoch integer not null,
+  person text not null,
+  day text not null,
+  tokens integer not null
+) strict, without rowid;
+create index reservations_of_day on reservations (day);

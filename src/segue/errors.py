@@ -23,7 +23,8 @@
     │   │   └── InDoubt            nobody knows whether it was sent, and nobody wants it twice
     │   └── SendUnsure         nobody knows whether it did
     ├── AgentFailed        an agent can't answer; it says why, and whether another try may help
-    │   └── ModelRefused       its provider refuses what was said: that is set aside
+    │   ├── ModelRefused       its provider refuses what was said: that is set aside
+    │   └── OverBudget         it would spend more than the host allows
     ├── Unanswered         a person whom an agent asked didn't answer
     ├── TooLong            more was said than an agent's model takes: it is to be summed up
     ├── Disconnected       an account can't be reached now; it is tried again
@@ -176,6 +177,13 @@ class ModelRefused(AgentFailed):
 
     def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem, fix, passes=False)
+
+
+class OverBudget(AgentFailed):
+    """A turn would spend more than a budget of the host's has; `problem` is for anybody."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "Allow more when you are asked, or change [budget] in segue.toml.", passes=False)
 
 
 class Unanswered(SegueError):

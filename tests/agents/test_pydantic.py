@@ -33,6 +33,7 @@ from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
 from segue.core.prompt.wire import CUT_OFF
 from segue.core.transcripts import AGENT, Draft
 from segue.core.values import SessionId
+from segue.errors import OverBudget
 from segue.testing.contracts import AgentContract, RecallContract, ToolContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
 
@@ -95,6 +96,31 @@ async def test_its_own_tools_and_those_of_the_gateway_are_both_there() -> None:
     agent = as_agent(Pydantic(FunctionModel(stream_function=looks), tools=[kettle]))
     await events_of(agent, Work(SessionId("s"), 1, "", (), (person("hello"),), tools=Sessions()))
     assert sorted(offered) == ["kettle", "sessions_list"]
+
+
+async def test_each_request_is_reserved_by_the_most_that_it_may_take() -> None:
+    class Ledger:
+        def __init__(self) -> None:
+            self.asked: list[int | None] = []
+
+        async def reserve(self, tokens: int | None = None) -> None:
+            self.asked.append(tokens)
+            if len(self.asked) > 2:
+                raise OverBudget("The budget is used up.")
+
+    model = FunctionModel(stream_function=errands)
+    bounded, budget = Pydantic(model, tools=[kettle], model_settings={"max_tokens": 1000}), Ledger()
+    turn = replace(work("use a tool"), budget=budget)
+    await events_of(as_agent(bounded), turn)
+    first, second = budget.asked
+    assert first is not None
+    assert second is not None
+    assert 1000 + len("use a tool") < first < second, "the second prompt has the tool's result, too"
+    with pytest.raises(OverBudget):
+        await events_of(as_agent(bounded), turn)
+    unbounded, budget = Pydantic(FixedModel()), Ledger()
+    await events_of(as_agent(unbounded), replace(turn, budget=budget))
+    assert budget.asked == [None]
 
 
 async def test_a_tool_of_the_gateway_that_fails_is_a_failed_result() -> None:

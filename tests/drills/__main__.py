@@ -30,6 +30,7 @@ from segue.core.values import Live
 from tests.drills import (
     backlog,
     bindings,
+    budgets,
     children,
     disks,
     everywhere,
@@ -168,6 +169,11 @@ def _questions(fresh: Fresh, seed: int) -> str:
     return "\n".join([*found, *asyncio.run(questions.run(fresh(), 100, seed, kills=3, deadline=2.0)).wrong])
 
 
+def _budgets(fresh: Fresh, seed: int) -> str:
+    found = [asyncio.run(budgets.run(fresh(), 125, seed, turns, tokens)) for turns, tokens in ((50, 0), (0, 5_000))]
+    return "\n".join(wrong for rush in found for wrong in rush.wrong)
+
+
 def _hostile_input(fresh: Fresh, seed: int) -> str:
     found = asyncio.run(hostile_input.run(fresh(), 10_000, seed))
     for name, cases in found.cases.items():
@@ -222,6 +228,8 @@ DRILLS = {
     "properties": Drill(20_000, "new examples of each property, and every pause of every race", 2_000, _properties),
     "questions": Drill(10_000, "questions, with answers that race and kills, on SQLite", 500, _questions),
     "questions-postgres": Drill(10_000, "questions, with answers that race and kills, on PostgreSQL", 500, _questions),
+    "budgets": Drill(1_000, "tries at one budget by two gateways on SQLite", 250, _budgets),
+    "budgets-postgres": Drill(1_000, "tries at one budget by two gateways on PostgreSQL", 250, _budgets),
     "readers": Drill(100_000, "steps of people whose words keep their readers", 1_000, _readers),
     "hostile-input": Drill(1_000_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),
     "hostile-input-postgres": Drill(20_000, "hostile commands, tool calls and payloads", 10_000, _hostile_input),

@@ -19,10 +19,11 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from segue import Store
 from segue.adapters.http import HttpAccount
 from segue.agents.given import as_agent
-from segue.core.contracts.agents import Agent, Event, Work
+from segue.core.contracts.agents import Agent, Event, Usage, Work
 from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point, Probe
 from segue.core.handoffs import Patience
+from segue.core.limits.budgets import Amount, Budgets
 from segue.core.messages import Sending, Text, ToolCall, ToolResult, plain_text
 from segue.core.moves import Limits
 from segue.core.people import UNBOUNDED
@@ -59,6 +60,7 @@ class Mind(enum.Enum):
     DELEGATES = "has children do it"
     ASKS = "does it if it may"
     APPROVED = "an agent of pydantic-ai whose tool must be approved"
+    SPENDS = "reserves, spends and says so"
 
 
 class Plan(Value, frozen=True):
@@ -99,6 +101,10 @@ class Plan(Value, frozen=True):
     mind: Mind = Mind.REPEATS
     deadline: float = 86_400.0
     """Seconds for which a question stays open."""
+    turns: int = 0
+    """Turns that everybody has in a day; 0 for no limit."""
+    tokens: int = 0
+    """The same of tokens."""
     dies_at: Point | None = None
     """A label at which the process kills itself."""
     dies_after: int = 1
@@ -177,6 +183,26 @@ def approved(spy: Path) -> Agent:
     return as_agent(Pydantic(FunctionModel(stream_function=model), tools=tools))
 
 
+class Spends:
+    """An agent that reserves a call, writes down that it makes it, and tells what it took."""
+
+    BOUND = 100
+    """Tokens that a call takes at most."""
+
+    def __init__(self, pace: float, spy: str) -> None:
+        self._pace = pace
+        self._spy = Path(spy)
+
+    async def answer(self, work: Work) -> AsyncIterator[Event]:
+        await work.budget.reserve(self.BOUND)
+        with self._spy.open("a") as spy:
+            spy.write(f"{work.session}\n")
+        await asyncio.sleep(self._pace)
+        # Half of the calls take all that they may.
+        yield Usage("toy", random.choice((self.BOUND, random.randint(1, self.BOUND))))
+        yield Text("Spent.")
+
+
 class Delegates:
     """An agent that gives each message to a child as a task, and asks another child about it and waits.
 
@@ -252,6 +278,20 @@ async def _driver(plan: Plan) -> Driver:
     return await Sqlite.open(Path(plan.where), probe=_probe(plan), vfs=disk.name, steps=steps)
 
 
+def _agent(plan: Plan) -> Agent:
+    match plan.mind:
+        case Mind.REPEATS:
+            return Repeats(plan.pace, plan.spy, plan.wire)
+        case Mind.DELEGATES:
+            return Delegates(plan.pace)
+        case Mind.ASKS:
+            return Asks(plan.spy)
+        case Mind.SPENDS:
+            return Spends(plan.pace, plan.spy)
+        case Mind.APPROVED:
+            return approved(Path(plan.spy))
+
+
 async def run(plan: Plan) -> None:
     """Run a gateway until the process is ended."""
     live = plan.streams is Streams.LIVE
@@ -280,19 +320,12 @@ async def run(plan: Plan) -> None:
         ending=plan.ending,
         sweep=plan.lease / 10,
         questions=QuestionSettings(plan.deadline),
+        budget=Budgets(day=Amount(plan.tokens or None, None, plan.turns or None))
+        if plan.tokens or plan.turns
+        else Budgets(),
     )
     listener = Listener("127.0.0.1", plan.port)
-    agent: Agent
-    match plan.mind:
-        case Mind.DELEGATES:
-            agent = Delegates(plan.pace)
-        case Mind.ASKS:
-            agent = Asks(plan.spy)
-        case Mind.APPROVED:
-            agent = approved(Path(plan.spy))
-        case _:
-            agent = Repeats(plan.pace, plan.spy, plan.wire)
-    gateway = Gateway(store, agent, [adapter], settings, probe=_probe(plan))
+    gateway = Gateway(store, _agent(plan), [adapter], settings, probe=_probe(plan))
     async with store, gateway, serving(make_app(gateway, knows=lambda _: True), listener):
         await ended.wait()
     await adapter.close()

@@ -286,6 +286,7 @@ class Bug(enum.Enum):
     FORGETS_KEYS = "a redelivery is taken for a new message"
     ACCEPTS_IN_TWO_TRANSACTIONS = "the key of a message is durable before its turn is"
     FINISHES_IN_TWO_TRANSACTIONS = "a turn is done before its answer is on its way"
+    NOTHING_RESERVED = "what running turns may spend isn't counted"
     LEASES_WITHOUT_EPOCHS = "whoever held a session once may write to it for ever"
     NEVER_TAKES_OVER = "what a dead replica held stays held"
     NEW_KEYS = "each attempt at a delivery has a key of its own"
@@ -376,6 +377,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
         query("end_turn", "and outcome is null", ""),
         query("beat", _BEAT, _COME_BACK),
     ),
+    Bug.NOTHING_RESERVED: (query("spending", "r.session <> :session", "r.session <> :session and 1 = 0"),),
     Bug.NEVER_TAKES_OVER: (query("free_sessions", "where holder is not null", "where 1 = 0 and holder is not null"),),
     Bug.NEW_KEYS: (Patch(Outbox, "_send", _new_keys),),
     Bug.OUT_OF_TURN: (

@@ -30,6 +30,7 @@ from segue.config.sections import (
 )
 from segue.config.tables import Incomplete, Tables, as_table, keys_of, nearest, within
 from segue.core.lanes import Identity, Rules
+from segue.core.limits.budgets import Budgets
 from segue.core.moves import Limits
 from segue.core.settings import GatewaySettings, QuestionSettings, Redaction, Retention, Settings
 from segue.core.values import Live, Secret
@@ -39,6 +40,7 @@ from segue.plugins import MakesAgent
 SECTIONS = (
     "agent",
     "agents",
+    "budget",
     "children",
     "context",
     "deliveries",
@@ -148,6 +150,7 @@ def _gateway(
         labels=lanes.labels,
         retention=tables.section(said, "retention", Retention),
         questions=tables.section(said, "questions", QuestionSettings),
+        budget=tables.section(said, "budget", Budgets),
         limits=read_limits(said.get("limits", {}), tables),
         zone=tables.section(said, "schedules", SchedulesSection).zone,
         agents_of_lanes=of_lanes,

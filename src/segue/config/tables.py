@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -160,7 +160,7 @@ def _mistaken(field: FieldInfo, kind: Any, value: object, path: str, index: str)
 
 def _given(kind: Any) -> Any:
     """The type that can be written: nobody can write None."""
-    if get_origin(kind) is UnionType:
+    if get_origin(kind) in (UnionType, Union):
         [kind] = [part for part in get_args(kind) if part is not NoneType]
     return kind
 

@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from segue.core.destinations import names_of
 from segue.core.handoffs import Patience
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules
+from segue.core.limits.budgets import Budgets
 from segue.core.moves import Limits
 from segue.core.people import Allowances
 from segue.core.resets import Policies
@@ -259,6 +260,7 @@ class GatewaySettings(Value, frozen=True):
     """Seconds between looks for sessions that are over."""
     retention: Retention = Retention()
     questions: QuestionSettings = QuestionSettings()
+    budget: Budgets = Budgets()
     agents_of_lanes: Mapping[str, str] = {}
     """Agents of sessions that begin in a place, by its name (`names_of`)."""
     agents_of_people: Mapping[str, str] = {}

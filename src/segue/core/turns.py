@@ -258,6 +258,8 @@ class Finish(Value, frozen=True):
     agent: str = ""
     state: str | None = None
     """The agent's own note about the session, as JSON."""
+    reserved: bool = False
+    """Whether it has reserved from budgets."""
 
 
 class Run(Value, frozen=True):

@@ -49,10 +49,11 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema, to_json, to_jsonable_python
 
 from segue.agents.models.attachments import withheld
+from segue.agents.models.bounds import Reserving
 from segue.agents.models.deferred import Deferred
 from segue.agents.models.history import history, history_of, put_off, verbatim
 from segue.agents.models.keys import Prices
-from segue.core.contracts.agents import AgentState, Event, Progress, PutOff, SummedUp, Tools, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, NoBudget, Progress, PutOff, SummedUp, Tools, Usage, Work
 from segue.core.messages import Part, Text, ToolCall, ToolResult
 from segue.core.prompt.compaction import request_to_sum_up
 from segue.errors import AgentFailed, Invalid, ModelRefused, TooLong
@@ -211,10 +212,11 @@ class PydanticAgent:
 
     def _settings(self, work: Work) -> dict[str, Any]:
         """The arguments of a run beside its messages."""
+        unlimited = isinstance(work.budget, NoBudget)
         return {
             "instructions": work.context or None,
             "deps": work if getattr(self._agent, "deps_type", None) is Work else None,
-            "capabilities": [ReinjectSystemPrompt(id=None)],
+            "capabilities": [ReinjectSystemPrompt(id=None), *([] if unlimited else [Reserving(work=work)])],
             "infer_name": False,
         }
 

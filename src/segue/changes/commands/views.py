@@ -26,11 +26,12 @@ from segue.changes.commands.request import (
 from segue.changes.exchange import readers, traces, turns
 from segue.changes.exchange.explanations import Errors, explain, moment
 from segue.changes.places import addresses
-from segue.changes.sessions import search, sessions, titles, transcripts, trees, usage
+from segue.changes.sessions import budgets, search, sessions, titles, transcripts, trees, usage
 from segue.changes.sessions.usage import Spent
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Form, export_of
 from segue.core.exports.tree import Branch, draw, letter
+from segue.core.limits.budgets import BudgetScope, day_of, told
 from segue.core.moves import Resume
 from segue.core.people import Standing
 from segue.core.settings import GatewaySettings
@@ -106,13 +107,18 @@ class ViewCommands:
         if not request.private:
             return Answer(f"What a session costs isn't for everybody here. {MORE}")
         spent = yield from usage.spent(session.id)
-        if not spent:
-            return Answer("This session has cost nothing that the agent told of.")
-        lines = [_cost(each) for each in spent]
+        lines = [_cost(each) for each in spent] or ["This session has cost nothing that the agent told of."]
         size = yield from usage.last_size(session.id)
         if size is not None:
             lines.append(f"The last request came to {size.tokens:,} tokens.")
-        return Answer("\n".join(lines))
+        return Answer("\n".join([*lines, *(yield from self._budgets(request, session.id))]))
+
+    def _budgets(self, request: Request, session: SessionId) -> Transaction[list[str]]:
+        """The budgets of a session and of whoever asks; that of all is for the host."""
+        day = day_of(request.at, self._settings.zone)
+        found = yield from budgets.standing(session, request.met.person.id, day, self._settings.budget)
+        host = request.standing is Standing.HOST
+        return [told(*each) for each in found if host or each[0] is not BudgetScope.DAY]
 
     def who(self, request: Request) -> Transaction[Answer]:
         me = request.met.person

@@ -10,7 +10,7 @@ from segue.changes.places import lanes
 from segue.changes.rows import each, first, must, one
 from segue.changes.sessions import deletions, moves, readings, titles, transcripts
 from segue.core.contracts.agents import SummedUp, Usage
-from segue.core.contracts.database import Statement, Transaction
+from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Audience, Lane, Place
 from segue.core.messages import ChildResult, Part, Parts, Summary, encode_parts
@@ -246,8 +246,8 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     if not replies:
         # With one, the message that it streamed into has its final text.
         yield q.end_streams(at=at, **keys_between(session, name))
-    for used in done.usage:
-        yield _spend(session, name, used, at)
+    if done.usage or done.reserved:
+        yield from _settle(session, done, at)
     if done.state is not None:
         kept = {"session": session, "agent": done.agent, "value": done.state}
         yield q.keep_state(tip_session=tip.session if tip else None, tip=tip.n if tip else None, at=at, **kept)
@@ -323,10 +323,20 @@ def _move_on(held: Claim, done: Finish, stands: Stands, tip: Tip | None, at: Mom
     return turns
 
 
-def _spend(session: SessionId, turn: int, used: Usage, at: Moment) -> Statement:
-    """Add what was spent to what a turn has cost."""
+def _settle(session: SessionId, done: Finish, at: Moment) -> Transaction[None]:
+    """Add what a turn has spent, and give back what it reserved and didn't spend."""
+    for used in done.usage:
+        yield from _spend(session, done.turns[0], used, at)
+    if done.reserved:
+        yield q.spend(session=session, turns=1, tokens=0, cost=0.0)
+        yield q.end_reservation(session=session)
+
+
+def _spend(session: SessionId, turn: int, used: Usage, at: Moment) -> Transaction[None]:
+    """Add what was spent to what a turn has cost, and to the budgets that it reserved from."""
     size = used.input + used.output - used.reasoning
-    return q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
+    yield q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
+    yield q.spend(session=session, turns=0, tokens=used.input + used.output, cost=used.cost or 0.0)
 
 
 def _kept_back(session: SessionId, turn: int) -> Transaction[bool]:
@@ -423,7 +433,7 @@ def sum_up(held: Claim, turn: int, summed_up: SummedUp, agent: str | None, by: s
     draft = Draft(GATEWAY, with_swap(Summary(summed_up.text, before.session, before.n), agent))
     yield from transcripts.add(held.session, before, stands.length, [draft], at, turn)
     for used in summed_up.usage:
-        yield _spend(held.session, turn, used, at)
+        yield from _spend(held.session, turn, used, at)
     tip = Tip(held.session, stands.length + 1)
     yield from transcripts.record(held.session, before, tip, TipMove.COMPRESS, by, at)
     yield transcripts.set_tip(held.session, tip, tip.n, at)
@@ -461,7 +471,7 @@ def let_go(
     if fails is None:
         raise Fenced(f"session {held.session}")
     for used in spent:
-        yield _spend(held.session, turn, used, at)
+        yield from _spend(held.session, turn, used, at)
     return fails
 
 

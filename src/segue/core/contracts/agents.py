@@ -159,6 +159,26 @@ class NoQuestions:
         raise Invalid("question", "nobody can be asked while a turn runs", fix)
 
 
+class Reserves(Protocol):
+    """The budgets that a turn is spent from."""
+
+    async def reserve(self, tokens: int | None = None) -> None:
+        """Reserve the next call of a model before it is made: its prompt and its answer take so many tokens at most.
+
+        The turn waits where a budget has no room and the host is asked; raises `OverBudget` if no more is allowed.
+        Without a bound the call is made as long as anything is left, and may take more than that. What it took is told
+        by `Usage`, and the rest is free again.
+        """
+        ...
+
+
+class NoBudget:
+    """For a gateway in which nothing is limited."""
+
+    async def reserve(self, tokens: int | None = None) -> None:
+        """There is room for everything."""
+
+
 class Participant(Value, frozen=True):
     """The person of a turn: whoever spoke, or on whose behalf it runs."""
 
@@ -207,6 +227,7 @@ class Work(Live, frozen=True):
     files: ReadsFiles = NoFiles()
     background: Background = NoBackground()
     ask: Questions = NoQuestions()
+    budget: Reserves = NoBudget()
 
     def messages(self, form: Literal["openai", "anthropic"] = "openai") -> list[Message]:
         """All that was said and done so far, as a library for that API takes it; `context` is for the system prompt.

@@ -270,3 +270,58 @@ order by t.accepted desc limit 1;
 -- name: route_of_turn
 -- Where a turn was asked and answered.
 select route from turns where session = :session and seq = :turn;
+
+-- name: open_spending
+-- A session's account begins with what it has cost so far.
+insert into spendings (scope, turns, tokens, cost)
+select cast(:scope as text), count(distinct turn), coalesce(sum(input + output), 0), coalesce(sum(cost), 0)
+from usage where session = :session on conflict (scope) do nothing;
+
+-- name: spending
+-- What is used of a budget: spent, and reserved by turns that run in other sessions. One look, so that a turn that ends
+-- meanwhile is seen as running or as spent.
+select coalesce(max(x.turns), 0) as turns, coalesce(max(x.tokens), 0) as tokens, coalesce(max(x.cost), 0.0) as cost,
+  coalesce(max(x.helpings), 0) as helpings, coalesce(max(x.refused), '') as refused,
+  (select count(*) from reservations r join sessions s on s.id = r.session and s.epoch = r.epoch and s.holder is not null
+   where r.session <> :session and r.day = :day and (r.person = :person or cast(:person as text) = '')) as reserved_turns,
+  (select cast(coalesce(sum(r.tokens), 0) as bigint) from reservations r
+   join sessions s on s.id = r.session and s.epoch = r.epoch and s.holder is not null
+   where r.session <> :session and r.day = :day and (r.person = :person or cast(:person as text) = '')) as reserved_tokens
+from spendings x where x.scope = :scope;
+
+-- name: reserve
+-- A turn that runs has reserved so much, with what it has used by now.
+insert into reservations (session, turn, epoch, person, day, tokens)
+values (:session, :turn, :epoch, :person, :day, :tokens)
+on conflict (session) do update set turn = excluded.turn, epoch = excluded.epoch, person = excluded.person,
+  day = excluded.day, tokens = excluded.tokens;
+
+-- name: spend
+-- What a turn has used is spent from each of the budgets that it has reserved from.
+insert into spendings (scope, turns, tokens, cost)
+select x.scope, cast(:turns as bigint), cast(:tokens as bigint), cast(:cost as {real}) from (
+  select 'session/' || session as scope from reservations where session = :session
+  union all select 'person/' || person || '/' || day from reservations where session = :session
+  union all select 'day/' || day from reservations where session = :session) x
+where true
+on conflict (scope) do update set turns = spendings.turns + excluded.turns,
+  tokens = spendings.tokens + excluded.tokens, cost = spendings.cost + excluded.cost;
+
+-- name: end_reservation
+-- A turn is over: what it had reserved and not used is free again.
+delete from reservations where session = :session;
+
+-- name: allow_more
+-- The host allows a budget as much again, so often.
+insert into spendings (scope, helpings) values (:scope, :helpings)
+on conflict (scope) do update set refused = '', helpings = case
+  when spendings.helpings > excluded.helpings then spendings.helpings else excluded.helpings end;
+
+-- name: refuse_more
+-- The host allows no more on a day.
+insert into spendings (scope, refused) values (:scope, :day)
+on conflict (scope) do update set refused = excluded.refused;
+
+-- name: open_of_call
+-- What is asked under a key, in whichever turn.
+select {question} from questions where call = :call and state = 'open' order by asked, id;

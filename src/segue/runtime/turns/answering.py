@@ -60,6 +60,7 @@ from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.agents import Agents, as_seen, note
 from segue.runtime.turns.asking import Askers, TurnAsker
+from segue.runtime.turns.budgets import TurnBudget
 from segue.runtime.turns.failures import failure
 from segue.runtime.turns.prompt import PlaceJoined, Prompt
 from segue.runtime.turns.running import (
@@ -126,6 +127,7 @@ class Answering:
         self._prompt = prompt
         self._waiting = waiting
         self._askers = Askers(ground, waiting)
+        self._limited = ground.settings.budget.any
         self._hosts = frozenset(identity.key for identity in ground.settings.hosts)
         self._summaries = Summaries(ground.store, ground.settings.turn_silence)
 
@@ -141,6 +143,8 @@ class Answering:
         live.noting = self._agents.noting.get(live.agent_name)
         if begun.notice or run.turns[0].kind in _WITHOUT_AGENT:
             return await self._do(live, path)
+        if self._limited:
+            live.budget = TurnBudget(self._ground, self._askers, live)
         if begun.focus is not None:
             return await self._sum_up(live, agent, begun.focus)
         if begun.onto is None and isinstance(agent, Compresses) and await self._summaries.due(agent, run, path):
@@ -158,7 +162,7 @@ class Answering:
         tools = BoundTools(offers, live, self._settings, partial(self._waiting, run.turns[0].person), asker)
         live.agent, live.work = (
             agent,
-            replace(work, tools=tools, state=state and as_seen(state, live.begun.path), ask=asker),
+            replace(work, tools=tools, state=state and as_seen(state, live.begun.path), ask=asker, budget=live.budget),
         )
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
@@ -199,10 +203,11 @@ class Answering:
     async def _sum_up(self, live: Running, agent: Agent, focus: str) -> Run | None:
         """Let a summary stand for all that was said."""
         run, path = live.run, live.begun.path
-        work = live.work = await self._prompt.work(run, path, (), live.noting)
+        work = live.work = replace(await self._prompt.work(run, path, (), live.noting), budget=live.budget)
         made: list[SummedUp] = []
 
         async def ask() -> None:
+            await live.budget.reserve()
             made.append(await self._summaries.sum_up(agent, work, focus))
 
         await until_stopped(live, ask)
@@ -221,7 +226,7 @@ class Answering:
         """Sum up before a turn that might not fit; the turn goes on from the summary."""
         run = live.run
         work = await self._prompt.work(run, live.begun.path, (), live.noting)
-        made = await self._summaries.sum_up(agent, work, "")
+        made = await self._summaries.sum_up(agent, replace(work, budget=live.budget), "")
         by, at = run.turns[0].person, self._clock()
         tip = await self._store.write(turns.sum_up, run.held, run.name, made, live.begun.path.agent, by, at)
         run = live.run = replace(run, tip=tip)
@@ -235,6 +240,8 @@ class Answering:
         whole = live.whole = asyncio.timeout(settings.turn_total)
         try:
             async with whole:
+                if self._limited:
+                    await live.budget.reserve()
                 while True:
                     async with asyncio.timeout(None if live.calls else settings.turn_silence) as live.silence:
                         event = await anext(events, None)
@@ -332,7 +339,9 @@ class Answering:
         run, at = live.run, self._clock()
         owed = self._owed(live, done) if run.owes is not None else None
         state = live.state if done.outcome is not Outcome.FAILED else None
-        done = replace(done, kind=run.turns[0].kind, owed=owed, agent=live.agent_name, state=state)
+        done = replace(
+            done, kind=run.turns[0].kind, owed=owed, agent=live.agent_name, state=state, reserved=live.reserved
+        )
         if live.asked:
             finished = await self._store.write(questions.finish, run.held, done, self._settings.handoff, at)
         elif done.kind is TurnKind.OPENING:

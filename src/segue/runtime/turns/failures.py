@@ -3,7 +3,7 @@
 import traceback
 
 from segue.core.values import Value
-from segue.errors import AgentFailed, ModelRefused
+from segue.errors import AgentFailed, ModelRefused, OverBudget
 
 _BUGS = (
     ArithmeticError,
@@ -39,11 +39,15 @@ class AgentFailure(Value, frozen=True):
     """The last line of code that it came from."""
     refused: bool = False
     """Whether a provider refuses what was said."""
+    open: str = ""
+    """The problem in words for anybody, if there are any."""
 
     def told(self, times: int) -> str:
         """The words for anybody."""
         if self.refused:
             return REFUSED
+        if self.open:
+            return f"{self.open} {_KEPT}"
         return FAILED.format(times=times) if self.passes else BROKEN
 
     @property
@@ -57,7 +61,8 @@ def failure(error: BaseException) -> AgentFailure:
     frames = traceback.extract_tb(error.__traceback__)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, AgentFailed):
-        return AgentFailure(str(error), error.passes, where, isinstance(error, ModelRefused))
+        words = error.problem if isinstance(error, OverBudget) else ""
+        return AgentFailure(str(error), error.passes, where, isinstance(error, ModelRefused), words)
     words = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
     problem = f"The agent failed: {words}" + (f" ({where})." if where else ".")
     bug = isinstance(error, _BUGS)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from types import UnionType
 
-from segue.core.contracts.agents import Usage, Work
+from segue.core.contracts.agents import NoBudget, Reserves, Usage, Work
 from segue.core.lanes import Address
 from segue.core.messages import File, Notice, Part, Parts, Reasoning, Text, ToolCall, ToolResult
 from segue.core.text.splitting import Fits, split
@@ -56,6 +56,9 @@ class Running:
         self.told: Moment | None = None
         """When its handoff was last told that it makes progress."""
         self.telling: asyncio.Task[None] | None = None
+        self.budget: Reserves = NoBudget()
+        self.reserved = False
+        """Whether it has reserved from budgets."""
         self.spent: list[Usage] = []
         """The cost of this try."""
         self.taken_in: list[Turn] = []

@@ -1,0 +1,1 @@
+"""Limits: what agents may spend."""
