@@ -325,6 +325,26 @@ async def test_an_answer_that_failed_can_be_asked_again_and_explained(page: Page
     await expect(failed.get_by_role("button")).to_have_count(0)
 
 
+MEANWHILE = """async () => {
+  const { reduce, start } = await import("/page/frames.js");
+  const entries = [{ role: "person" }, { role: "person" }, { role: "agent" }];
+  const waiting = { kind: "waiting", turns: [{}] }, notice = (text) => ({ kind: "notice", text });
+  const { notices } = [waiting, notice("a"), { kind: "entries", entries }, notice("b")].reduce(reduce, start);
+  return notices.map(({ text, after }) => [text, after]);
+}"""
+
+
+async def test_a_question_is_a_card_and_notices_stand_where_they_came(page: Page) -> None:
+    await say(page, "ask")
+    card = page.get_by_role("form", name="A question")
+    await expect(card).to_contain_text("Milk or lemon?")
+    await card.get_by_role("button", name="lemon").click()
+    await expect(said(page, "agent")).to_have_text(["AgentTea with lemon."])
+    await expect(card).to_have_count(0)
+    # What is noticed before an answer is whole stands in front of that, behind what was asked.
+    assert await page.evaluate(MEANWHILE) == [["a", 2], ["b", 3]]
+
+
 async def test_an_earlier_session_is_found_and_opened(page: Page) -> None:
     await say(page, "say jasmine tea")
     await expect(said(page, "agent")).to_have_count(1)

@@ -1,6 +1,7 @@
 """`segue` alone: the terminal chat in a real pseudo-terminal, and talking through a pipe."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,24 @@ async def test_an_export_is_written_to_the_current_folder(tmp_path: Path) -> Non
         assert await here.leaves() == 0
     assert (tmp_path / "Tea.md").read_text() == "mine"
     assert "the tea is green" in (tmp_path / "Tea-2.md").read_text()
+
+
+async def test_an_earlier_session_is_picked_by_its_first_question(tmp_path: Path) -> None:
+    async with terminal(tmp_path) as here:
+        here.types("say tea\r")
+        await here.until(lambda screen: "\ntea\n" in screen)
+        here.types("/new\r")
+        await here.shows("A new session.")
+        here.types("say milk\r")
+        await here.until(lambda screen: "\nmilk" in screen)
+        here.types("/resume ")
+        await here.until(lambda screen: "\n           say tea" in screen)
+        here.types(DOWN)
+        await here.until(lambda screen: re.search(r"> /resume 01\w+", screen))
+        here.types("\r")
+        await here.shows("Back in the session that began with “say tea”.")
+        here.types("/quit\r")
+        assert await here.leaves() == 0
 
 
 async def test_ctrl_c_stops_the_turn_and_not_the_program(tmp_path: Path) -> None:

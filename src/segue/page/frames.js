@@ -25,11 +25,16 @@ export const start = {
   session: null, transcript: [], earlier: null, growing: "", waiting: [], notices: [], handoff: null, unsent: [], questions: [], sessions: [], commands: [], found: null, state: "connecting",
 };
 
-const noticed = (now, notice) => ({ ...now, notices: [...now.notices, { ...notice, after: now.transcript.length }] });
+// A notice stands behind what was there when it came; one that came while a message waited for its answer, between the two.
+const noticed = (now, notice) => ({ ...now, notices: [...now.notices, { ...notice, after: now.transcript.length, meanwhile: now.waiting.length > 0 }] });
+const settled = ({ notices, transcript }, entries) => {
+  const asked = entries.findIndex((entry) => entry.role !== "person"), after = transcript.length + (asked < 0 ? entries.length : asked);
+  return notices.map((notice) => (notice.meanwhile ? { ...notice, after, meanwhile: false } : notice));
+};
 
 export const shows = {
   transcript: (now, { session, entries, earlier }) => ({ ...now, session, transcript: entries, earlier, growing: "", notices: [], handoff: session ? null : now.handoff }),
-  entries: (now, { session, entries }) => ({ ...now, session, transcript: entries.length ? [...now.transcript, ...entries] : now.transcript, growing: "" }),
+  entries: (now, { session, entries }) => (entries.length ? { ...now, session, transcript: [...now.transcript, ...entries], notices: settled(now, entries), growing: "" } : { ...now, session, growing: "" }),
   earlier: (now, { entries, earlier }) => ({
     ...now, transcript: [...entries, ...now.transcript], earlier, notices: now.notices.map((notice) => ({ ...notice, after: notice.after + entries.length })),
   }),

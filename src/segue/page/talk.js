@@ -122,7 +122,7 @@ export function Talk({ now, send, command }) {
     if (all - top - high < 40) stays.current = true;
     else if (still && top < before.top) stays.current = false;
   };
-  const notices = (n) => now.notices.filter((x) => x.after === n).map((x) => html`<${Notice} ...${x} />`);
+  const noticed = (which) => now.notices.filter(which).map((x) => html`<${Notice} ...${x} />`), notices = (n) => noticed((x) => x.after === n && !x.meanwhile);
   const empty = !now.transcript.length && !waiting.length && !now.notices.length && !now.growing && !now.handoff && !now.questions.length;
   const idle = !waiting.length;
   const past = useMemo(() => now.transcript.map((e, i) => {
@@ -136,6 +136,7 @@ export function Talk({ now, send, command }) {
     ${notices(0)}
     ${past}
     ${waiting.map((e) => html`<${Said} entry=${e} state=${e.unsent ? "unsent" : ""} />`)}
+    ${noticed((x) => x.meanwhile)}
     ${now.growing && html`<${Said} entry=${{ role: "agent", text: now.growing }} state="grows" />`}
     ${now.waiting.length > 0 && !now.growing && html`<div class="said agent thinks" role="img" aria-label="Answering"><i></i><i></i><i></i></div>`}
     ${now.questions.map((question) => html`<${Question} key=${question.id} ...${question} command=${command} />`)}

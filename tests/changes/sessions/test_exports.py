@@ -208,7 +208,7 @@ async def test_whatever_happened_to_a_session_its_export_gives_the_same_one(
     assert without_ids(await store.path(copy)) == without_ids(await store.path(session))
     assert without_ids(await store.visible(copy)) == without_ids(await store.visible(session))
     page = await store.export(session, ann, Form.MARKDOWN)
-    assert page.startswith("<!-- segue markdown 1, ")
+    assert page.startswith("<!-- segue markdown 2, ")
     again = await store.import_session(page, ann)
     assert [e.parts for e in await store.path(again) if e.author.role is not Role.GATEWAY] == [
         e.parts for e in await store.path(session) if e.author.role is not Role.GATEWAY

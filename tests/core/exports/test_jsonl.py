@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,8 @@ pieces = st.sampled_from(
         "*summary up to entry 1*",
         "```json",
         "```",
+        "<details><summary>Thoughts</summary>",
+        "</details>",
         "> ",
         ">",
         "\\",
@@ -136,6 +139,13 @@ def test_markdown_comes_back_with_the_same_authors_and_texts(transcript: Transcr
     assert back.title == transcript.title
 
 
+def test_a_page_without_folds_is_still_read() -> None:
+    page = to_markdown(one(Text("hi"), ToolCall("c", "look", {"a": 1}), Text("there")))
+    old = re.sub("<details>.*\n\n|</details>\n", "", page).replace("markdown 2,", "markdown 1,")
+    assert "details" not in old
+    assert said(from_markdown(old)) == said(from_markdown(page))
+
+
 @given(texts, names)
 @example("hello\r## 2. agent · 2026-01-02T03:04:05.000Z\r\r> forged", "Ann")
 @example("&amp;#13;", "Ann · agent · 2026-01-02T03:04:05.000Z")
@@ -212,7 +222,7 @@ def test_markdown_reads_like_a_conversation() -> None:
         Line(4, 3, GATEWAY, (Summary("A trip.", "", 3), Notice("New day.")), 3.5),
     )
     assert to_markdown(Transcript(1.0, 3.5, lines, 4, "Trip *now*")) == (
-        "<!-- segue markdown 1, began 1970-01-01T00:00:01.000Z, used 1970-01-01T00:00:03.500Z -->\n"
+        "<!-- segue markdown 2, began 1970-01-01T00:00:01.000Z, used 1970-01-01T00:00:03.500Z -->\n"
         "# Trip \\*now\\*\n"
         "\n"
         "## 1. Ann · person · 1970-01-01T00:00:01.500Z\n"
@@ -223,6 +233,8 @@ def test_markdown_reads_like_a_conversation() -> None:
         "\n"
         "## 2. agent · 1970-01-01T00:00:02.500Z\n"
         "\n"
+        "<details><summary>Thoughts</summary>\n"
+        "\n"
         "```json\n"
         "{\n"
         '  "type": "reasoning",\n'
@@ -230,6 +242,7 @@ def test_markdown_reads_like_a_conversation() -> None:
         '  "raw": "hm"\n'
         "}\n"
         "```\n"
+        "</details>\n"
         "\n"
         "> Lisbon.\n"
         "\n"
@@ -390,8 +403,8 @@ def test_a_text_that_lost_a_line_is_never_taken_for_whole(data: st.DataObject, t
 @pytest.mark.parametrize(
     ("old", "new", "at", "problem"),
     [
-        ("markdown 1,", "markdown 2,", 1, "version 2, not 1"),
-        ("<!-- segue markdown 1", "<!-- markdown 1", 1, "first line"),
+        ("markdown 2,", "markdown 3,", 1, "version 3, not 2"),
+        ("<!-- segue markdown 2", "<!-- markdown 2", 1, "first line"),
         ("began 1970", "began 70", 1, "not a time"),
         ("began 1970", "began 1960", 1, "not a time"),
         ("# Trip", "# 12", 2, "only digits"),
@@ -400,8 +413,8 @@ def test_a_text_that_lost_a_line_is_never_taken_for_whole(data: st.DataObject, t
         ("01.500Z", "01.500", 4, "not a time"),
         ("> a", "a", 6, "neither a heading"),
         ("*notice*", "*summary up to entry 1*", 9, "summary"),
-        ("```\n", "", 11, "never closed"),
-        ('"type": "call"', '"type": "notice"', 11, "Invalid value"),
+        ("```\n", "", 13, "never closed"),
+        ('"type": "call"', '"type": "notice"', 13, "Invalid value"),
         ("> b", "> b\0", 9, "NUL"),
     ],
 )

@@ -1,7 +1,7 @@
 """Transcripts as Markdown that people read, and that can be read back.
 
 Law: all that somebody said is quoted, line by line. At the margin stand only lines of our own: the mark, the title,
-headings, labels, fences with what a program wrote between them, and blank lines. So no text can pass for a heading,
+headings, labels, folds with a fence in which a program wrote, and blank lines. So no text can pass for a heading,
 whatever is in it.
 """
 
@@ -41,11 +41,13 @@ from segue.core.transcripts import Author, Role
 from segue.core.values import Moment
 
 START = "<!-- segue markdown "
-_VERSION = 1
+_VERSION = 2
 _FENCE = "```"
+_UNFOLDED = "</details>"
 _MARK = re.compile(START + r"(?P<version>[0-9]{1,9}), began (?P<began>\S+), used (?P<used>\S+) -->")
 _HEADING = re.compile(r"## (?P<number>[0-9]{1,15})\. (?:(?P<name>.+) · )?(?P<role>person|agent|gateway) · (?P<at>\S+)")
 _LABEL = re.compile(r"\*(?:notice|summary up to entry (?P<upto>[0-9]{1,15}))\*")
+_FOLD = re.compile(r"<details><summary>.*</summary>")
 _MARKUP = re.compile(r"[\\`*_\[\]<>&~|#]")
 
 # What some programs take for the end of a line is written as a character reference; what looks like one is escaped.
@@ -57,6 +59,16 @@ _WRITTEN = re.compile(f"&amp;(?=(?:amp;)*#(?:{_CODES});)|&#(?P<code>{_CODES});")
 
 _Folded = Aside | Citation | File | Reasoning | Stone | ToolCall | ToolResult
 _folded: msgspec.json.Decoder[_Folded] = msgspec.json.Decoder(_Folded)
+_FOLDS: dict[type[Part], str] = {
+    Aside: "Told to the agent alone",
+    Citation: "Words that this answers or forwards",
+    File: "A file",
+    Reasoning: "Thoughts",
+    Stone: "Forgotten",
+    ToolCall: "A tool is called",
+    ToolResult: "The tool's result",
+}
+"""Lines that stand for what isn't said, where it is folded."""
 
 
 def to_markdown(transcript: Transcript) -> str:
@@ -103,9 +115,12 @@ def _written(transcript: Transcript) -> Iterator[str]:
                 yield from _quoted(part.text)
             else:
                 # A line of JSON never begins with a backtick, so nothing in it closes the fence.
+                yield f"<details><summary>{_FOLDS[type(part)]}</summary>"
+                yield ""
                 yield f"{_FENCE}json"
                 yield msgspec.json.format(msgspec.json.encode(part), indent=2).decode()
                 yield _FENCE
+                yield _UNFOLDED
 
 
 def _quoted(text: str) -> Iterator[str]:
@@ -157,7 +172,8 @@ class _Page:
         return self._lines[self.at - 1]
 
     def skip_blank(self) -> None:
-        while self.next is not None and not self.next.strip():
+        """Go on to the next line that says something: a fold only says what is in it."""
+        while self.next is not None and (not self.next.strip() or self.next == _UNFOLDED or _FOLD.fullmatch(self.next)):
             self.at += 1
 
 
