@@ -63,7 +63,7 @@ def check_approvers(accounts: Collection[AccountTable]) -> None:
 
 
 def read_people(chosen: Mapping[str, str], accounts: Iterable[AccountTable]) -> dict[str, str]:
-    """What people chose, by the keys of their identities."""
+    """The agents that people chose, by the keys of their identities."""
     known = {account.path: account for account in accounts}
     return {_identity(name, known, f'people."{name}"').key: agent for name, agent in chosen.items()}
 

@@ -90,7 +90,7 @@ class ProgressShown(StrEnum):
     OFF = "off"
     """Nothing."""
     LINE = "line"
-    """What it does now, in one line that changes."""
+    """Its present work, in one line that changes."""
     FULL = "full"
     """Each thing that it did so far, a line each."""
 

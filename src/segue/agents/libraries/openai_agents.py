@@ -36,12 +36,12 @@ class WorkSession:
 
     @property
     def said(self) -> list[Part]:
-        """What a run came to, for the function to yield: words, thoughts, tool calls and their results."""
+        """The events of a run, for the function to yield: words, thoughts, tool calls and their results."""
         own = [item for item in self._added if item not in self.asked]
         return [part for item in own for part in _part(item)]
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        """What was said before and in this run, the last of it if there is a limit."""
+        """The items said before and in this run, the last of them if there is a limit."""
         items = [*self._before, *self._added]
         return items if limit is None else items[len(items) - min(limit, len(items)) :]
 

@@ -99,7 +99,7 @@ Compose = Callable[[Surroundings, frozenset[str]], Composed]
 
 
 class Told(Value, frozen=True):
-    """What an agent is told of a session, and the places that speak to it."""
+    """The section of a session as its agent is told it, and the places that speak to it."""
 
     context: Context
     places: tuple[Place, ...]

@@ -68,7 +68,7 @@ def _whole(said: list[Part], results: list[ToolResult], waiting: Collection[str]
 def messages(
     said: Iterable[Draft | Entry], journal: Sequence[Part], voices: Voices, zone: str, form: WireForm
 ) -> list[Message]:
-    """What was said and done, oldest first; a file is named, thoughts are left out."""
+    """Words and tool calls, oldest first; a file is named, thoughts are left out."""
     answered = {WireForm.OPENAI: _openai, WireForm.ANTHROPIC: _anthropic}[form]
     found: list[Message] = []
     times = TimeLines(zone)
