@@ -100,6 +100,8 @@ _FRAMES: Named = {
 class Caller:
     """An agent that calls tools until it has made as many calls as it is told to, and says that it did."""
 
+    notes = True
+
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
         self._payloads = Payloads(dice, _CALLS | {"session": self._session})
@@ -292,7 +294,9 @@ class Doors:
     ) -> None:
         self._gateway = gateway
         self._agent = agent
-        agent.takes = {name: offer.arguments for name, offer in gateway._turns._answering._toolbox.offers.items()}
+        agent.takes = {
+            name: offer.arguments for name, offer in gateway._turns._answering._toolbox.with_notebook.items()
+        }
         self._said = said
         self._changes = changes
         self._dice = dice
@@ -371,11 +375,13 @@ class Doors:
         return f"/{spec.name}"
 
     async def _tools(self, count: int) -> list[Case]:
-        self._agent.cases, self._agent.wanted = [], count
-        text = f"call {next(self._numbers)}"
-        place = Place(Address("whatsapp", "main", chat="calls"), Kind.DM)
-        await self._says(place, Identity("whatsapp", "main", f"calls{self._dice.randrange(3)}"), text)
-        await self._answered(f"heard: {text}")
+        self._agent.cases = []
+        for who in (Identity("whatsapp", "main", f"calls{self._dice.randrange(3)}"), HOST):
+            # Strangers have no notebook.
+            self._agent.wanted = count // 2
+            text = f"call {next(self._numbers)}"
+            await self._says(Place(Address("whatsapp", "main", chat=f"calls of {who.user}"), Kind.DM), who, text)
+            await self._answered(f"heard: {text}")
         return self._agent.cases
 
     async def _update(self) -> str:

@@ -33,7 +33,7 @@ async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> 
     assert found.wrong == []
     tools = {name for name in found.cases if name.startswith("tool ")}
     assert {"telegram update", "matrix event", "http body", "frame"} <= found.cases.keys()
-    assert tools == {f"tool {name}" for name in Gateway()._turns._answering._toolbox.offers}
+    assert tools == {f"tool {name}" for name in Gateway()._turns._answering._toolbox.with_notebook}
     assert found.arrivals > 30, "payloads are understood"
 
 

@@ -14,6 +14,7 @@ from segue.runtime.retrying import Patient
 from segue.testing import Matrix, Pause, ScriptedAgent, Signal
 from tests.drills.remains import remains
 from tests.stories.square import BehindHttp, Square, both, quoting, recalls
+from tests.stories.test_asking import TOGETHER
 
 CANARY = "zyxwcanary"
 
@@ -167,7 +168,7 @@ async def test_messages_are_deleted_where_the_platform_lets_us_and_the_receipt_n
 
 @both
 async def test_words_that_stand_elsewhere_are_listed_not_hunted(square: Square) -> None:
-    async with square.open():
+    async with square.open(TOGETHER):
         await square.says(f"tell me of {CANARY}")
         await square.says("/new")
         await square.says(f"again {CANARY}")
@@ -176,6 +177,13 @@ async def test_words_that_stand_elsewhere_are_listed_not_hunted(square: Square) 
         _, receipt = await agreed(square, "/forget", quoting=square.message(f"tell me of {CANARY}"))
         assert receipt.endswith("Some of its words stand elsewhere: “Again” (2), “Again” (1).")
         assert f"again {CANARY}" in await square.texts()
+        # Among others, and to anybody else, nobody is told what stands in Ann's private sessions.
+        lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+        for who in (square.ann, bob):
+            said = f"{who.name} heard of {CANARY}"
+            await square.says(said, who=who, where=lobby)
+            _, receipt = await agreed(square, "/forget", quoting=square.message(said, lobby), who=who, where=lobby)
+            assert "Again" not in receipt
 
 
 @both

@@ -6,10 +6,11 @@ from msgspec.structs import replace
 
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
+from segue.core.messages import ToolCall
 from segue.core.people import Allowance, Allowances
 from segue.core.settings import Blind, GatewaySettings, QuestionSettings
 from segue.errors import Invalid, Unanswered
-from segue.testing import Fault
+from segue.testing import Fault, To
 from segue.testing.chats import Chat
 from tests.stories.square import Square, both, everywhere, quoting
 from tests.stories.test_asking import TOGETHER
@@ -294,3 +295,21 @@ async def test_an_approver_answers_instead_of_whoever_talks(square: Square) -> N
         square.ann.says("/answer 1 yes", square.dm)
         await heard(square, "Deleted.", his)
         await heard(square, "Answered: yes (Ann).", his)
+
+
+@both
+async def test_a_child_asks_where_its_person_alone_has_a_share_of_the_place(square: Square) -> None:
+    async def starts(text: str, work: Work) -> str:
+        if text == "start":
+            await work.tools.call(ToolCall("1", "sessions_spawn", {"task": "choose", "mode": "session"}))
+            return "Started."
+        return f"Off to {await work.ask('Where to?', CITIES)}."
+
+    square.agent = as_agent(starts)
+    lobby, bob = square.platform.group("lobby"), square.platform.person("Bob")
+    async with square.open():
+        bob.says("start", lobby, to=To.AGENT)
+        await asked(square, "Where to?", lobby)
+        square.passes(1.0)
+        bob.says("paris", lobby, to=To.AGENT)
+        await heard(square, "Off to Paris.", lobby)

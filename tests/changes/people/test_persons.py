@@ -4,12 +4,14 @@ import pytest
 
 from segue.changes.exchange import questions, replicas
 from segue.changes.exchange.questions import Asking
+from segue.changes.people import notes
 from segue.changes.places.ways import Way
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Identity, Person
 from segue.core.moves import Consent, Resume, Spawn, Why
 from segue.core.questions import ALWAYS, YES_OR_NO, Question
-from segue.core.values import PersonId
+from segue.core.values import PersonId, SessionId
+from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 from tests.changes.world import World, private, public
 
@@ -365,3 +367,18 @@ async def test_what_is_asked_of_two_who_are_parted_is_each_ones_own(world: World
     assert await read(questions.open_to, ann.id, world.clock()) == []
     assert [one.words for one in await read(questions.open_to, bob.id, world.clock())] == ["And this?"]
     assert await read(questions.permissions, ann.id) == await read(questions.permissions, bob.id) == []
+
+
+async def test_what_was_noted_of_two_who_are_parted_is_each_ones_own(world: World) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    merge = await world.store.link(ann, bob)
+
+    def noted(text: str, session: SessionId) -> Transaction[None]:
+        yield q.add_note(id=text, person=ann.id, agent="", call=text, text=text, at=world.clock())
+        yield q.add_note_source(note=text, session=session, turn=1)
+
+    for user in ("ann", "bob"):
+        await world.store.driver.write(noted, f"of {user}", (await world.hear(user, "hello", private(user))).session)
+    await world.store.unlink(merge)
+    for person, text in ((ann, "of ann"), (bob, "of bob")):
+        assert [note.text for note in await world.store.driver.read(notes.of, person.id)] == [text]

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from segue.changes.exchange import deliveries, questions, routes
 from segue.changes.exchange.questions import Asking
 from segue.changes.people import persons
 from segue.changes.people.allowances import Allowing
 from segue.changes.places.ways import Way, Ways
 from segue.changes.rows import first
-from segue.changes.sessions import sessions
+from segue.changes.sessions import moves, sessions
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Identity, Lane, Place, lane_of
+from segue.core.lanes import Identity, Lane, Place, lane_of
 from segue.core.messages import Outgoing
 from segue.core.questions import ALWAYS, FOR_THIS_SESSION, NO, YES, YES_OR_NO, Question, checked, shown_by
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
@@ -28,7 +30,8 @@ class Asks:
 
     def __init__(self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings) -> None:
         self._settings = settings
-        self._ways = Ways(adapters, settings.routing.rules)
+        self._rules = settings.routing.rules
+        self._ways = Ways(adapters, self._rules)
         self._allowing = Allowing(settings)
 
     def wanted(self, account: tuple[str, str], key: str, words: str, choices: Sequence[str], allows: str) -> Asking:
@@ -43,7 +46,7 @@ class Asks:
         """Ask it; asked again in another attempt at the turn, it is the same question."""
         person = PersonId(run.turns[0].person)
         most = (yield from self._allowing.of(person)).questions
-        ways = yield from self._to(run, asking)
+        ways = yield from self._to(run, asking, at)
         return (yield from questions.ask_in_turn(run, agent, asking, ways, most, id, at))
 
     def unsure(self, held: Outgoing, error: str, id: str, at: Moment) -> Transaction[None]:
@@ -66,19 +69,22 @@ class Asks:
         most = (yield from self._allowing.of(owner)).questions
         yield from questions.ask_about_send(held, session.id, owner, asking, way, most, id, at)
 
-    def _to(self, run: Run, asking: Asking) -> Transaction[list[Way]]:
+    def _to(self, run: Run, asking: Asking, at: Moment) -> Transaction[list[Way]]:
         """The ways by which it is asked: the turn's own place, unseen by others if it can be; approvers in private."""
         turn, session = run.turns[-1], run.held.session
         key, route = turn.lane, turn.route
         if key is None or not route:
             key, route = yield from routes.now(session, (session, run.name))
         ways: list[Way] = []
-        if route:
-            place = (yield from first(Place, q.address(address=route))) or Place(Address.parse(route))
-            lane = Lane.parse(key) if key else Lane(place.address)
+        place = (yield from first(Place, q.address(address=route))) if route else None
+        if place is not None:
+            lane = Lane.parse(key) if key else lane_of(place, PersonId(turn.person), self._rules)
             user = Identity.parse(turn.identity).user if turn.identity else ""
             alone = yield from self._ways.alone(place, lane, PersonId(turn.person), user)
             ways.append(alone or Way(place.address, lane))
+            if alone is None:
+                # Scheduled work, or a child, may answer where nobody has spoken in that lane yet.
+                yield from moves.see(replace(place, address=lane.address), lane.person, at)
         for approver in map(Identity.parse, asking.approvers):
             who = yield from persons.who(approver)
             way = (yield from self._ways.private(who, approver.platform, approver.account)) if who else None

@@ -12,17 +12,18 @@ import msgspec
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
-from segue.changes.exchange import edits, handoffs
+from segue.changes.exchange import edits, handoffs, readers
 from segue.changes.exchange.edits import Deleted
 from segue.changes.exchange.letters import DeadLetter
+from segue.changes.exchange.readers import Reader
 from segue.changes.forgetting import extent as extents
 from segue.changes.forgetting.extent import Extent, TimeRun, TurnId, uncited
 from segue.changes.people import actors, notes
-from segue.changes.rows import each, one
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, search, sessions
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.lanes import Address, Identity, Person, account_key
+from segue.core.lanes import Address, Audience, Identity, Person, Place, account_key
 from segue.core.messages import Stone, encode_parts, plain_text
 from segue.core.text.search_words import words_of
 from segue.core.transcripts import Tip
@@ -125,7 +126,7 @@ def take(find: Find, kind: ForgettingKind, of: Tip | SessionId | None, reason: R
     places = yield from _clear(extent, id, reason.at)
     places |= yield from _drop_notes(extent)
     schedules = yield from _end_sessions(extent, reason.at)
-    repeats = yield from _repeats(extent)
+    repeats = yield from _repeats(extent, reason)
     found = {"schedules": tuple(schedules), "repeats": repeats, "places": tuple(sorted(places))}
     taken = msgspec.structs.replace(_counted(extent), **found)
     yield q.set_taken(id=id, taken=msgspec.json.encode(taken).decode())
@@ -331,14 +332,20 @@ def _counted(extent: Extent) -> Removed:
     )
 
 
-def _repeats(extent: Extent) -> Transaction[tuple[Repeat, ...]]:
-    """Entries that are left and have the longest of these words: a model, or a person, may have repeated them."""
+def _repeats(extent: Extent, reason: Reason) -> Transaction[tuple[Repeat, ...]]:
+    """Entries that are left and have the longest of these words: a model, or a person, may have repeated them.
+
+    Of the sessions of whoever asked, as far as those know them who read the receipt.
+    """
+    if not reason.address:
+        return ()
+    place = yield from first(Place, q.address(address=reason.address))
+    alone = place is not None and place.audience is Audience.ONE
+    reader, by = Reader(() if alone else (Address.parse(reason.address),)), (yield from actors.now(reason.by))
     words = {word for text in extent.texts for word in words_of(text) if len(word) >= _LONG}
-    rare = sorted(words, key=lambda word: (-len(word), word))[:_RARE]
     found: dict[Tip, str] = {}
-    for owner in sorted({entry.owner for entry in extent.entries.values()}):
-        for word in rare:
-            for entry in (yield from search.search(owner, word, _REPEATS)):
-                if word in words_of(entry.text):
-                    found[entry.tip] = (yield from sessions.known(entry.tip.session)).title
+    for word in sorted(words, key=lambda word: (-len(word), word))[:_RARE]:
+        for entry in (yield from readers.seen(reader, (yield from search.search(by, word, _REPEATS)))):
+            if word in words_of(entry.text):
+                found[entry.tip] = yield from readers.title(reader, entry.tip.session)
     return tuple(Repeat(tip.session, tip.n, title) for tip, title in [*found.items()][:_REPEATS])

@@ -213,15 +213,7 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     made = yield from moves.made_by(merge)
     for step in made:
         yield q.lock_lane(lane=step.lane.key)
-    for began in inside:
-        yield q.move_identities_back(gone=gone, kept=kept, first=began)
-        yield q.move_sessions_back(gone=gone, kept=kept, first=began)
-    for child_of, others in ((gone, kept), (kept, gone)):
-        yield q.move_children_back(gone=child_of, kept=others)
-    yield q.move_schedules_back(gone=gone, kept=kept)
-    yield q.move_questions_back(gone=gone, kept=kept)
-    yield q.end_own_questions(person=kept, at=at)
-    yield q.end_permissions_since(person=kept, since=held.since, at=at)
+    yield from _give_back(held, kept, inside, at)
     yield from _retitle(kept, at)
     yield q.tallies_as_two(kept=kept, gone=gone)
     for step in made:
@@ -235,6 +227,23 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
         for lane in astray:
             yield from moves.bind(lane, None, Why.UNDO, by, id, at)
         yield q.forget_readings_astray(owner=owner)
+
+
+def _give_back(merge: Merge, kept: PersonId, inside: Collection[PersonId], at: Moment) -> Transaction[None]:
+    """Give whoever was taken for another what they began, with all that belongs to it."""
+    gone = merge.gone
+    for began in inside:
+        yield q.move_identities_back(gone=gone, kept=kept, first=began)
+        yield q.move_sessions_back(gone=gone, kept=kept, first=began)
+    for child_of, others in ((gone, kept), (kept, gone)):
+        yield q.move_children_back(gone=child_of, kept=others)
+    yield q.move_schedules_back(gone=gone, kept=kept)
+    yield q.move_questions_back(gone=gone, kept=kept)
+    yield q.move_notes_back(gone=gone, kept=kept)
+    for person in (gone, kept):
+        yield q.drop_notes_told(person=person)
+    yield q.end_own_questions(person=kept, at=at)
+    yield q.end_permissions_since(person=kept, since=merge.since, at=at)
 
 
 def _part_chats(kept: PersonId, inside: Collection[PersonId], by: PersonId, id: str, at: Moment) -> Transaction[None]:

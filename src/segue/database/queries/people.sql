@@ -406,6 +406,11 @@ with recursive inside (id) as (
 )
 select {note} from notes where person in (select id from inside) order by at, id;
 
+-- name: move_notes_back
+-- A merge undone: a note that comes of somebody's session is about them.
+update notes set person = :gone where person = :kept and exists (
+  select 1 from note_sources n join sessions s on s.id = n.session where n.note = notes.id and s.owner = :gone);
+
 -- name: notes_of_turn
 -- The notes that come of a turn.
 select note from note_sources where session = :session and turn = :turn;
