@@ -160,8 +160,10 @@ class Connections:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._slowest):
+                # A call that is given up while two addresses are tried leaves a socket behind: only names have two.
+                delay = None if host in _LOOPBACK else _NEXT
                 _, made = await loop.create_connection(
-                    lambda: _Connection(self._largest), host, port, ssl=self._tls, happy_eyeballs_delay=_NEXT
+                    lambda: _Connection(self._largest), host, port, ssl=self._tls, happy_eyeballs_delay=delay
                 )
         except OSError as error:
             raise NotConnected(type(error).__name__) from error
