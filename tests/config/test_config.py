@@ -269,6 +269,11 @@ BROKEN = {
         'lanes."http.alpha:x".agent',
         "there is no table [agents.coder]",
     ),
+    "an unknown tool of a lane": (
+        ALPHA + '[lanes."http.alpha:x"]\ntools = ["-ak"]',
+        'lanes."http.alpha:x".tools',
+        "ask",
+    ),
     "an unknown key of a lane": (ALPHA + '[lanes."http.alpha:x"]\nagnet = ""', 'lanes."http.alpha:x".agnet', "agent"),
     "a person of no account": ('[people."http.beta/u1"]\nagent = ""', 'people."http.beta/u1"', "names no account"),
     "an unknown key of the agent": ('[agent]\nmodel = "x"', "agent.model", "Remove it."),
@@ -447,6 +452,8 @@ CHOSEN = """
 groups = "together"
 [lanes."http.alpha:lobby"]
 agent = "coder"
+[lanes."http.alpha:quiet"]
+tools = ["-schedule"]
 [lanes.terminal]
 agent = "coder"
 [people."http.alpha/u7"]
@@ -457,6 +464,7 @@ agent = "coder"
 def test_a_person_beats_a_place_which_beats_an_account(tmp_path: Path) -> None:
     settings = read(tmp_path, TWO.format(name="") + CHOSEN).gateway
     assert settings.routing.rules.groups is Sharing.TOGETHER
+    assert settings.tools_of_lanes == {"http.alpha:quiet": ("-schedule",)}
     lobby, other = Address("http", "alpha", "space", "lobby", "thread"), Address("http", "alpha", chat="x")
     seven, eight = (Identity("http", "alpha", user).key for user in ("u7", "u8"))
     assert [settings.agent_of(place, [eight]) for place in (lobby, other)] == ["coder", ""]

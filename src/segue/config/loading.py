@@ -25,6 +25,7 @@ from segue.config.sections import (
     ServerSection,
     StoreSection,
     read_chosen,
+    read_lanes,
     read_limits,
     read_resets,
 )
@@ -126,7 +127,7 @@ def _gateway(
 ) -> GatewaySettings:
     table = as_table(said.get("lanes", {}), "lanes")
     lanes = tables.read({k: v for k, v in table.items() if not isinstance(v, Mapping)}, LanesSection, "lanes")
-    of_lanes = read_chosen(table, "lanes", tables)
+    of_lanes = read_lanes(table, tables)
     check_lanes(of_lanes, accounts)
     context = tables.section(said, "context", ContextSection)
     resets = as_table(said.get("resets", {}), "resets")
@@ -153,7 +154,8 @@ def _gateway(
         budget=tables.section(said, "budget", Budgets),
         limits=read_limits(said.get("limits", {}), tables),
         zone=tables.section(said, "schedules", SchedulesSection).zone,
-        agents_of_lanes=of_lanes,
+        agents_of_lanes={name: lane.agent for name, lane in of_lanes.items() if lane.agent is not None},
+        tools_of_lanes={name: lane.tools for name, lane in of_lanes.items() if lane.tools is not None},
         agents_of_people=read_people(read_chosen(said.get("people", {}), "people", tables), accounts),
         **settings,
     )

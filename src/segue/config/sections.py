@@ -13,7 +13,7 @@ from segue.core.lanes import Address, Kind, Place, Sharing
 from segue.core.moves import Limits
 from segue.core.people import STRANGERS, Allowance, Allowances
 from segue.core.resets import Policies, Policy, When, time_zone
-from segue.core.settings import DmThreads, GatewaySettings, Quotes
+from segue.core.settings import DmThreads, GatewaySettings, Quotes, check_tools
 from segue.core.values import Count, Live, Secret, Value
 from segue.errors import Invalid
 
@@ -95,13 +95,31 @@ class LanesSection(Value, frozen=True):
 
 
 class ChosenAgent(Value, frozen=True):
-    """[lanes."ADDRESS"] and [people."PLATFORM.ACCOUNT/USER"]: the agent of what begins there, or of what they begin."""
+    """[people."PLATFORM.ACCOUNT/USER"]: the agent of what they begin."""
 
     agent: str
 
 
+class LaneTable(Value, frozen=True):
+    """[lanes."ADDRESS"]: the agent of what begins there, and the tools that agents have there."""
+
+    agent: str | None = None
+    tools: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_tools(self.tools)
+
+
+def read_lanes(table: object, tables: Tables) -> dict[str, LaneTable]:
+    """The tables of single lanes."""
+    own = {key: value for key, value in as_table(table, "lanes").items() if isinstance(value, Mapping)}
+    return {key: tables.read(value, LaneTable, f'lanes."{key}"') for key, value in own.items()}
+
+
 def read_chosen(table: object, path: str, tables: Tables) -> dict[str, str]:
-    """The tables among the keys of a section: an agent each."""
+    """The agents that lanes, or people, have of their own."""
+    if path == "lanes":
+        return {key: lane.agent for key, lane in read_lanes(table, tables).items() if lane.agent is not None}
     own = {key: value for key, value in as_table(table, path).items() if isinstance(value, Mapping)}
     return {key: tables.read(value, ChosenAgent, f'{path}."{key}"').agent for key, value in own.items()}
 

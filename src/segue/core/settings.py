@@ -263,6 +263,8 @@ class GatewaySettings(Value, frozen=True):
     budget: Budgets = Budgets()
     agents_of_lanes: Mapping[str, str] = {}
     """Agents of sessions that begin in a place, by its name (`names_of`)."""
+    tools_of_lanes: Mapping[str, tuple[str, ...]] = {}
+    """The tools that agents have in a place, of those that they have on its account, by its name."""
     agents_of_people: Mapping[str, str] = {}
     """Agents of sessions that somebody begins, by the key of one of their identities."""
 

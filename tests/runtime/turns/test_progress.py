@@ -71,10 +71,13 @@ async def test_an_agent_gets_the_tools_that_it_and_its_place_leave(tmp_path: Pat
 
     agent, platform = Picky(otherwise=lambda work: ["hi"]), Telegram()
     ann = platform.person("Ann")
-    account = AccountSettings(public=True, tools=("-schedule",))
-    async with gateway_on(tmp_path, agent, platform, account=account):
+    account, bob = AccountSettings(public=True, tools=("-schedule",)), platform.person("Bob")
+    lane = f"{platform.name}.{platform.account}:{platform.dm(bob).id}"
+    async with gateway_on(tmp_path, agent, platform, account=account, tools_of_lanes={lane: ("ask",)}):
+        bob.says("hello", platform.dm(bob))
+        assert [tool.name for tool in (await agent.asked()).tools.offered] == ["ask"]
         ann.says("hello", platform.dm(ann))
-        work = await agent.asked()
+        work = await agent.asked(2)
         assert [tool.name for tool in work.tools.offered] == ["sessions_list", "ask"]
         refused = await work.tools.call(ToolCall("c1", "schedule", {}))
         assert refused.failed

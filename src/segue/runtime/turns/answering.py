@@ -26,6 +26,8 @@ from segue.core.contracts.agents import (
     Work,
 )
 from segue.core.contracts.probes import Point
+from segue.core.destinations import names_of
+from segue.core.lanes import Address
 from segue.core.messages import (
     Notice,
     Parts,
@@ -98,6 +100,13 @@ def _chosen(toolbox: Toolbox, agent: Agent) -> Toolbox:
     return toolbox.only(agent.gateway_tools if isinstance(agent, ChoosesTools) else None)
 
 
+def _there(toolbox: Toolbox, chosen: Mapping[str, tuple[str, ...]], address: Address | None) -> Toolbox:
+    """The tools that a place leaves."""
+    for name in names_of(address) if address else ():
+        toolbox = toolbox.only(chosen.get(name))
+    return toolbox
+
+
 class Answering:
     """Has turns answered, one call a turn."""
 
@@ -158,6 +167,7 @@ class Answering:
             live.begun = begin(live.run, await self._prompt.transcripts.path(live.run))
             work = await self._prompt.work(live.run, live.begun.path, *asks)
         box = self._toolboxes.get((live.agent_name, live.account)) or _chosen(self._toolbox, agent)
+        box = _there(box, self._settings.tools_of_lanes, live.address) if self._settings.tools_of_lanes else box
         offers = box.offers if work.notes is None else box.with_notebook
         tools = BoundTools(offers, live, self._settings, partial(self._waiting, run.turns[0].person), asker)
         live.agent, live.work = (
