@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from segue import AGENT, open_store
+from segue.core.messages import Text
+from segue.core.windows import HOSTS
 from tests.cli.screens import terminal
 from tests.forge import done
 from tests.served import PATIENCE, served
@@ -26,7 +29,9 @@ async def test_by_itself_it_answers_completes_resizes_and_leaves(tmp_path: Path)
         await here.until(lambda screen: screen.count("add 2 and 3") == 1)
         here.types("/ti")
         await here.shows("Name this session")
-        here.types("\t Tea\r")
+        here.types("\r")
+        await here.shows("> /title")
+        here.types(" Tea\r")
         await here.shows("This session is called Tea.")
         await here.shows("Tea · terminal · ready")
         here.resize(12, 40)
@@ -109,6 +114,18 @@ async def test_an_earlier_session_is_picked_by_its_first_question(tmp_path: Path
         await here.shows("Back in the session that began with “say tea”.")
         here.types("/quit\r")
         assert await here.leaves() == 0
+
+
+async def test_of_a_long_session_the_last_screenful_is_shown(tmp_path: Path) -> None:
+    await piped(tmp_path, "say tea\n")
+    async with await open_store(tmp_path / "segue.db") as store:
+        [session] = await store.sessions(await store.person(HOSTS[0]))
+        for n in range(200):
+            await store.say(session.id, AGENT, (Text(f"cup {n}"),))
+    async with terminal(tmp_path) as here:
+        await here.until(lambda screen: "\ncup 199" in screen)
+        assert "── Earlier messages are left out here; /export has them all ──" in here.text
+        assert "\ncup 0\n" not in here.text
 
 
 async def test_ctrl_c_stops_the_turn_and_not_the_program(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""Completion: the script that `segue completion` prints, asked in a real bash, and silence where nothing is there."""
+"""Completion: the script that `segue completion` prints, asked in real shells, and silence where nothing is there."""
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,23 @@ from tests.cli.test_sessions import begin
 SEGUE = f"""#!/bin/sh
 exec {sys.executable} -c "from segue.cli.main import main; main(prog_name='segue')" "$@"
 """
-ASK = r"""
+BASH = r"""
 eval "$(segue completion bash)"
 complete -p segue >/dev/null || exit 1
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 _segue_completion segue
 printf '%s\n' "${COMPREPLY[@]}"
+"""
+ZSH = r"""
+autoload -Uz compinit; compinit -D
+_describe() { print -rl -- "${(P@)3}" }
+eval "$(segue completion zsh)"
+words=("$@"); CURRENT=$#
+$_comps[segue]
+"""
+FISH = r"""
+segue completion fish | source
+complete -C "$argv"
 """
 
 
@@ -33,14 +46,14 @@ async def _talk(store: Store, host: Person) -> None:
     await store.driver.write(letters.bury, "telegram/bot", "what came", "it was torn", 10.0)
 
 
-def complete(tmp_path: Path, *words: str) -> list[str]:
-    """The offers of bash for a line of words, the last of which is being typed."""
+def complete(tmp_path: Path, *words: str, shell: Sequence[str] = ("bash", "-c", BASH, "bash")) -> list[str]:
+    """The offers of a shell for a line of words, the last of which is being typed."""
     program = tmp_path / "bin" / "segue"
     program.parent.mkdir(exist_ok=True)
     program.write_text(SEGUE)
     program.chmod(0o755)
-    there = os.environ | {"PATH": f"{program.parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
-    asked = ["bash", "-c", ASK, "bash", "segue", *words]
+    there = os.environ | {"HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    asked = [*shell, "segue", *words]
     done = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tmp_path, env=there)
     assert done.stderr == ""
     return done.stdout.splitlines()
@@ -50,6 +63,17 @@ def test_bash_completes_titles_and_quotes_them(home: Home, tmp_path: Path) -> No
     home.do(_talk)
     assert complete(tmp_path, "sessions", "show", "t") == [r"tea\ \*", r"Tea\,\ and\ cake"]
     assert complete(tmp_path, "sessions", "show", '"Tea,') == ["Tea, and cake"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "sign"), [(("zsh", "-fc", ZSH, "zsh"), ":"), (("fish", "-c", FISH), "\t")], ids=["zsh", "fish"]
+)
+def test_other_shells_complete_titles_too(home: Home, tmp_path: Path, shell: Sequence[str], sign: str) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"no {shell[0]} here")
+    home.do(_talk)
+    offered = complete(tmp_path, "sessions", "show", "t", shell=shell)
+    assert sorted(line.partition(sign)[0].replace("\\", "") for line in offered) == ["Tea, and cake", "tea *"]
 
 
 @pytest.mark.parametrize(
