@@ -45,6 +45,10 @@ def test_sessions_are_listed_the_last_used_first(home: Home) -> None:
     assert [line.split()[0] for line in lines] == [second, first]
     assert lines[0].endswith("  -     milk")
     assert "  Trip  " in lines[1]
+    home.do(lambda store, host: store.close_session(second, host))
+    closed = home.segue("sessions", "list").stdout.splitlines()[1]
+    assert closed.startswith(second)
+    assert closed.endswith("  - (closed)  milk")
 
 
 def test_a_home_without_sessions_lists_none(home: Home) -> None:

@@ -32,6 +32,15 @@ async def test_sessions_are_begun_listed_switched_and_closed_by_their_numbers(sq
             == "Closed the session that began with “about dogs”. /undo opens it again."
         )
         assert "dogs" not in await square.says("/sessions")
+        assert (await square.says("/resume")).splitlines() == [
+            "1. about birds",
+            "2. about cats (here)",
+            "Closed:",
+            "3. about dogs",
+            "/resume N opens one of them.",
+        ]
+        assert await square.says("/resume 3") == "Back in the session that began with “about dogs”."
+        assert "Closed" not in await square.says("/resume")
         assert await square.says("/sessions 9") == Refusal.NOT_LISTED.value
         assert "Type /sessions" in await square.says("/sessions open")
 

@@ -38,7 +38,7 @@ def command() -> None:
 @json_option
 @awaited
 async def list_(active: float | None, *, as_json: bool) -> None:
-    """List your sessions, last used first; empty ones aren't listed."""
+    """List your sessions, last used first, those that are closed below; empty ones aren't listed."""
     since = 0.0 if active is None else time.time() - 60 * active
     found: list[Session] = []
     async with looked_at() as (store, host):
@@ -46,6 +46,7 @@ async def list_(active: float | None, *, as_json: bool) -> None:
             found += page
         said = [await _asked(store, session) for session in found]
     rows = [(s.id, moment(s.used), _titled(s), last) for s, last in zip(found, said, strict=True)]
+    rows = [row for below in (False, True) for s, row in zip(found, rows, strict=True) if below is bool(s.closed)]
     print_list(found, rows, "No sessions. `segue` starts one.", as_json=as_json)
 
 

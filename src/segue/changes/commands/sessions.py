@@ -49,7 +49,7 @@ class SessionCommands:
         person, lane, rest = request.met.person.id, request.lane, request.rest
         if not rest:
             owned = yield from sessions.talks(person, _LISTED if request.private else _LOOKED_AT, None, 0.0)
-            listed = yield from readers.seen(request.reader, owned)
+            listed = sorted((yield from readers.seen(request.reader, owned)), key=_is_closed)
             nothing = f"You have no sessions here. {MORE}" if owned else "You have no sessions yet."
             more = len(listed) < len(owned)
             return (yield from self._list(request, listed[:_LISTED], "resume", nothing, more=more))
@@ -134,8 +134,14 @@ class SessionCommands:
             label = yield from label_of(request, session.id)
             words = f"“{title}”{here}{': ' if label else ''}{label}" if title else f"{label or UNTITLED}{here}"
             more = more or not (label or request.private)
+            if _is_closed(session) and (number == 1 or not _is_closed(listed[number - 2])):
+                lines.append("Closed:")
             lines.append(f"{number}. {words}")
         return Answer("\n".join([*lines, f"/{kind} N opens one of them.", *([MORE] if more else [])]))
+
+
+def _is_closed(session: Session) -> bool:
+    return session.closed is not None
 
 
 def _unknown(request: Request, name: str) -> Transaction[Answer]:
