@@ -28,7 +28,7 @@ from pydantic_ai.usage import RequestUsage
 from segue.agents.given import as_agent
 from segue.agents.models.agent import PydanticAgent
 from segue.agents.models.history import history, verbatim
-from segue.core.contracts.agents import Agent, Compresses, Tool, Usage, Work
+from segue.core.contracts.agents import Agent, Compresses, PutOff, Tool, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult
 from segue.core.prompt.wire import CUT_OFF
 from segue.core.transcripts import AGENT, Draft
@@ -327,3 +327,35 @@ async def test_a_tool_that_needs_approval_is_asked_about_first(answer: str, text
     again = await events_of(agent, replace(work("tidy up"), ask=ask))
     assert text_of(again) == text_of(told)
     assert asked[0][2] == asked[1][2], "a turn that runs again asks under the same key"
+
+
+class Person:
+    """Somebody whom the gateway asks, and another tool of it."""
+
+    offered = (Tool("ask", "Asks.", {"type": "object"}), Tool("look", "Looks.", {"type": "object"}))
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        return ToolResult(call.id, f"{call.name}: blue")
+
+
+@pytest.mark.parametrize("beside", [(), ("look",)], ids=["alone", "beside another call"])
+async def test_a_call_that_only_asks_is_kept_and_its_model_is_not_asked_again(beside: tuple[str, ...]) -> None:
+    requests: list[int] = []
+
+    async def wonders(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        requests.append(len(messages))
+        results = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+        if results:
+            yield f"So it is {results[-1].content}."
+        else:
+            yield {n: DeltaToolCall(name, "{}", tool_call_id=name) for n, name in enumerate(("ask", *beside))}
+
+    agent = as_agent(Pydantic(FunctionModel(stream_function=wonders)))
+    asked = replace(work("paint it"), tools=Person())
+    told = await events_of(agent, asked)
+    assert [event.calls for event in told if isinstance(event, PutOff)] == ([] if beside else [("ask",)])
+    if not beside:
+        again = await events_of(agent, replace(asked, journal=(ToolCall("ask", "ask", {}),)))
+        assert text_of(again) == text_of(told) == "So it is ask: blue."
+        assert not [event for event in again if isinstance(event, ToolCall)], "it was told before"
+        assert len(requests) == 3

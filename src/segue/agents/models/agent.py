@@ -65,6 +65,8 @@ _OTHER_FAULTS = (ModelAuthenticationError, ModelContextWindowExceededError, Mode
 _GARBAGE = (ModelAPIError, UnexpectedModelBehavior)
 """Errors for a response that nobody can read; their subclasses say that something was refused."""
 _LONGEST_WAIT = 30.0
+_ASK = "ask"
+"""The gateway's tool that asks a person."""
 _ANY = SchemaValidator(core_schema.any_schema())
 """The gateway checks the arguments of its tools itself."""
 
@@ -203,6 +205,9 @@ class PydanticAgent:
                     responses = [m for m in events.new_messages() if isinstance(m, ModelResponse)]
                     for response in responses[counted:]:
                         yield self._usage(response)
+                    if isinstance(event, FunctionToolCallEvent) and _only_asks(responses[-1:], work):
+                        # Asked again it is the same question, so the model needn't be.
+                        yield PutOff((event.part.tool_call_id,))
                     counted = len(responses)
                 if isinstance(event, AgentRunResultEvent):
                     if not spoke and not isinstance(event.result.output, DeferredToolRequests):
@@ -287,6 +292,12 @@ def _events(event: object) -> Iterator[Event]:
             yield ToolResult(part.tool_call_id, _content(part), failed=part.outcome != "success")
         case _:
             """Its other events tell nothing that a transcript keeps."""
+
+
+def _only_asks(responses: list[ModelResponse], work: Work) -> bool:
+    """Whether a response does nothing but ask, by the gateway's tool for that, which asks the same thing once."""
+    names = {call.tool_name for response in responses for call in response.tool_calls}
+    return names == {_ASK} and any(tool.name == _ASK for tool in work.tools.offered)
 
 
 def _or_deferred(output: Any) -> Any:

@@ -46,7 +46,7 @@ class AgentState(Value, frozen=True):
 
 
 class PutOff(Value, frozen=True):
-    """Sign that calls which were told of wait for what people say, and that nothing of them is done yet.
+    """Sign that calls which were told of wait for what people say, and that a later attempt may make them.
 
     They are journaled without results: an attempt after a kill goes on from them.
     """
