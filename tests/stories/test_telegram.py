@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ async def there(tmp_path: Path) -> AsyncIterator[tuple[Between, str]]:
 async def running(
     path: Path,
     url: str,
-    agent: Agent,
+    agent: Agent | Mapping[str, Agent],
     account: AccountSettings = AccountSettings(public=True),  # noqa: B008 -- frozen
     hosts: tuple[Identity, ...] = (),
     probe: Probe = unheeded,
@@ -529,3 +529,30 @@ async def test_a_button_answers_what_the_agent_asks_and_goes_away(there: tuple[B
     keyboards = [json.loads(body["reply_markup"]) for _, body in between.calls if "reply_markup" in body]
     offered = [[button["callback_data"] for row in board["inline_keyboard"] for button in row] for board in keyboards]
     assert ["yes", "no", "for this session", "always"] in offered
+
+
+async def test_a_tap_chooses_where_a_conversation_goes_and_another_agent_knows_it(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+
+    def knows(name: str) -> Agent:
+        async def answers(work: Work) -> str:
+            return f"{name}: {', '.join(plain_text(entry.parts) for entry in work.transcript if entry.author.person)}"
+
+        return as_agent(answers)
+
+    two = {"": knows("one"), "poet": knows("two")}
+    async with running(tmp_path, url, two, hosts=(Identity("telegram", "bot", "501"),)):
+        await between.says("501", "my cat is Tom")
+        await between.shows(ANN, "one:")
+        await between.says("501", "/agent poet")
+        await between.shows(ANN, "poet answers from here on.")
+        await between.says("501", "who is my cat?")
+        await between.shows(ANN, "two: my cat is Tom")
+        await between.says("501", "/home")
+        await between.shows(ANN, "This is the home on telegram now. Only you can read what comes here.")
+        await between.says("501", "/handoff")
+        asked = await between.shows(ANN, "Where does it go?")
+        await between.says("501", "tapped", doctor=pressing(asked.message, "telegram.bot: only you can read there"))
+        await until(lambda: any(text.startswith("Handing an untitled session off") for text in texts(between, ANN)))
