@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from itertools import groupby
@@ -338,6 +339,17 @@ async def test_what_can_not_pass_says_what_to_mend(provider: Provider, status: i
     assert not failed.value.passes
     assert names in failed.value.fix
     assert len(await provider.sent()) == 1
+
+
+async def test_a_server_that_is_not_there_is_named_and_may_come_back(provider: Provider) -> None:
+    with socket.socket() as nobody:
+        # Bound and not listening: whoever calls is refused, and nobody else gets the port.
+        nobody.bind(("127.0.0.1", 0))
+        agent = provider.agent(base_url=f"http://127.0.0.1:{nobody.getsockname()[1]}", retries=0)
+        with pytest.raises(AgentFailed, match="No server answers for ") as failed:
+            await events_of(agent, work("hello"))
+    assert failed.value.passes
+    assert "`base_url`" in failed.value.fix
 
 
 async def test_a_stream_that_broke_after_words_is_not_asked_for_again_by_itself(provider: Provider) -> None:

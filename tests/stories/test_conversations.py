@@ -6,6 +6,7 @@ from segue.core.moves import Limits, Why
 from segue.core.settings import GatewaySettings, Mentions, Quotes, Settings
 from segue.errors import Refusal
 from segue.testing import Pause, ScriptedAgent
+from tests.chatting import uses
 from tests.stories.square import Square, both, everywhere, quoting, recalls
 
 
@@ -219,3 +220,14 @@ async def test_search_shows_a_session_once_with_the_words_around_and_a_number_th
         assert how == "/resume N opens one of them."
         assert "“about nothing" in await square.says("/resume 2")
         assert "…" in (await square.says("/search carpenter")).splitlines()[0].rpartition("”: ")[2]
+
+
+@both
+async def test_children_are_listed_in_the_tree_alone(square: Square) -> None:
+    spawn = uses("sessions_spawn", task="count", mode="session", label="sheep")
+    square.agent = ScriptedAgent([spawn, "begun"], otherwise=recalls)
+    async with square.open():
+        await square.says("spawn one", answers=2)
+        assert sorted(square.dm.replies) == ["You said: count", "begun"]
+        assert (await square.says("/resume")).splitlines() == ["1. spawn one (here)", "/resume N opens one of them."]
+        assert "sheep" in await square.says("/tree")
