@@ -15,13 +15,17 @@ from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
-from segue.changes.commands import Commands
+from segue.changes.commands import Commands, transcript, views
 from segue.changes.commands.consent import Consents
-from segue.changes.commands.request import Request
+from segue.changes.commands.people import LinkCommand, _typed
+from segue.changes.commands.request import Answer, Request
 from segue.changes.commands.schedules import ScheduleCommands
-from segue.changes.exchange import children, routes
+from segue.changes.exchange import children, routes, schedules
+from segue.changes.exchange.explanations import Errors
 from segue.changes.exchange.planner import Planner
 from segue.changes.exchange.readers import Reader
+from segue.changes.people import codes
+from segue.changes.people.codes import Code, CodeKind
 from segue.changes.sessions import readings
 from segue.changes.sessions.readings import Unread
 from segue.core.contracts.adapters import Accepted, Letter
@@ -44,6 +48,7 @@ from segue.runtime.retrying import Patient
 from segue.runtime.tools.reading import Reading
 from segue.runtime.turns.answering import Answering
 from segue.runtime.turns.asking import Askers
+from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running
 from segue.runtime.windows.window import Window
 from segue.store import Store
@@ -227,6 +232,26 @@ def _at_any_home(at_home: Callable[..., Transaction[bool]]) -> Any:
     return lambda consents, request: at_home(consents, replace(request, standing=Standing.HOST))
 
 
+def _linked_at_once(use: Callable[..., Transaction[Any]]) -> Any:
+    def linked(self: LinkCommand, code: Code, request: Request) -> Transaction[Any]:
+        if code.kind is not CodeKind.LINK or code.person == request.met.person.id:
+            return (yield from use(self, code, request))
+        yield from codes.use_code(code, request.at)
+        return Answer((yield from self._join(_typed(code, request), request.at)))
+
+    return linked
+
+
+def _read_out(listed: Callable[..., Transaction[Answer]]) -> Any:
+    def read_out(self: ScheduleCommands, request: Request) -> Transaction[Answer]:
+        before = yield from schedules.owned(request.met.person.id)
+        answer = yield from listed(self, request)
+        left = {one.id for one in (yield from schedules.owned(request.met.person.id))}
+        return replace(answer, text=" ".join([answer.text, *(one.task for one in before if one.id not in left)]))
+
+    return read_out
+
+
 _HELD = ("holder = :me and epoch = :epoch", "1 = 1")
 _BEAT = "update replicas set expires = {now} + :seconds where id = :me and expires >= {now}"
 _COME_BACK = """insert into replicas (id, expires) values (:me, {now} + :seconds)
@@ -321,6 +346,11 @@ class Bug(enum.Enum):
     RUNS_BEFORE_THE_ANSWER = "an agent goes on before anybody has answered"
     NO_DEADLINE = "a question stays open for ever"
     TERMINAL_OPENS_ON_ANY = "a terminal opens by itself on a session that a group reads"
+    HOMES_IN_EVERY_PROMPT = "everybody's agent is told of the host's homes"
+    ERRORS_FOR_ALL = "/why tells anybody the agent's own errors"
+    LINKED_AT_ONCE = "a code makes two people one without a question"
+    CANCELS_ALOUD = "what is cancelled among others is read out, wherever it was scheduled"
+    BACK_TO_THE_UNREAD = "a session goes back to what its readers haven't read"
 
     @property
     def patches(self) -> tuple[Patch, ...]:
@@ -411,5 +441,10 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
         Patch(Request, "alone", lambda _: property(lambda _request: None)),
     ),
     Bug.HOME_OF_ALL: (Patch(Consents, "_at_home", _at_any_home),),
+    Bug.HOMES_IN_EVERY_PROMPT: (Patch(Prompt, "_hosts_own", lambda _: lambda *_: True),),
+    Bug.ERRORS_FOR_ALL: (Patch(views, "explain", lambda explain: lambda trace, _: explain(trace, Errors.TOLD)),),
+    Bug.LINKED_AT_ONCE: (Patch(LinkCommand, "_use", _linked_at_once),),
+    Bug.CANCELS_ALOUD: (Patch(ScheduleCommands, "schedules", _read_out),),
+    Bug.BACK_TO_THE_UNREAD: (Patch(transcript, "_missed", lambda _: lambda *_: _gives(value=False)),),
     Bug.TERMINAL_OPENS_ON_ANY: (query("last_own", "and a.kind <> 'dm'", "and 1 = 0"),),
 }

@@ -2,7 +2,7 @@
 
 Everything that somebody says has a canary in it. The agent repeats every canary that it can get hold of, by its
 transcript, by its context and by every tool, with any session's id. A model knows who may read which canary: whoever
-heard it said, who reads the session that it was said in, and whom its owner agreed to.
+heard it said, who reads the session that it was said in, whom its owner agreed to, and who is one person with those.
 """
 
 import asyncio
@@ -10,43 +10,57 @@ import random
 import re
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from msgspec.structs import replace
-
-from segue.core.contracts.adapters import Connection, Intake
-from segue.core.contracts.agents import Event, Work
+from segue.changes.exchange import questions
+from segue.changes.people import persons
 from segue.core.contracts.database import Statement, Transaction
-from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import Arrival, Delivery, Sending, Speaker, Text, ToolCall, encode_parts
+from segue.core.lanes import Address, Identity, Kind, Lane, Place
+from segue.core.messages import Arrival, Delivery, Speaker, Text
 from segue.core.moves import Limits
-from segue.core.settings import AccountSettings, GatewaySettings, Mentions, Quotes, Settings, Streams
-from segue.core.values import Value
+from segue.core.people import UNBOUNDED
+from segue.core.questions import YES
+from segue.core.settings import (
+    AccountSettings,
+    GatewaySettings,
+    Mentions,
+    QuestionSettings,
+    Quotes,
+    Settings,
+    Streams,
+)
+from segue.core.values import SessionId, Value
 from segue.core.windows import HOSTS, TERMINAL
 from segue.database import statements
 from segue.database.sqlite import RunsIn, Sqlite
 from segue.runtime.gateway import Gateway
-from segue.runtime.windows.frames import OpenRequest, Shown
+from segue.runtime.windows.frames import OpenRequest, Shown, TranscriptFrame, encode
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.window import Seat, Window, meet_host
 from segue.store import Store
 from segue.testing import HandClock, Shelf
+from tests.drills.parrots import ACCOUNT, CANARY, ERROR, FAILS, PLATFORM, Board, HushedBoard, Parrot
 from tests.drills.planting import Bug, Patch, planted
 
-PLATFORM, ACCOUNT = "wall", "alpha"
-ANN, BOB, CEM = "ann", "bob", "cem"
+ANN, BOB, CEM, DEE = "ann", "bob", "cem", "dee"
 """Ann is the host."""
+PEOPLE = (ANN, BOB, CEM, DEE)
 CLUB, LOBBY = "club", "lobby"
-"""The lobby is the host's home."""
-CANARY = re.compile(r"zq\d{5}q")
-ASIDE = ("/export", "/export jsonl", "/usage", "/who", "/help", "/compress", "/stop", "/link", "/unlink", "/revoke")
-"""Commands that move nothing."""
+HOME_NAME = "zq88888q"
+"""The canary in the name of the lobby, which is the host's home to begin with."""
+_CODE = re.compile(r"/link ([A-Z0-9]{4}-[A-Z0-9]{4})")
+_BY_A_CODE = re.compile(r"^(\d+)\. .*by a code", re.MULTILINE)
 _PATIENCE = 20.0
+_HOUR = 3700.0
+"""Seconds after which scheduled work is due and questions are over."""
 _SQL = {
-    "drill_busy": """select (select count(*) from sessions where head < tail)
+    # A turn that waits for an answer does nothing else, and what is behind it waits, too.
+    "drill_busy": """select (select count(*) from sessions s where head < tail and not exists (
+          select 1 from questions q where q.session = s.id and q.state = 'open'))
         + (select count(*) from deliveries where sent is null and dead is null)
-        + (select count(*) from handoffs where settled is null)""",
+        + (select count(*) from handoffs h where settled is null and not exists (
+          select 1 from questions q where q.session = h.session and q.state = 'open'))""",
     "drill_bound": """select b.lane, l.address, a.kind, b.session, s.owner, s.depth, coalesce(t.name, '')
         from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
         join sessions s on s.id = b.session
@@ -56,9 +70,21 @@ _SQL = {
           union all
           select e.parent_session, e.parent from path p join entries e on e.session = p.session and e.n = p.n
           where e.parent is not null)
-        select e.parts from path p join entries e on e.session = p.session and e.n = p.n""",
-    "drill_said_in": "select distinct session from entries where role = 'person' and parts like :like",
-    "drill_sessions": "select id from sessions",
+        select e.parts from path p join entries e on e.session = p.session and e.n = p.n
+        union all select t.parts from turns t where t.session = :session and t.outcome is null""",
+    # An answer is for whoever hears the session that asked, or one that started it.
+    "drill_said_in": """with recursive up (session, person) as (
+          select session, person from questions where session is not null and answer like :like
+          union
+          select s.parent, up.person from up join sessions s on s.id = up.session where s.parent is not null)
+        select distinct session, '', '' from entries where role = 'person' and parts like :like
+        union select up.session, coalesce(t.route, ''), up.person from up join turns t on t.session = up.session""",
+    "drill_waits": "select 1 from turns where session = :session and outcome is null limit 1",
+    "drill_sessions": "select id, owner from sessions",
+    "drill_schedules": "select id from schedules",
+    "drill_questions": "select id, person, words || choices, state = 'open' from questions where session is not null",
+    "drill_own_questions": "select kind, lane from questions where session is null and state = 'open'",
+    "drill_people": "select key, person from identities",
     "drill_owners": """select distinct s.owner from entries e join sessions s on s.id = e.session
         where e.parts like :like""",
 }
@@ -86,115 +112,43 @@ class Bound(Value, frozen=True):
     title: str
 
 
-class Board:
-    """A platform that keeps what is sent, takes files, opens threads, and its adapter."""
-
-    platform = PLATFORM
-    account = ACCOUNT
-    sending = Sending.KEYED
-    connection = Connection.ANY
-    largest_file = 2**30
-
-    def __init__(self, files: Shelf) -> None:
-        self._files = files
-        self.posts: dict[str, Delivery] = {}
-        self.threads: dict[str, Address] = {}
-
-    async def run(self, intake: Intake) -> None:
-        intake.connected()
-        await asyncio.Event().wait()
-
-    def fits(self, text: str) -> bool:
-        return len(text) <= 100_000
-
-    async def send(self, delivery: Delivery) -> str:
-        if delivery.file is not None:
-            content = (await self._files.read(delivery.file)).decode()
-            delivery = replace(delivery, text=f"{delivery.text}\n{content}")
-        self.posts.setdefault(delivery.key, delivery)
-        return delivery.key
-
-    async def open_thread(self, parent: Address, title: str, key: str) -> Address:
-        del title
-        name = f"t{len(self.threads) + 1}"
-        return self.threads.setdefault(key, Address(PLATFORM, ACCOUNT, chat=parent.chat, thread=name))
-
-
-class HushedBoard(Board):
-    """One on which a single person can be told something among others."""
-
-    whispers: Literal[True] = True
-
-
-class Parrot:
-    """An agent that tells all that it knows, and asks every tool for more."""
-
-    def __init__(self, dice: random.Random) -> None:
-        self._dice = dice
-        self.sessions: list[str] = []
-        self._children: defaultdict[str, list[str]] = defaultdict(list)
-        """The lasting sessions that each session has started."""
-        self._calls = 0
-
-    async def answer(self, work: Work) -> AsyncIterator[Event]:
-        said = [entry.parts for entry in work.transcript] + [draft.parts for draft in work.asked]
-        words = [work.context, *map(encode_parts, said)]
-        heard = set(CANARY.findall(" ".join(words)))
-        for _ in range(self._dice.choice((0, 0, 1, 1, 2))):
-            self._calls += 1
-            name, arguments = self._wish(" ".join(sorted(heard)) or "nothing", self._children[work.session])
-            result = await work.tools.call(ToolCall(f"call {self._calls}", name, arguments))
-            if name == "sessions_spawn" and not result.failed and arguments["mode"] == "session":
-                self._children[work.session].append(result.content["session"])
-            heard |= set(CANARY.findall(str(result.content)))
-        yield Text(f"I know {' '.join(sorted(heard)) or 'nothing'}")
-
-    def _wish(self, all_of_it: str, children: Sequence[str]) -> tuple[str, dict[str, Any]]:
-        dice = self._dice
-        session = dice.choice(self.sessions) if self.sessions else "none"
-        if children and dice.random() < 0.5:
-            session = dice.choice(children)
-        match dice.randrange(12):
-            case 0 | 1 | 2:
-                return "sessions_list", {}
-            case 3 | 4 | 5:
-                return "sessions_history", {"session": session}
-            case 6 | 7:
-                return "sessions_send", {"session": session, "message": all_of_it, "wait": dice.choice((0, 0, 0.1))}
-            case 8:
-                return "schedules_list", {}
-            case 9:
-                to = dice.choice(("origin", PLATFORM, f"{PLATFORM}:{dice.choice((CLUB, LOBBY, ANN, BOB))}"))
-                return "schedule", {"task": all_of_it[:1000], "when": "in 1h", "deliver": to}
-            case _:
-                mode, thread = dice.choice(("run", "session")), dice.choice((False, False, True))
-                start = dice.choice(("fresh", "fork"))
-                return "sessions_spawn", {"task": all_of_it, "mode": mode, "thread": thread, "start": start}
-
-
 class Neighbourhood:
     """People, their places, and what each of them may read."""
 
-    def __init__(self, gateway: Gateway, terminals: Local, parrot: Parrot, clock: HandClock, board: Board) -> None:
+    def __init__(
+        self, gateway: Gateway, terminals: Local, parrot: Parrot, clock: HandClock, board: Board, approver: str
+    ) -> None:
         self._gateway = gateway
         self._terminals = terminals
         self._parrot = parrot
         self._clock = clock
         self._board = board
+        self._approver = approver
+        """Who answers what the agent asks of anybody; empty if each does themselves."""
         self._count = 0
         self.canaries = 0
         self.shown = 0
         self.wrong: list[str] = []
-        self._may: defaultdict[str, set[str]] = defaultdict(set)
+        self._may: defaultdict[str, set[str]] = defaultdict(set, {ANN: {ERROR, HOME_NAME}})
         """The canaries that each reader may read: a place by its address, a person by their name."""
-        self._private: dict[str, str] = {}
+        self._private: dict[str, str] = {ERROR: ANN, HOME_NAME: ANN}
         """Who said a canary first, if it was with nobody else around; empty if others heard it."""
         self._posts = 0
-        self._messages: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self.messages: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         """The messages of each person in each place."""
         self._before: set[tuple[str, str]] = set()
         self._people: dict[str, str] = {}
-        self._titles: defaultdict[str, list[str]] = defaultdict(lambda: ["none"])
+        """Whoever a person was from the beginning, by their id."""
+        self._one = {who: frozenset({who}) for who in PEOPLE}
+        """Those who are one person."""
+        self._home = HOME.address
+        self._in_lobby: set[str] = set()
+        """Sessions that were spoken to in the lobby, whose name their agent was told."""
+        self.open_questions: list[tuple[str, str]] = []
+        """Questions of the agent that wait for an answer: their ids, and who is asked."""
+        self.owned: dict[str, str] = {}
+        """The owner of each session."""
+        self.titles: defaultdict[str, list[str]] = defaultdict(lambda: ["none"])
         """The titles of each person's sessions."""
 
     async def read(self, name: str, **arguments: Any) -> list[tuple[Any, ...]]:
@@ -208,7 +162,8 @@ class Neighbourhood:
 
     async def meet(self) -> None:
         """Learn who is who."""
-        for who in (ANN, BOB, CEM):
+        self._may[HOME.address.key].add(HOME_NAME)
+        for who in PEOPLE:
             self._people[(await self._gateway.store.person(Identity(PLATFORM, ACCOUNT, who))).id] = who
 
     def canary(self) -> str:
@@ -216,26 +171,36 @@ class Neighbourhood:
         self.canaries += 1
         return f"zq{self.canaries:05}q"
 
-    async def says(self, who: str, place: Place, text: str, *, agrees: bool = False, **more: Any) -> list[str]:
-        """Somebody says something; returns what is wrong then. `agrees` if it is a yes to what is one's own."""
+    def one(self, who: str) -> frozenset[str]:
+        """All who are one person with somebody."""
+        return self._one[who]
+
+    def posts_in(self, place: Place) -> list[str]:
+        """The messages of the agent that stand in a place."""
+        return [post.message or post.key for post in self._board.posts.values() if post.address == place.address]
+
+    async def says(self, who: str, place: Place, text: str, *, agrees: bool = False, **more: Any) -> list[Delivery]:
+        """Somebody says something; returns what is sent then. `agrees` if it is a yes to what is one's own."""
         self._count += 1
         identity = Identity(PLATFORM, ACCOUNT, who)
         message = f"m{self._count}"
         parts = (Text(text),) if text else ()
         arrival = Arrival(place, message, Speaker(identity, who), parts, self._clock.passes(1.0), **more)
-        self._messages[who, place.address.key].append(message)
+        self.messages[who, place.address.key].append(message)
         self._said(who, place, text)
+        if text == "/home" and ANN in self.one(who):
+            self._home = place.address
         await self._gateway.accept(arrival)
         return await self.settle(who, text, place, agrees=agrees)
 
-    async def opens_terminal(self, text: str) -> list[str]:
-        """Ann opens a terminal, which chooses its session by itself, and says something that is for nobody else."""
+    async def opens_terminal(self, text: str) -> None:
+        """Ann opens a terminal, which chooses its session by itself, looks around, and says something for nobody."""
         frames: list[Shown] = []
 
         async def send(frame: Shown) -> None:
             frames.append(frame)
 
-        asked = OpenRequest()
+        asked = OpenRequest(page=4)
         window = Window(self._gateway, self._terminals, Seat(ANN, ANN), send, self._clock)
         await window.open(asked)
         await window._begin(asked)
@@ -244,14 +209,52 @@ class Neighbourhood:
         self._said(ANN, place, text)
         speaker = Speaker(next(host for host in HOSTS if host.platform == TERMINAL), ANN)
         await self._gateway.accept(Arrival(place, f"m{self._count}", speaker, (Text(text),), self._clock.passes(1.0)))
-        self._may[HOME.address.key].update(CANARY.findall(text))
-        return await self.settle(ANN, "", place)
+        self._may[self._home.key].update(CANARY.findall(text))
+        await self.settle(ANN, "", place)
+        await window._refresh()
+        await window._show_questions()
+        await window.list_sessions()
+        await window.search("zq")
+        pages = [frame.earlier for frame in frames if isinstance(frame, TranscriptFrame) and frame.earlier]
+        for cursor in pages[:1]:
+            await window.earlier(cursor)
+        shown = " ".join(encode(frame) for frame in frames)
+        await self._show([(ANN, shown)])
 
-    async def time_passes(self) -> list[str]:
+    async def time_passes(self) -> None:
         """So much that scheduled work is due."""
-        self._clock.passes(3700.0)
+        await self._gateway.store.driver.write(questions.expire, self._clock.passes(_HOUR))
         await self._gateway._schedules.once()
-        return await self.settle("", "", Place(Address(PLATFORM, ACCOUNT)))
+        await self.settle("", "", Place(Address(PLATFORM, ACCOUNT)))
+
+    async def imports(self, session: SessionId) -> None:
+        """Ann exports a session of hers at the command line, and imports it."""
+        store = self._gateway.store
+        ann = await store.person(Identity(PLATFORM, ACCOUNT, ANN))
+        await store.import_session(await store.export(session, ann), ann)
+        await self.settle("", "", Place(Address(PLATFORM, ACCOUNT)))
+
+    def link(self, one: str, two: str) -> None:
+        """Two people are one person: each reads what both may read."""
+        for who in (both := self.one(one) | self.one(two)):
+            self._one[who] = both
+
+    def part(self, who: str) -> None:
+        """They are two again: what each may have read meanwhile they know, and no more than that."""
+        both = self.one(who)
+        known = {canary for canary in self._private if self._knows(who, canary)}
+        for each in both:
+            self._may[each] |= known
+            self._one[each] = frozenset({each})
+
+    async def unlinked_by_the_host(self, who: str) -> None:
+        """The host parts somebody at the command line."""
+        driver, at = self._gateway.store.driver, self._clock.passes(1.0)
+        person = (await self._gateway.store.person(Identity(PLATFORM, ACCOUNT, who))).id
+        for merge in await driver.read(persons.merges_within, person):
+            if merge.why == "link":
+                host = await self._gateway.store.person(HOSTS[0])
+                await driver.write(persons.part_by, merge.id, host.id, f"part {self._count} {at}", at)
 
     def _said(self, who: str, place: Place, text: str) -> None:
         for canary in CANARY.findall(text):
@@ -260,81 +263,138 @@ class Neighbourhood:
             if place.kind is not Kind.DM:
                 self._may[place.address.key].add(canary)
 
-    async def settle(self, who: str, text: str, place: Place, *, agrees: bool = False) -> list[str]:
+    async def settle(self, who: str, text: str, place: Place, *, agrees: bool = False) -> list[Delivery]:
         """Wait until nothing is under way, then look at who speaks to what, and at what was sent."""
         until = time.monotonic() + _PATIENCE
         while (await self.read("drill_busy"))[0][0]:
             if time.monotonic() > until:
-                return [f"never settled after {text!r}"]
+                self.wrong.append(f"never settled after {text!r}")
+                return []
             await asyncio.sleep(0.002)
-        self._parrot.sessions = [id for (id,) in await self.read("drill_sessions")]
+        await self._look_around()
         bound = [Bound(*row) for row in await self.read("drill_bound")]
         here = [one.session for one in bound if one.address == place.address.key]
         for canary in CANARY.findall(text):
             await self._heard(canary, who, text, here, bound)
-        wrong: list[str] = []
         for one in bound:
+            reader, owner = self._reader(one.address, one.kind), self._people[one.owner]
+            if one.kind == "dm" and reader not in self.one(owner):
+                self.wrong.append(f"the private chat of {reader} speaks to {owner}'s {one.session}")
             if (one.lane, one.session) not in self._before:
-                wrong += await self._came(one, who, agrees=agrees)
-            self._may[self._reader(one.address, one.kind)].update(CANARY.findall(one.title))
-            owner = self._people[one.owner]
-            if one.title and one.title not in self._titles[owner]:
-                self._titles[owner].append(one.title)
+                await self._came(one, who, agrees=agrees)
+            self._may[reader].update(CANARY.findall(one.title))
+            if one.session in self._in_lobby:
+                self._may[reader].add(HOME_NAME)
+            if one.title and one.title not in self.titles[owner]:
+                self.titles[owner].append(one.title)
         self._before = {(one.lane, one.session) for one in bound}
-        return wrong + await self._look()
+        posts = list(self._board.posts.values())[self._posts :]
+        self._posts += len(posts)
+        await self._look(posts)
+        return posts
+
+    async def _look_around(self) -> None:
+        """Look at who is one person with whom, at what is asked, and at what the agent can name."""
+        found = await self.read("drill_sessions")
+        self._parrot.sessions = [id for id, _ in found] or ["none"]
+        self._parrot.schedules = [id for (id,) in await self.read("drill_schedules")] or ["none"]
+        self.owned = {id: self._people[owner] for id, owner in found}
+        asked = await self.read("drill_questions")
+        self.open_questions = [(id, self._people[person]) for id, person, _, is_open in asked if is_open]
+        if self._approver:
+            self._may[self._approver].update(CANARY.findall(" ".join(words for _, _, words, _ in asked)))
+        known = dict(await self.read("drill_people"))
+        is_now = {who: known[Identity(PLATFORM, ACCOUNT, who).key] for who in PEOPLE}
+        for who in PEOPLE:
+            same = {other for other in PEOPLE if is_now[other] == is_now[who]}
+            if same != self.one(who):
+                self.wrong.append(f"{who} is one with {sorted(same)}, and should be with {sorted(self.one(who))}")
 
     async def _heard(self, canary: str, who: str, text: str, here: Sequence[str], bound: Sequence[Bound]) -> None:
-        """Whoever reads the session that something is said in has heard it."""
-        within = {*here, *(session for (session,) in await self.read("drill_said_in", like=f"%{canary}%"))}
+        """Whoever reads the session that something is said in, or that asked for it, has heard it."""
+        said_in = await self.read("drill_said_in", like=f"%{canary}%")
+        within = {*here, *(session for session, _, _ in said_in)}
         for one in bound:
             if one.session in within:
                 self._may[self._reader(one.address, one.kind)].add(canary)
-        if who == ANN:
-            self._may[HOME.address.key].add(canary)
+        for person in {person for _, _, person in said_in if person}:
+            self._may[self._people[person]].add(canary)
+        for route in {route for _, route, _ in said_in if route}:
+            self._may[self._reader(route, "dm" if Address.parse(route).chat in PEOPLE else "group")].add(canary)
+        if ANN in self.one(who):
+            self._may[self._home.key].add(canary)
         if "--to" in text:
             self._may[FLAT.address.key].add(canary)
 
-    async def _came(self, one: Bound, who: str, *, agrees: bool) -> list[str]:
+    async def _came(self, one: Bound, who: str, *, agrees: bool) -> None:
         """A session came to a lane: by its owner's yes, or because everybody there has read it."""
-        reader = self._reader(one.address, one.kind)
+        reader, home = self._reader(one.address, one.kind), self._is_home(one.address)
         path = set(CANARY.findall(" ".join(parts for (parts,) in await self.read("drill_path", session=one.session))))
-        owns = self._people.get(one.owner) == who
-        if owns and (agrees or (who == ANN and reader == HOME.address.key)):
-            self._may[reader] |= path
+        owns = who in self.one(self._people[one.owner])
+        if owns and (agrees or (ANN in self.one(who) and home)):
+            # Of a session of the host's the agent may know more than it has said: the home's name.
+            self._may[reader] |= path | ({HOME_NAME} if ANN in self.one(who) else set())
+            if await self.read("drill_waits", session=one.session):
+                # The agent answers what was asked before with all that it knew then.
+                self._may[reader] |= {canary for canary in self._private if self._knows(who, canary)}
+            for lane in [Lane.parse(lane) for lane, session in self._before if session == one.session]:
+                # Where a handoff comes from is left when the first words are said where it goes to.
+                self._may[lane.address.key] |= path & {HOME_NAME}
+        if Address.parse(one.address).chat == LOBBY:
+            self._in_lobby.add(one.session)
         if one.depth and Address.parse(one.address).thread:
             # A thread that was opened for a child is read by those around it.
             chat = Address.parse(one.address).outside
             around = [key for key in self._may if "/" in key and Address.parse(key).outside == chat]
             self._may[reader] |= set().union(*(self._may[key] for key in around))
-        alone = {c for c in path if self._private[c] in ("", reader) or self._heard_among_others(reader, c)}
-        unasked = path - self._may[reader] - (alone if one.kind == "dm" else set())
-        return [f"{one.session} came to {reader} unasked, with {sorted(unasked)}"] if unasked else []
+        known = {HOME_NAME} if ANN in self.one(self._people[one.owner]) else set()
+        unasked = sorted(canary for canary in path - known if not self._knows(reader, canary))
+        if unasked:
+            self.wrong.append(f"{one.session} came to {reader} unasked, with {unasked}")
 
-    async def _look(self) -> list[str]:
-        """Look at what was sent since."""
-        wrong = []
-        posts = list(self._board.posts.values())
-        for post in posts[self._posts :]:
-            dm = post.address.chat in (ANN, BOB, CEM)
-            reader = post.only or (post.address.chat if dm else post.address.key)
-            for canary in sorted(set(CANARY.findall(post.text))):
+    async def _look(self, posts: Sequence[Delivery]) -> None:
+        """Look at what was sent."""
+        shown: list[tuple[str, str]] = []
+        for post in posts:
+            reader = post.only or (post.address.chat if post.address.chat in PEOPLE else post.address.key)
+            # Only what an agent tells of somebody else's session shows that it was told of the host's homes.
+            hosts = not post.session or ANN in self.one(self.owned.get(post.session, ANN))
+            text = post.text.replace(HOME_NAME, "") if hosts else post.text
+            if self._is_home(post.address.key):
+                text = " ".join([c for c in CANARY.findall(text) if not await self._hosts(c)])
+            shown.append((reader, text))
+        await self._show(shown)
+
+    async def _show(self, shown: Sequence[tuple[str, str]]) -> None:
+        """Look at what readers were shown."""
+        for reader, text in shown:
+            for canary in sorted(set(CANARY.findall(text))):
                 self.shown += 1
-                others = self._private[canary] not in ("", reader) if dm or post.only else True
-                known = canary in self._may[reader] or self._heard_among_others(reader, canary)
-                if others and not known and not await self._at_home(post.address, canary):
-                    wrong.append(f"{reader} was shown {canary}: {post.text[:80]!r}")
-        self._posts = len(posts)
-        return wrong
+                if not self._knows(reader, canary):
+                    self.wrong.append(f"{reader} was shown {canary}: {text[:80]!r}")
+
+    def _knows(self, reader: str, canary: str) -> bool:
+        """Whether a reader may read it: a person also what any who is one with them said, or heard among others."""
+        if reader not in self._one:
+            return canary in self._may[reader]
+        return not self._private[canary] or any(
+            canary in self._may[who] or self._private[canary] == who or self._heard_among_others(who, canary)
+            for who in self.one(reader)
+        )
 
     def _heard_among_others(self, who: str, canary: str) -> bool:
         """Whether a place in which somebody talks knows it: what it knows, they may be told alone."""
         places = (place.address.key for place in (THREAD, FLAT, HOME))
-        return any(self._messages[who, key] and canary in self._may[key] for key in places)
+        return any(self.messages[who, key] and canary in self._may[key] for key in places)
 
-    async def _at_home(self, address: Address, canary: str) -> bool:
-        """Whether it is the home, for which the host has said yes to all that is in sessions of their own."""
-        owners = await self.read("drill_owners", like=f"%{canary}%") if address == HOME.address else []
-        return ANN in {self._people.get(owner) for (owner,) in owners}
+    async def _hosts(self, canary: str) -> bool:
+        """Whether it is in a session of the host's, who has said yes to whoever reads at home."""
+        owners = await self.read("drill_owners", like=f"%{canary}%")
+        return any(ANN in self.one(self._people[owner]) for (owner,) in owners)
+
+    def _is_home(self, address: str) -> bool:
+        """Whether it is the home, or a thread in it."""
+        return self._home in (Address.parse(address), Address.parse(address).outside)
 
     def _reader(self, address: str, kind: str) -> str:
         if kind != "dm":
@@ -342,56 +402,198 @@ class Neighbourhood:
         place = Address.parse(address)
         return place.chat if place.platform == PLATFORM else ANN
 
-    async def step(self, dice: random.Random) -> None:
+
+class Steps:
+    """The things that can happen, each now and then."""
+
+    def __init__(self, around: Neighbourhood, dice: random.Random, often: float) -> None:
+        self._around = around
+        self._dice = dice
+        self._often = often
+        """How much more often than by itself something happens that takes several steps."""
+
+    async def step(self) -> None:
         """Something happens."""
-        if dice.random() < 0.1:
-            self.wrong += await (self.time_passes() if dice.random() < 0.6 else self.opens_terminal(self.canary()))
+        around, dice = self._around, self._dice
+        if around.open_questions and dice.random() < 0.4:
+            await self._answers(*dice.choice(around.open_questions))
             return
-        if dice.random() < 0.01:
-            self.wrong += await self._leaves_work_behind(dice)
-            return
-        who = dice.choice((ANN, ANN, BOB, BOB, CEM))
+        chance = dice.random()
+        for share, happens in self._rare:
+            chance -= share
+            if chance < 0:
+                await happens()
+                return
+        who = dice.choice((ANN, ANN, BOB, BOB, CEM, DEE))
         place = dice.choice((private(who), private(who), THREAD, THREAD, FLAT, HOME))
-        posts = [post.message or post.key for post in self._board.posts.values() if post.address == place.address]
-        mine = self._messages[who, place.address.key][-4:]
+        posts = around.posts_in(place)
+        mine = around.messages[who, place.address.key][-4:]
         if mine and dice.random() < 0.04:
-            self.wrong += await self.says(who, place, f"rather {self.canary()}", edits=dice.choice(mine))
-            return
-        if mine and dice.random() < 0.02:
-            self.wrong += await self.says(who, place, "", deletes=dice.choice(mine))
-            return
-        if dice.random() < 0.5:
+            await around.says(who, place, f"rather {around.canary()}", edits=dice.choice(mine))
+        elif mine and dice.random() < 0.02:
+            await around.says(who, place, "", deletes=dice.choice(mine))
+        elif dice.random() < 0.5:
             quotes = dice.choice(posts) if posts and dice.random() < 0.2 else ""
-            self.wrong += await self.says(who, place, f"hello {self.canary()}", quotes=quotes)
-            return
-        typed = self._command(who, dice)
-        agrees = typed == "/yes" or typed.startswith("/handoff")
-        self.wrong += await self.says(who, place, typed, agrees=agrees)
+            begins = FAILS if dice.random() < 0.02 else "hello"
+            await around.says(who, place, f"{begins} {around.canary()}", quotes=quotes)
+        else:
+            await self._types(who, place, posts)
 
-    async def _leaves_work_behind(self, dice: random.Random) -> list[str]:
-        """Somebody schedules work among others, takes the conversation along and goes on alone until it is due."""
-        who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
-        wrong = await self.says(who, place, f"hello {self.canary()}")
-        wrong += await self.says(who, place, f"/schedule in 1h tell {self.canary()}")
-        wrong += await self.says(who, place, f"/handoff {PLATFORM}:{who}", agrees=True)
-        wrong += await self.says(who, private(who), f"hello {self.canary()}")
-        return wrong + await self.time_passes()
+    async def _types(self, who: str, place: Place, posts: Sequence[str]) -> None:
+        """Somebody types a command, perhaps as a reply."""
+        dice = self._dice
+        [name] = dice.choices([*TYPED], [weight for weight, _ in TYPED.values()])
+        rest = TYPED[name][1](self._around, who, dice)
+        typed = f"/{name} {rest}".rstrip()
+        quotes = dice.choice(posts[-6:]) if name in REPLIES and not rest and posts and dice.random() < 0.5 else ""
+        agrees = name in (YES, "handoff", "answer")
+        await self._around.says(who, place, typed, agrees=agrees, quotes=quotes)
 
-    def _command(self, who: str, dice: random.Random) -> str:
-        number, place = dice.randint(1, 4), dice.choice((PLATFORM, f"{PLATFORM}:{CLUB} --yes", f"{PLATFORM}:{who}"))
-        if dice.random() < 0.12:
-            return dice.choice((*ASIDE, f"/rewind {number}", f"/forget {number}", f"/schedules cancel {number}"))
-        return dice.choice(
-            (
-                *("/sessions", f"/sessions {number}", f"/sessions {number}", "/resume", f"/resume {number}"),
-                f"/resume {dice.choice(self._titles[who][-3:])}",
-                *(f"/resume {dice.choice(self._titles[who][-3:])}", "/yes", "/yes", "/yes", "/no", "/new"),
-                *(f"/title {self.canary()}", "/branch", "/undo", "/undo", "/redo", "/retry", "/search hello"),
-                *("/tree", f"/tree {dice.choice('ab')}", "/status", "/why", "/title", "/schedules"),
-                *(f"/schedule in 1h tell {self.canary()}", f"/schedule in 1h tell {self.canary()} --to wall:{CLUB}"),
-                *(f"/handoff {place}", f"/handoff {place}", f"/sessions new hello {self.canary()}"),
-            )
+    @property
+    def _rare(self) -> tuple[tuple[float, Callable[[], Any]], ...]:
+        around = self._around
+        return (
+            (0.05, around.time_passes),
+            (0.04, lambda: around.opens_terminal(around.canary())),
+            (0.01, self._imports),
+            (0.01 * self._often, self._leaves_work_behind),
+            (0.01 * self._often, self._links),
+            (0.02 * self._often, self._unlinks),
+            (0.01 * self._often, self._cancels),
+            (0.01 * self._often, self._takes_back_first),
+            (0.01 * self._often, self._brings),
+            (0.01 * self._often, self._fails),
         )
+
+    async def _leaves_work_behind(self) -> None:
+        """Somebody schedules work among others, takes the conversation along and goes on alone until it is due."""
+        around, dice = self._around, self._dice
+        who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
+        await around.says(who, place, f"hello {around.canary()}")
+        await around.says(who, place, f"/schedule in 1h tell {around.canary()}")
+        await around.says(who, place, f"/handoff {PLATFORM}:{who}", agrees=True)
+        await around.says(who, private(who), f"hello {around.canary()}")
+        await around.time_passes()
+
+    async def _cancels(self) -> None:
+        """Somebody cancels among others what was listed for them alone."""
+        around, who = self._around, self._dice.choice((ANN, BOB, CEM))
+        await around.says(who, private(who), f"hello {around.canary()}")
+        await around.says(who, private(who), f"/schedule in 1h tell {around.canary()}")
+        place = self._dice.choice((THREAD, FLAT))
+        await around.says(who, place, f"hello {around.canary()}")
+        await around.says(who, place, "/schedules")
+        await around.says(who, place, f"/schedules cancel {self._dice.randint(1, 2)}")
+
+    async def _takes_back_first(self) -> None:
+        """Somebody brings a session to others after taking something back, and one of them goes back to that."""
+        around, dice = self._around, self._dice
+        who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
+        await around.says(who, private(who), f"/new hello {around.canary()}")
+        await around.says(who, private(who), "/undo")
+        await around.says(who, private(who), f"hello {around.canary()}")
+        await around.says(who, private(who), f"/title {(title := around.canary())}")
+        await around.says(who, place, f"hello {around.canary()}")
+        await around.says(who, place, f"/resume {title}")
+        for asked_in in (place, private(who)):
+            await around.says(who, asked_in, "/yes", agrees=True)
+        await around.says(dice.choice((ANN, who)), place, f"/rewind {dice.randint(1, 3)}")
+        await around.says(who, place, f"hello {around.canary()}")
+
+    async def _brings(self) -> None:
+        """Somebody wants to go on among others with what they said alone, who may have heard of it once."""
+        around, dice = self._around, self._dice
+        who, place = dice.choice((ANN, BOB, CEM)), dice.choice((THREAD, FLAT, HOME))
+        await around.says(who, private(who), f"/new hello {around.canary()}")
+        await around.says(who, private(who), f"/title {(title := around.canary())}")
+        await around.says(who, place, f"/resume {title}")
+        if dice.random() < 0.5:
+            return
+        for asked_in in (place, private(who)):
+            await around.says(who, asked_in, "/yes", agrees=True)
+        if who == ANN and dice.random() < 0.5:
+            await around.opens_terminal(around.canary())
+            await around.says(BOB, place, f"hello {around.canary()}")
+            return
+        await around.says(who, place, "/new")
+        await around.says(who, private(who), f"hello {around.canary()}")
+        if dice.random() < 0.5:
+            await around.says(who, place, f"/resume {title}")
+        else:
+            await around.opens_terminal(around.canary())
+
+    async def _fails(self) -> None:
+        """The agent fails, and somebody asks why."""
+        around, who = self._around, self._dice.choice((BOB, CEM))
+        place = self._dice.choice((private(who), THREAD))
+        await around.says(who, place, f"{FAILS} {around.canary()}")
+        await around.says(who, place, "/why")
+
+    async def _links(self) -> None:
+        """Somebody gives a code away, and another types it and says yes; or no, or types it where others read."""
+        around, dice = self._around, self._dice
+        alone = [who for who in PEOPLE if len(around.one(who)) == 1]
+        if len(alone) < 2 or around.open_questions:
+            # Where several things are asked, a yes is to none of them.
+            return
+        gives, types = dice.sample(alone, 2)
+        told = await around.says(gives, private(gives), "/link")
+        codes = _CODE.findall(" ".join(post.text for post in told))
+        if not codes or dice.random() < 0.2:
+            return
+        if dice.random() < 0.2:
+            await around.says(types, FLAT, f"/link {codes[0]}")
+        await around.says(types, private(types), f"/link {codes[0]}")
+        answer = dice.choice(("/yes", "/yes", "/no"))
+        lanes = [lane for kind, lane in await around.read("drill_own_questions") if kind == questions.LINK]
+        asked = any(Lane.parse(lane).address == private(types).address for lane in lanes)
+        if asked and types != ANN and answer == "/yes" and gives != ANN:
+            around.link(gives, types)
+        await around.says(types, private(types), answer)
+        if gives == ANN and asked and answer == "/yes" and types != ANN:
+            if dice.random() < 0.5:
+                around.link(gives, types)
+                await around.says(ANN, private(ANN), "/yes")
+            else:
+                await around.says(ANN, private(ANN), "/no")
+
+    async def _unlinks(self) -> None:
+        """Two who are one are parted, by one of them or by the host."""
+        around, dice = self._around, self._dice
+        linked = [who for who in PEOPLE if len(around.one(who)) > 1]
+        if not linked:
+            return
+        who = dice.choice(linked)
+        if dice.random() < 0.5:
+            around.part(who)
+            await around.unlinked_by_the_host(who)
+            await around.settle("", "", private(who))
+            return
+        told = await around.says(who, private(who), "/unlink")
+        lines = _BY_A_CODE.findall("\n".join(post.text for post in told))
+        if lines:
+            around.part(who)
+            await around.says(who, private(who), f"/unlink {lines[0]}")
+
+    async def _imports(self) -> None:
+        own = [id for id, owner in self._around.owned.items() if ANN in self._around.one(owner)]
+        if own:
+            await self._around.imports(SessionId(self._dice.choice(own)))
+
+    async def _answers(self, id: str, asked: str) -> None:
+        """Somebody answers a question, who may be asked or not, in its place or in another."""
+        around, dice = self._around, self._dice
+        who = asked if dice.random() < 0.8 else dice.choice(PEOPLE)
+        place = dice.choice((private(who), private(who), THREAD, FLAT, HOME))
+        if dice.random() < 0.3:
+            await around.says(who, place, "/questions")
+        number = dice.randint(1, 3)
+        typed = dice.choice(
+            (f"/answer {number}", f"/answer 1 {number}", f"/answer {id} {number}", "/answer 1 nothing", "2")
+        )
+        typed = dice.choice((typed, f"/answer {id} red {around.canary()}"))
+        quotes = dice.choice([*around.posts_in(place)[-4:], ""])
+        await around.says(who, place, typed, agrees=True, quotes=quotes if not typed.startswith("/") else "")
 
 
 def private(who: str) -> Place:
@@ -401,40 +603,121 @@ def private(who: str) -> Place:
 
 THREAD = Place(Address(PLATFORM, ACCOUNT, chat=CLUB, thread="t0"), Kind.GROUP, CLUB)
 FLAT = Place(Address(PLATFORM, ACCOUNT, chat=CLUB), Kind.GROUP, CLUB)
-HOME = Place(Address(PLATFORM, ACCOUNT, chat=LOBBY), Kind.GROUP, LOBBY)
+HOME = Place(Address(PLATFORM, ACCOUNT, chat=LOBBY), Kind.GROUP, f"{LOBBY} {HOME_NAME}")
+
+
+def _number(_around: Neighbourhood, _who: str, dice: random.Random) -> str:
+    return str(dice.randint(1, 4))
+
+
+def _perhaps_number(_around: Neighbourhood, _who: str, dice: random.Random) -> str:
+    return dice.choice(("", str(dice.randint(1, 4))))
+
+
+def _nothing(*_: object) -> str:
+    return ""
+
+
+def _resumes(around: Neighbourhood, who: str, dice: random.Random) -> str:
+    titles = [title for each in sorted(around.one(who)) for title in around.titles[each][-3:]]
+    return dice.choice(("", str(dice.randint(1, 4)), dice.choice(titles), dice.choice(titles)))
+
+
+def _sessions(around: Neighbourhood, _who: str, dice: random.Random) -> str:
+    number = dice.randint(1, 4)
+    return dice.choice(("", str(number), str(number), f"new hello {around.canary()}", f"close {number}"))
+
+
+def _hands_off(_around: Neighbourhood, who: str, dice: random.Random) -> str:
+    return dice.choice((PLATFORM, f"{PLATFORM}:{CLUB} --yes", f"{PLATFORM}:{who}", f"{PLATFORM}:{who}", "cancel", ""))
+
+
+def _schedules(around: Neighbourhood, _who: str, dice: random.Random) -> str:
+    return f"in 1h tell {around.canary()}{dice.choice(('', f' --to {PLATFORM}:{CLUB}'))}"
+
+
+TYPED: dict[str, tuple[int, Callable[[Neighbourhood, str, random.Random], str]]] = {
+    "new": (4, _nothing),
+    "resume": (12, _resumes),
+    "sessions": (12, _sessions),
+    "title": (5, lambda around, _who, dice: dice.choice(("", around.canary(), around.canary(), '""'))),
+    "branch": (3, _nothing),
+    "handoff": (6, _hands_off),
+    "search": (3, lambda *_: "hello"),
+    "export": (2, lambda _around, _who, dice: dice.choice(("", "jsonl"))),
+    "agent": (2, lambda _around, _who, dice: dice.choice(("", "polly", "parrot"))),
+    "undo": (6, lambda _around, _who, dice: dice.choice(("", "", "", "1", "2"))),
+    "redo": (3, _nothing),
+    "retry": (3, _nothing),
+    "rewind": (3, _perhaps_number),
+    "tree": (5, lambda _around, _who, dice: dice.choice(("", "a", "b"))),
+    "compress": (1, _nothing),
+    "forget": (2, lambda _around, _who, dice: dice.choice(("", str(dice.randint(1, 4)), "session"))),
+    "stop": (1, _nothing),
+    "yes": (9, _nothing),
+    "no": (2, _nothing),
+    "answer": (1, lambda _around, _who, dice: f"{dice.randint(1, 3)} {dice.randint(1, 3)}"),
+    "questions": (2, lambda _around, _who, dice: dice.choice(("", "", "revoke 1"))),
+    "schedule": (6, _schedules),
+    "schedules": (4, lambda _around, _who, dice: dice.choice(("", "", f"cancel {dice.randint(1, 4)}"))),
+    "who": (1, _nothing),
+    "link": (1, _nothing),
+    "unlink": (1, _nothing),
+    "revoke": (1, _nothing),
+    "home": (1, _nothing),
+    "status": (3, _nothing),
+    "notes": (2, lambda _around, _who, dice: dice.choice(("", "clear", "clear 1"))),
+    "usage": (1, _nothing),
+    "why": (4, _nothing),
+    "help": (1, _nothing),
+}
+"""The commands, each with how often it is typed and with what behind it; linking and parting also have steps."""
+REPLIES = ("rewind", "forget", "why")
 
 
 def _with_queries(texts: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
     return texts | {(name, dialect): sql for name, sql in _SQL.items() for dialect in ("sqlite", "postgres")}
 
 
-async def run(where: str, steps: int, seed: int, bug: Bug = Bug.NONE) -> Found:
-    """Let so many things happen."""
-    dice = random.Random(seed)
-    files = Shelf()
-    board = dice.choice((Board, HushedBoard))(files)
-    parrot, clock, terminals = Parrot(dice), HandClock(time.time()), Local(TERMINAL)
+def _settings(dice: random.Random, approver: str) -> GatewaySettings:
     account = AccountSettings(
-        public=True, streams=Streams.WHOLE, mentions=Mentions.OPTIONAL, home=Place(HOME.address, HOME.kind, HOME.name)
+        public=True,
+        streams=Streams.WHOLE,
+        mentions=Mentions.OPTIONAL,
+        home=HOME,
+        agents=("polly",),
+        approvers=(f"{PLATFORM}.{ACCOUNT}/{approver}",) if approver else (),
     )
-    settings = GatewaySettings(
+    return GatewaySettings(
         hosts=(Identity(PLATFORM, ACCOUNT, ANN), *HOSTS),
         accounts={(PLATFORM, ACCOUNT): account},
         quotes=dice.choice((Quotes.OFF, Quotes.ONCE, Quotes.SWITCH)),
         routing=Settings(limits=Limits(budget=6)),
+        questions=QuestionSettings(_HOUR / 2),
+        limits=UNBOUNDED,
         poll=0.05,
         grace=0.0,
     )
+
+
+async def run(where: str, steps: int, seed: int, bug: Bug = Bug.NONE, often: float = 1.0) -> Found:
+    """Let so many things happen; those that take several steps so much more often."""
+    dice = random.Random(seed)
+    files = Shelf()
+    board, approver = dice.choice((Board, HushedBoard))(files), dice.choice(("", "", "", CEM))
+    parrot, clock, terminals = Parrot(dice), HandClock(time.time()), Local(TERMINAL)
+    agents, settings = {"parrot": parrot, "polly": parrot}, _settings(dice, approver)
     with planted(Patch(statements, "_TEXTS", _with_queries), *bug.patches):
         async with Store(await Sqlite.open(where, running=RunsIn.INLINE)) as store:
             await meet_host(store)
-            for who in (ANN, BOB, CEM):
+            for who in PEOPLE:
                 await store.person(Identity(PLATFORM, ACCOUNT, who), who)
-            async with Gateway(store, parrot, [board, terminals], settings, clock=clock, files=files) as gateway:
-                around = Neighbourhood(gateway, terminals, parrot, clock, board)
+            async with Gateway(store, agents, [board, terminals], settings, clock=clock, files=files) as gateway:
+                around = Neighbourhood(gateway, terminals, parrot, clock, board, approver)
                 await around.meet()
+                happening = Steps(around, dice, often)
                 for n in range(steps):
-                    await around.step(dice)
+                    await happening.step()
                     if around.wrong:
                         return Found(n + 1, around.canaries, around.shown, tuple(around.wrong))
     return Found(steps, around.canaries, around.shown, ())

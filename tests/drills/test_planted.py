@@ -45,6 +45,11 @@ FOUND_BY_READERS = (
     Bug.LISTS_TELL_ALL,
     Bug.HOME_OF_ALL,
     Bug.TERMINAL_OPENS_ON_ANY,
+    Bug.HOMES_IN_EVERY_PROMPT,
+    Bug.ERRORS_FOR_ALL,
+    Bug.LINKED_AT_ONCE,
+    Bug.CANCELS_ALOUD,
+    Bug.BACK_TO_THE_UNREAD,
 )
 FOUND_BY_BAD_DISKS = {
     Bug.OUT_OF_TURN: (10, "out of order"),
@@ -124,7 +129,7 @@ async def test_soaks_find_it(bug: Bug, tmp_path: Path) -> None:
 @pytest.mark.parametrize("bug", FOUND_BY_READERS, ids=lambda bug: bug.name)
 async def test_readers_find_it(bug: Bug, tmp_path: Path) -> None:
     for seed in range(60):
-        found = await readers.run(str(tmp_path / f"{seed}.db"), steps=700, seed=seed, bug=bug)
+        found = await readers.run(str(tmp_path / f"{seed}.db"), steps=400, seed=seed, bug=bug, often=4.0)
         if found.wrong:
             return
     pytest.fail("nobody was shown anything")

@@ -2,10 +2,17 @@
 
 from pathlib import Path
 
-from tests.drills import readers
+from segue import Gateway
+from segue.core.commands import SPECS
+from tests.drills import parrots, readers
 
 
 async def test_nobody_is_shown_what_is_not_theirs(tmp_path: Path) -> None:
     found = await readers.run(str(tmp_path / "segue.db"), steps=250, seed=7)
     assert found.wrong == ()
     assert found.shown > 250, "the agent tells what it knows"
+
+
+def test_every_command_is_typed_and_every_tool_is_called() -> None:
+    assert {spec.name for spec in SPECS} == readers.TYPED.keys()
+    assert Gateway()._turns._answering._toolbox.with_notebook.keys() == parrots.WISHES.keys()
