@@ -115,3 +115,14 @@ async def test_among_others_nobody_is_told_what_somebody_is_asked_alone(square: 
         )
         assert "Answered: Paris (Ann)" in await square.alone("/answer 1 1", lobby)
         assert not [text for text in bob.sees(lobby) if "Where" in text or "Berlin" in text or "Paris" in text]
+
+
+@both
+async def test_work_is_not_delivered_to_somebody_who_has_only_typed_commands(square: Square) -> None:
+    bob = square.platform.person("Bob")
+    bobs = square.platform.dm(bob)
+    async with square.open():
+        await square.says("/who", who=bob, where=bobs)
+        await square.says("a secret")
+        told = await square.says(f"/schedule in 2h tell it --to {square.platform.name}:{bobs.address.chat}")
+        assert "others read there who haven't read this session" in told
