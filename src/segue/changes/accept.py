@@ -52,7 +52,7 @@ from segue.core.turns import Claim, Room, Run, Turn, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.database.transactions import Moved
-from segue.errors import Refused
+from segue.errors import Invalid, Refused
 
 _ANYBODY = "?"
 ALBUM = 1.0
@@ -376,7 +376,11 @@ class FrontDoor:
         shared = lane if lane and not lane.person else None
         account = account_key(place.address.platform, place.address.account)
         by = {"identity": arrival.speaker.identity.key, "lane": shared.key if shared else ""}
-        looked = yield from one(Looked, q.arriving(account=account, keys=msgspec.json.encode(keys).decode(), **by))
+        try:
+            listed = msgspec.json.encode(keys).decode()
+        except UnicodeEncodeError:
+            raise Invalid("message", "its id can't contain half of a surrogate pair", "Decode it anew.") from None
+        looked = yield from one(Looked, q.arriving(account=account, keys=listed, **by))
         for key in sorted(keys):
             seen = q.see(account=account, key=key, at=at)
             yield seen if looked.seen else must(seen)
