@@ -327,7 +327,9 @@ class Window:
             for id in list(self._unanswered):
                 found = await self._driver.read(answers.to_message, id)
                 if found is None:
-                    if id not in self._told and not await self._driver.read(answers.on_its_way, self._place.address):
+                    # What was sent while this was read is known by then.
+                    coming = await self._driver.read(answers.on_its_way, self._place.address)
+                    if not coming and id not in self._told:
                         await self._answered(id)
                 elif found.over:
                     said = tuple(answer(parts) for parts in found.said)
