@@ -81,10 +81,13 @@ class _FaultyFile(_File):
     def __init__(self, disk: Faulty, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
         self._faulty = disk
         super().__init__(disk, name, flags)
+        self._of_file = bool(flags[0] & apsw.SQLITE_OPEN_MAIN_DB)
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - SQLite's name
         content = super().xRead(amount, offset)
-        return self._faulty.rot(content) if self._faulty.rot else content
+        # SQLite folds whatever its log gives into the file: damage there lasts.
+        rots = self._faulty.rot if self._of_file else None
+        return rots(content) if rots else content
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802 - SQLite's name
         self._disk.passes("truncate")
