@@ -281,7 +281,7 @@ class Neighbourhood:
             if one.kind == "dm" and reader not in self.one(owner):
                 self.wrong.append(f"the private chat of {reader} speaks to {owner}'s {one.session}")
             if (one.lane, one.session) not in self._before:
-                await self._came(one, who, agrees=agrees)
+                await self._came(one, who, text, agrees=agrees)
             self._may[reader].update(CANARY.findall(one.title))
             if one.session in self._in_lobby:
                 self._may[reader].add(HOME_NAME)
@@ -326,7 +326,7 @@ class Neighbourhood:
         if "--to" in text:
             self._may[FLAT.address.key].add(canary)
 
-    async def _came(self, one: Bound, who: str, *, agrees: bool) -> None:
+    async def _came(self, one: Bound, who: str, text: str, *, agrees: bool) -> None:
         """A session came to a lane: by its owner's yes, or because everybody there has read it."""
         reader, home = self._reader(one.address, one.kind), self._is_home(one.address)
         path = set(CANARY.findall(" ".join(parts for (parts,) in await self.read("drill_path", session=one.session))))
@@ -350,7 +350,9 @@ class Neighbourhood:
         known = {HOME_NAME} if ANN in self.one(self._people[one.owner]) else set()
         unasked = sorted(canary for canary in path - known if not self._knows(reader, canary))
         if unasked:
-            self.wrong.append(f"{one.session} came to {reader} unasked, with {unasked}")
+            step = f"{who} said {text!r}{' in agreement' if agrees else ''}"
+            whose = f"{self._people[one.owner]}'s {one.session} at depth {one.depth}"
+            self.wrong.append(f"{whose} came to {one.lane} unasked, with {unasked}, when {step}")
 
     async def _look(self, posts: Sequence[Delivery]) -> None:
         """Look at what was sent."""
