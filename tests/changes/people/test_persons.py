@@ -206,6 +206,21 @@ async def test_a_lane_does_not_go_back_to_a_session_that_was_closed_since(world:
     assert await world.store.bound(await world.group(bob)) is None
 
 
+@pytest.mark.parametrize("said", ["", "a secret"], ids=["as it was", "gone on in private"])
+async def test_a_lane_does_not_go_back_to_what_its_place_has_not_read(world: World, said: str) -> None:
+    ann, bob = await world.person("ann"), await world.person("bob")
+    await shares(world, bob, ann)
+    theirs = await world.store.bound(await world.group(bob))
+    assert theirs is not None
+    merge = await world.store.link(ann, bob)
+    await world.resume(await world.dm(ann), theirs.id, ann)
+    if said:
+        await world.exchange(theirs.id, ann, said, "kept")
+    await world.store.unlink(merge)
+    back = await world.store.bound(await world.group(bob))
+    assert (back.id if back else None) == (None if said else theirs.id)
+
+
 async def test_of_two_merges_in_a_row_the_first_can_be_undone_alone(world: World) -> None:
     one, two, three = [await world.person(user) for user in ("one", "two", "three")]
     await shares(world, one, two, three)

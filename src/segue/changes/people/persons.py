@@ -11,7 +11,7 @@ from segue.changes.places import lanes
 from segue.changes.places import merges as merges_of_chats
 from segue.changes.places.merges import ChatMerge
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import moves, titles
+from segue.changes.sessions import moves, readings, titles
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Identity, Lane, Person, Place, clean_name
@@ -218,7 +218,7 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[None]:
     yield q.tallies_as_two(kept=kept, gone=gone)
     for step in made:
         if (yield from lanes.speaks_to(step.lane)) == step.after and (
-            step.before is None or (yield from _resumable(step.before))
+            step.before is None or (yield from _comes_back(step.lane, step.before))
         ):
             yield from moves.bind(step.lane, step.before, Why.UNDO, by, id, at)
     # Nobody goes on talking in a session that turned out to be somebody else's.
@@ -277,8 +277,13 @@ def _retitle(owner: PersonId, at: Moment) -> Transaction[None]:
         yield from titles.take(session, to, name, at, before or astray.title.number)
 
 
-def _resumable(session: SessionId) -> Transaction[bool]:
-    return not (yield from one(Locked, q.lock_session(session=session))).closed
+def _comes_back(lane: Lane, session: SessionId) -> Transaction[bool]:
+    """Whether a lane may speak again to its session: that is open, and what was said in it elsewhere is known there."""
+    if (yield from one(Locked, q.lock_session(session=session))).closed:
+        return False
+    place = yield from first(Place, q.address(address=lane.address.key))
+    alone = place is not None and place.audience is Audience.ONE
+    return alone or (yield from readings.whole(lane.address, session))
 
 
 def merges(person: PersonId) -> Transaction[list[Merge]]:
