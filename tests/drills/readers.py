@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from segue.changes.commands.consent import READERS
 from segue.changes.exchange import questions
 from segue.changes.people import persons
 from segue.core.contracts.database import Statement, Transaction
@@ -190,6 +191,9 @@ class Neighbourhood:
         self._said(who, place, text)
         if text == "/home" and ANN in self.one(who):
             self._home = place.address
+        if text == "/yes" and not agrees:
+            # Whatever the yes was meant for: an owner who was asked about readers has agreed to them.
+            agrees = any(kind == READERS for kind, _ in await self.read("drill_own_questions"))
         await self._gateway.accept(arrival)
         return await self.settle(who, text, place, agrees=agrees)
 
