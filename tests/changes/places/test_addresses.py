@@ -5,7 +5,7 @@ import pytest
 from segue.changes.exchange import deliveries, turns
 from segue.changes.places import addresses
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules, Sharing
-from segue.core.moves import Release, Resume, Why
+from segue.core.moves import Consent, Release, Resume, Why
 from segue.errors import Refused
 from tests.changes.invariants import violations
 from tests.changes.world import World, answer, private, public
@@ -295,3 +295,17 @@ async def test_a_chat_is_found_among_many_without_reading_them_all(world: World)
     assert await found("T1/b/c") == [("T1", "b/c", "")]
     assert await found("b/c") == [("", "b/c", ""), ("T1", "b/c", ""), ("T2", "b/c", "")]
     assert await found("nowhere") == []
+
+
+async def test_a_session_that_others_read_elsewhere_is_not_the_hosts_own_in_private(world: World) -> None:
+    ann, bob, who = await world.person("ann"), await world.person("bob"), Identity("telegram", "bot", "ann").key
+    here = await world.dm(ann)
+    session = await world.renew(here, ann, "hello")
+
+    async def own(identity: str = who) -> bool:
+        return await world.store.driver.read(addresses.hosts_own, here.key, session, identity, [who])
+
+    assert await own()
+    assert not await own(Identity("telegram", "bot", "bob").key)
+    await world.store.move(Resume(await world.group(bob), session, consent=Consent.GIVEN), ann)
+    assert not await own()

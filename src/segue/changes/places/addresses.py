@@ -11,7 +11,7 @@ from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Lane, Person, Place, Rules, account_key, lane_of
 from segue.core.settings import NO_ACCOUNT, AccountSettings
-from segue.core.values import Moment, PersonId, Value
+from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 
 _MOST = 64
@@ -39,12 +39,12 @@ def lane(
     return (yield from moves.see(place, lane_of(place, person, rules).person, at))
 
 
-def hosts_own(lane: str | None, identity: str, hosts: Collection[str]) -> Transaction[bool]:
-    """Whether the host speaks in a lane as one of these identities, and nobody else reads there."""
+def hosts_own(lane: str | None, session: SessionId, identity: str, hosts: Collection[str]) -> Transaction[bool]:
+    """Whether the host speaks in a lane as one of these identities, and nobody else reads there, or the session."""
     if lane is None or identity not in hosts:
         return False
     place = yield from first(Place, q.place_of(lane=lane))
-    return place is not None and place.audience is Audience.ONE
+    return place is not None and place.audience is Audience.ONE and not (yield q.shared_places(session=session))
 
 
 def opened(address: Address) -> Transaction[bool]:

@@ -406,7 +406,8 @@ class Answering:
                 await self._store.write(turns.let_go, run.held, 1, delay, run.name, tuple(live.spent), self._clock())
                 return None, delay
             text = found.told(failed if run.deaths < self._settings.deaths else run.deaths)
-            if await self._store.read(addresses.hosts_own, run.turns[0].lane, run.turns[0].identity, self._hosts):
+            lane, who = run.turns[0].lane, run.turns[0].identity
+            if await self._store.read(addresses.hosts_own, lane, run.held.session, who, self._hosts):
                 text = found.told_host
             line: Parts = (Notice(text), SetAside()) if found.refused else (Notice(text),)
             drafts = (*live.begun.asked, Draft(GATEWAY, line))
