@@ -156,7 +156,7 @@ async def test_what_is_called_by_its_platform_waits_and_another_replica_says_so(
         async with running(tmp_path, second) as other:
             ann.says("again", signal.dm(ann))
             await signal.dm(ann).reads("again")
-            assert other.accounts == {"signal.main": Health(Reach.ELSEWHERE)}
+            await until(lambda: other.accounts == {"signal.main": Health(Reach.ELSEWHERE)})
             assert other.problems() == []
 
 
