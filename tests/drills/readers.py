@@ -328,7 +328,8 @@ class Neighbourhood:
         if ANN in self.one(who):
             self._may[self._home.key].add(canary)
         if "--to" in text:
-            self._may[FLAT.address.key].add(canary)
+            # Whoever sends an answer elsewhere lets it name the place that they talk in.
+            self._may[FLAT.address.key] |= {canary, *(self._may[self._home.key] & {HOME_NAME})}
 
     async def _came(self, one: Bound, who: str, text: str, *, agrees: bool) -> None:
         """A session came to a lane: by its owner's yes, or because everybody there has read it."""
