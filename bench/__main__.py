@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import agents, end_to_end, gateway, growth, handoffs, servers, start, taps, turns
+from bench import agents, callbacks, end_to_end, gateway, growth, handoffs, servers, start, taps, turns
 from bench.databases import Databases
 from bench.peers import rows
 from bench.scale import FULL, QUICK
@@ -38,6 +38,7 @@ _ROWS: dict[str, Callable[[Databases], AsyncIterator[Line]]] = {
     "overhead": gateway.overhead,
     "handoff": handoffs.handoff,
     "tap": taps.tap,
+    "callback": callbacks.callback,
     "takeover": gateway.takeover,
     "idle": gateway.idle,
     "peers": rows.peers,
