@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from segue.agents.given import as_agent
 from segue.cli.terminal.qr import qr
 from segue.core.accounts import Reach
 from segue.core.contracts.adapters import Files
-from segue.core.contracts.agents import Agent, Work
+from segue.core.contracts.agents import Agent, Progress, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
+from segue.core.limits.budgets import Amount, Budgets
 from segue.core.messages import plain_text
 from segue.core.settings import AccountSettings, Mentions, Streams
 from segue.core.text.notices import WELCOME
@@ -27,6 +28,7 @@ from segue.database.transactions import unheeded
 from segue.errors import Refusal
 from segue.runtime.gateway import Gateway
 from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
+from segue.testing.agents import Step, Uses, said
 from tests.cli.screens import terminal
 from tests.contracts.test_telegram import BRISK
 from tests.in_process import gateway_on
@@ -53,10 +55,11 @@ async def running(
     hosts: tuple[Identity, ...] = (),
     probe: Probe = unheeded,
     files: Files | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway on Telegram alone."""
     adapter = Telegram("bot", Secret(TOKEN), files or Shelf(), url, pace=BRISK)
-    more: Any = {"account": account, "hosts": hosts, "probe": probe, "files": files, "grace": 0.1}
+    more: Any = {"account": account, "hosts": hosts, "probe": probe, "files": files, "grace": 0.1, **settings}
     async with gateway_on(path, agent, adapter, **more) as gateway:
         yield gateway
     await adapter.close()
@@ -556,3 +559,49 @@ async def test_a_tap_chooses_where_a_conversation_goes_and_another_agent_knows_i
         asked = await between.shows(ANN, "Where does it go?")
         await between.says("501", "tapped", doctor=pressing(asked.message, "telegram.bot: only you can read there"))
         await until(lambda: any(text.startswith("Handing an untitled session off") for text in texts(between, ANN)))
+
+
+class Noter(ScriptedAgent):
+    """Notes what it is told, says what it knows, and is slow over a kettle."""
+
+    notes = True
+
+    def __init__(self) -> None:
+        super().__init__(otherwise=self._does)
+        self.pause = Pause()
+
+    def _does(self, work: Work) -> Iterable[Step]:
+        verb, _, rest = said(work).partition(" ")
+        if verb == "note":
+            yield Uses(f"call{work.turn}", "notes_write", arguments={"text": rest})
+        if verb == "tea":
+            yield from ("Well", Progress("the kettle"), self.pause, ", it is hot.")
+        else:
+            yield f"I know: {', '.join(work.notes or ())}."
+
+
+async def test_notes_a_line_of_progress_and_the_edge_of_a_budget_are_shown_in_a_chat(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    agent, host = Noter(), Identity("telegram", "bot", "501")
+    two = Budgets(session=Amount(turns=2))
+    async with running(tmp_path, url, agent, hosts=(host,), budget=two):
+        await between.says("501", "note likes tea")
+        await between.shows(ANN, "I know: .")
+        await between.says("501", "tea please")
+        await agent.pause.reached()
+        growing = await between.shows(ANN, "Well\n\n(the kettle …)")
+        agent.pause.over()
+        assert (await between.shows(ANN, "Well, it is hot.")).message == growing.message, "one message that changes"
+        await between.says("501", "and now?")
+        asked = await between.shows(ANN, "The budget of this session is used up: 2 of 2 turns. Allow 2 turns more?")
+        assert len(agent.works) == 2, "nothing is asked of the agent before there is room"
+    async with running(tmp_path, url, agent, hosts=(host,), budget=two):
+        await between.says("501", "tapped", doctor=pressing(asked.message, "yes"))
+        await until(lambda: len(agent.works) == 3)
+        await between.says("501", "/new")
+        await between.says("501", "hello")
+        await between.shows(ANN, "I know: likes tea.")
+        await between.says("501", "/notes")
+        await until(lambda: any(text.startswith("1. likes tea") for text in texts(between, ANN)))
