@@ -1,17 +1,26 @@
 """Progress and questions: what an agent does now is shown and never kept; nobody can be asked yet, which is said."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
+from segue.adapters.http.adapter import HttpEdits
 from segue.core.contracts.agents import Progress, Work
+from segue.core.lanes import Address
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.settings import TOOLS, AccountSettings, ProgressShown
-from segue.core.values import SessionId
+from segue.core.values import Secret, SessionId
 from segue.errors import Invalid
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
 from segue.runtime.turns.running import NOTHING_SAID
 from segue.testing import Pause, ScriptedAgent, Telegram
 from tests.in_process import gateway_on
+from tests.stories.square import SECRET, BehindHttp
 
 
 async def test_progress_is_shown_while_a_turn_runs_and_never_kept(tmp_path: Path) -> None:
@@ -93,3 +102,40 @@ async def test_every_tool_can_be_chosen(tmp_path: Path) -> None:
         work = await agent.asked()
     notebook = {name for name in TOOLS if name.startswith("notes_")}
     assert {tool.name for tool in work.tools.offered} | notebook == set(TOOLS)
+
+
+class Changing(BehindHttp):
+    """A platform of one's own that changes messages."""
+
+    def adapter(self) -> HttpEdits:
+        return HttpEdits(self.account, Secret(SECRET), self.callback, self.shelf)
+
+    async def take(self, scope: Any, receive: Any, send: Any) -> None:
+        call = json.loads(await Request(scope, receive).body())
+        if call["kind"] == "message":
+            message = self.sends(Address(**call["address"]), call["text"], call["key"])
+            await JSONResponse({"id": message.id})(scope, receive, send)
+            return
+        if call["kind"] == "edit":
+            chat = self.at(Address(**call["address"]))
+            self.rewrites(next(m for m in chat.messages if m.id == call["message"]), call["text"], None)
+        await JSONResponse({})(scope, receive, send)
+
+
+async def test_a_platform_of_ones_own_shows_progress_in_one_message_that_changes(tmp_path: Path) -> None:
+    platform, pause = Changing(), Pause()
+    listener = Listener("127.0.0.1", 0)
+    platform.callback = f"{listener.url}/out"
+    agent = ScriptedAgent(["Well", Progress("looking it up"), pause, ", it is green."])
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+    async with serving(Mounted(platform.take), listener):
+        adapter = platform.adapter()
+        async with gateway_on(tmp_path, agent, adapter) as gateway, platform.reaching(gateway.webhooks()):
+            ann.says("which colour?", chat)
+            await pause.reached()
+            await chat.reads("Well\n\n(looking it up …)")
+            pause.over()
+            await chat.reads("Well, it is green.")
+        await adapter.close()
+    assert chat.replies == ["Well, it is green."]
