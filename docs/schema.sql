@@ -688,3 +688,17 @@ create table reservations (
   tokens integer not null
 ) strict, without rowid;
 create index reservations_of_day on reservations (day);
+
+create table tokens (
+  id text primary key,
+  digest text not null unique,
+  person text not null references persons (id),
+  scope text not null,
+  session text references sessions (id),
+  name text not null,
+  made real not null,
+  ends real not null,
+  used real,
+  revoked real
+) strict;
+create index tokens_of_person on tokens (person);

@@ -24,6 +24,7 @@ _COMMANDS = {
     "schedules": "List and cancel your scheduled work.",
     "lanes": "List where people talk, and the session that each place speaks to.",
     "people": "List who may talk, since when and by what, and take it back.",
+    "tokens": "Make, list and revoke tokens, by which programs act for people.",
     "audit": "List who was let in, linked, signed in, refused or revoked.",
     "trace": "Follow a message: received, queued, answered, sent.",
     "letters": "List, read, retry and drop messages that couldn't be taken in or sent.",
@@ -49,6 +50,7 @@ _MODULES = {
     "status": "service.status",
     "audit": "people.audit",
     "people": "people.people",
+    "tokens": "people.tokens",
 }
 """Modules of another name than their command's."""
 

@@ -15,7 +15,7 @@ from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
 from segue.changes.exchange import letters, questions
 from segue.changes.exchange.planner import Planner
-from segue.changes.people import browsers, codes, grants, strangers
+from segue.changes.people import browsers, codes, grants, strangers, tokens
 from segue.changes.people.access import Access
 from segue.changes.places import merges
 from segue.changes.sessions import search
@@ -319,7 +319,7 @@ class Gateway:
                 await asyncio.sleep(_INDEX_PACE)
 
     async def _forget(self) -> None:
-        """Forget what decides nothing any more: keys of redeliveries, codes, questions, old refusals, strangers."""
+        """Forget what decides nothing any more: keys of arrivals, codes, tokens, questions, old refusals, strangers."""
         while True:
             while await self._patient.write(letters.forget, self._clock()):
                 """Until none is left, a batch at a time: others go on between."""
@@ -329,6 +329,7 @@ class Gateway:
             await self._patient.write(questions.expire, self._clock())
             await self._patient.write(audit.forget, self._clock())
             await self._patient.write(browsers.forget, self._clock())
+            await self._patient.write(tokens.forget, self._clock())
             after = await self._patient.write(strangers.forget, "", self.settings.hosts, self._clock())
             while after:
                 after = await self._patient.write(strangers.forget, after, self.settings.hosts, self._clock())

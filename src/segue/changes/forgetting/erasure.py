@@ -18,7 +18,7 @@ from segue.changes.exchange.letters import DeadLetter
 from segue.changes.exchange.readers import Reader
 from segue.changes.forgetting import extent as extents
 from segue.changes.forgetting.extent import Extent, TimeRun, TurnId, uncited
-from segue.changes.people import actors, notes
+from segue.changes.people import actors, notes, tokens
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, search, sessions
 from segue.core.contracts.database import Transaction
@@ -214,6 +214,7 @@ def person_end(person: PersonId, reason: Reason) -> Transaction[None]:
         yield from _clear_letters(account, [identity.user], reason.at)
     for note in (yield from notes.of(person)):
         yield from notes.drop(note.id)
+    yield from tokens.forget_person(person, reason.by, reason.at)
     yield q.forget_name(person=person)
     yield q.forget_name_in_turns(person=person)
     yield q.forget_names_of_places(person=person)
@@ -299,7 +300,7 @@ def _clear_letters(account: str, ids: Sequence[str], at: Moment) -> Transaction[
 
 
 def _end_sessions(extent: Extent, at: Moment) -> Transaction[list[str]]:
-    """Take the titles, labels and scheduled work of sessions that go whole; returns which work that was."""
+    """Take the titles, labels, tokens and scheduled work of sessions that go whole; returns which work that was."""
     ended: list[str] = []
     for id in extent.sessions:
         for schedule in (yield from each(str, q.forget_schedules(session=id, at=at))):
@@ -307,6 +308,7 @@ def _end_sessions(extent: Extent, at: Moment) -> Transaction[list[str]]:
             ended.append(schedule)
         yield q.forget_titles(session=id, at=at)
         yield q.forget_contexts(session=id)
+        yield q.revoke_tokens_of_session(session=id, at=at)
         yield q.forget_session(session=id, at=at)
     return ended
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
-from segue.changes.people import actors, persons
+from segue.changes.people import actors, persons, tokens
 from segue.changes.people.persons import Known
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
@@ -94,7 +94,8 @@ def described(person: PersonId) -> Transaction[str]:
 
 
 def revoke_all(person: PersonId, by: PersonId, at: Moment) -> Transaction[list[Grant]]:
-    """End every grant that a person has; returns those."""
+    """End every grant and every token that a person has; returns the grants."""
+    yield from tokens.revoke_all(person, by, at)
     ended = yield from of(person)
     for account, scope in dict.fromkeys((held.account, held.scope) for held in ended):
         yield from revoke(account, person, scope, by, at)

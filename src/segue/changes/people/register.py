@@ -4,10 +4,11 @@ from enum import StrEnum
 
 from segue.changes import audit
 from segue.changes.audit import Event, Fact, Noted
-from segue.changes.people import actors, grants, notes, persons
+from segue.changes.people import actors, grants, notes, persons, tokens
 from segue.changes.people.grants import Grant
 from segue.changes.people.notes import Note
 from segue.changes.people.persons import IdentityFact, Merge
+from segue.changes.people.tokens import Token
 from segue.changes.places import addresses, merges
 from segue.changes.places.merges import ChatMerge
 from segue.changes.rows import each, first
@@ -67,6 +68,7 @@ class PersonFacts(Value, frozen=True):
     listed: Listed
     identities: tuple[IdentityFact, ...]
     grants: tuple[Grant, ...]
+    tokens: tuple[Token, ...]
     links: tuple[Merge, ...]
     chats: tuple[ChatMerge, ...]
     """Ids that were taken for one private chat of theirs."""
@@ -106,6 +108,7 @@ def facts(person: PersonId, settings: GatewaySettings) -> Transaction[PersonFact
         (yield from _listed(row, settings)),
         tuple((yield from each(IdentityFact, q.identities_known(person=person)))),
         tuple((yield from grants.of(person))),
+        tuple((yield from tokens.of(person))),
         tuple((yield from persons.merges_within(person))),
         tuple((yield from _chats(person))),
         len(owned),

@@ -8,7 +8,7 @@ from typing import TypeVar
 import click
 from msgspec.structs import replace
 
-from segue.changes.people import browsers, codes, grants, persons, register
+from segue.changes.people import browsers, codes, grants, persons, register, tokens
 from segue.changes.people.persons import WHY
 from segue.changes.people.register import By, Listed
 from segue.cli import completes
@@ -62,6 +62,7 @@ async def show(person: str, *, as_json: bool) -> None:
     print_rows([_row(facts.listed)])
     _section("Identities", [(moment(way.since), way.identity.name) for way in facts.identities])
     _section("Let in", [(moment(g.since), g.account.replace("/", "."), f"{g.scope}, by {g.why}") for g in facts.grants])
+    _section("Tokens", [(moment(token.made), token.id, token.scope, token.name) for token in facts.tokens])
     _section("Links", [(moment(link.since), link.id, WHY.get(link.why, link.why)) for link in facts.links])
     _section("Chats", [chat_link(merge) for merge in facts.chats])
     _section("Audit", [row(noted) for noted in facts.facts])
@@ -92,11 +93,14 @@ async def read(person: str, *, as_json: bool) -> None:
 @click.argument("person", shell_complete=completes("people"))
 @awaited
 async def revoke(person: str) -> None:
-    """End every grant of a person: whom a code let in talks no more."""
+    """End every grant and token of a person: whom a code let in talks no more."""
+    shown = await _do(person, tokens.revoke_all)
     ended = await _do(person, grants.revoke_all)
+    for token in shown:
+        click.echo(f"Revoked: token {token.id} for {token.scope}, since {moment(token.made)}")
     for grant in ended:
         click.echo(f"Revoked: {grant.account.replace('/', '.')}, {grant.scope}, since {moment(grant.since)}")
-    if not ended:
+    if not ended and not shown:
         click.echo("Nothing was granted to them. If segue.toml lets them in, change it there, or block them.")
 
 
@@ -135,13 +139,15 @@ async def block(person: str, *, undo: bool) -> None:
 @click.argument("browser", required=False)
 @awaited
 async def signout(browser: str | None) -> None:
-    """Sign browsers out of the page: one, by the id that the audit names, or all of them, by a new key."""
-    async with opened() as (store, _):
+    """Sign browsers out of the page: one, by the id that the audit names, or all of them and every token."""
+    async with opened() as (store, host):
         if browser:
             await store.driver.write(browsers.sign_out, browser, time.time())
         else:
             await store.driver.write(browsers.rotate, browsers.KEY, secrets.token_hex(32), time.time())
-    click.echo("It is signed out." if browser else "Every browser is signed out. `segue signin` prints a new link.")
+            await store.driver.write(tokens.revoke_all, None, host.id, time.time())
+    everything = "Every browser is signed out and every token revoked. `segue signin` prints a new link."
+    click.echo("It is signed out." if browser else everything)
 
 
 @command.command()

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem, FishComplete, ZshComplete
 
 from segue import plugins
 from segue.changes.exchange import deliveries, letters, schedules
-from segue.changes.people import persons, register
+from segue.changes.people import persons, register, tokens
 from segue.changes.sessions import sessions
 from segue.cli.host import config_here
 from segue.cli.output import printable, short
@@ -98,6 +98,10 @@ async def _schedules(found: ReadOnly, host: PersonId) -> Offers:
     return [(one.id, one.task) for one in await found.read(schedules.owned(host))]
 
 
+async def _tokens(found: ReadOnly, _host: PersonId) -> Offers:
+    return [(one.id, one.name or one.scope) for one in await found.read(tokens.listed()) if one.revoked is None]
+
+
 async def _letters(found: ReadOnly, _host: PersonId) -> Offers:
     came = await found.read(letters.newest(_MOST))
     went = await found.read(deliveries.dead(_MOST))
@@ -110,5 +114,5 @@ def _places() -> Iterable[str]:
     return (*(account.path for account in accounts), TERMINAL, WEB)
 
 
-_STORED = {"sessions": _sessions, "people": _people, "schedules": _schedules, "letters": _letters}
+_STORED = {"sessions": _sessions, "people": _people, "schedules": _schedules, "letters": _letters, "tokens": _tokens}
 _WORDS = {"places": _places, "platforms": plugins.platforms, "extras": offered_extras}

@@ -335,6 +335,56 @@ insert into signed_out (browser, at) values (:browser, :at) on conflict (browser
 -- Forget who signed out before a time.
 delete from signed_out where at < :before;
 
+-- columns: token
+-- A token as its host sees it.
+t.id, t.person, t.scope, t.session, t.name, t.made, t.ends, t.used, t.revoked
+
+-- name: add_token
+-- A token that a person was given.
+insert into tokens (id, digest, person, scope, session, name, made, ends)
+values (:id, :digest, :person, :scope, :session, :name, :at, :ends);
+
+-- name: token_shown
+-- The token that somebody shows, whether or not it counts.
+select {token} from tokens t where t.digest = :digest;
+
+-- name: token
+-- A token by its id.
+select {token} from tokens t where t.id = :id;
+
+-- name: tokens
+-- Every token, the newest first.
+select {token} from tokens t order by t.made desc, t.id;
+
+-- name: tokens_of
+-- The tokens of a person, also those from before merges, the newest first.
+with recursive inside (id) as (
+  select p.id from persons p where p.id = :person
+  union
+  select m.gone from merges m join inside on m.kept = inside.id where m.until is null
+)
+select {token} from tokens t join inside on inside.id = t.person order by t.made desc, t.id;
+
+-- name: use_token
+-- When a token was last used, to the hour.
+update tokens set used = :at where id = :id;
+
+-- name: revoke_token
+-- A token counts no more; nothing comes back if it didn't before.
+update tokens set revoked = :at where id = :id and revoked is null and ends > :at returning id;
+
+-- name: revoke_tokens_of_session
+-- Tokens for one session alone count no more: it was forgotten.
+update tokens set revoked = :at where session = :session and revoked is null and ends > :at;
+
+-- name: forget_token_name
+-- Nothing says any more what a token was for.
+update tokens set name = '' where id = :id;
+
+-- name: forget_tokens
+-- Forget tokens that count no more since a time.
+delete from tokens where ends < :before or revoked < :before;
+
 -- name: persons_after
 -- Some persons, by their ids.
 select id from persons where id > :after order by id limit :count;
@@ -362,6 +412,7 @@ and not exists (select 1 from handoffs h where h.by_person = p.id)
 and not exists (select 1 from homes h where h.by_person = p.id)
 and not exists (select 1 from tries t where t.person = p.id)
 and not exists (select 1 from codes c where c.person = p.id)
+and not exists (select 1 from tokens t where t.person = p.id)
 order by p.id;
 
 -- name: forget_identities
