@@ -20,6 +20,7 @@ from segue.runtime.windows.frames import (
     InvitationFrame,
     NoticeFrame,
     OpenRequest,
+    QuestionsFrame,
     RefusedFrame,
     WaitingFrame,
 )
@@ -209,8 +210,10 @@ async def test_one_scan_and_two_yeses_let_in_link_and_bring_the_conversation(tmp
         await doorstep.dm.reads(ASKED.format(other="ann (at the terminal of this machine)"))
         doorstep.ann.says("/yes", doorstep.dm)
         await doorstep.dm.reads(CONFIRM)
-        asked = await terminal.shown(NoticeFrame, lambda notice: "wants to be you, the host" in notice.text)
-        assert doorstep.ann.identity.name in asked.text
+        [asked] = (await terminal.shown(QuestionsFrame)).questions
+        assert "wants to be you, the host" in asked.words
+        assert doorstep.ann.identity.name in asked.words
+        assert terminal.had(NoticeFrame)[1:] == [], "a card, and nothing beside it"
         await terminal.says("/yes")
         await doorstep.dm.reads("Welcome. The conversation is on its way here.")
         assert await ends(terminal) is State.DONE

@@ -264,8 +264,8 @@ def _prefix(question: Question) -> str:
 
 
 def shows(key: str) -> bool:
-    """Whether the message with a key shows a question about a turn, which is a card in windows."""
-    return "/question/" in key
+    """Whether the message with a key shows a question, which is a card in windows."""
+    return shown_by(key) != ""
 
 
 def key_of(id: str) -> str:

@@ -308,7 +308,7 @@ class Window:
         files = (sight.file,) if sight.file else ()
         # An answer in a session that this lane left before it was there stands nowhere else here.
         left = sight.session != self._view.session and sight.entry > self._view.told[sight.session]
-        if questions.shows(sight.key):
+        if card := questions.shows(sight.key):
             await self._show_questions()
         elif left or not sight.entry:
             await self._send(NoticeFrame(sight.text, files))
@@ -318,7 +318,7 @@ class Window:
                 await self._show_handoff()
                 if self._unanswered[id] == _INVITES:
                     await self._invite()
-                await self._answered(id, ShownAnswer(sight.text, files))
+                await self._answered(id, *(() if card else (ShownAnswer(sight.text, files),)))
 
     async def _settle(self) -> None:
         """Tell of the messages said here whose turns are over, and of commands that answer nothing."""
