@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import example, given
@@ -12,9 +12,25 @@ from hypothesis import strategies as st
 
 from segue.core.contracts.agents import Usage
 from segue.core.exports.jsonl import Cost, Leap, Line, Transcript, from_jsonl, to_jsonl, transcript_of
-from segue.core.exports.markdown import from_markdown, to_markdown
+from segue.core.exports.markdown import FOLDS, from_markdown, to_markdown
 from segue.core.lanes import clean_name
-from segue.core.messages import File, Notice, Part, Reasoning, Summary, Text, ToolCall, ToolResult
+from segue.core.messages import (
+    Aside,
+    Citation,
+    File,
+    Notice,
+    Order,
+    Part,
+    Prompting,
+    Reasoning,
+    SetAside,
+    Stone,
+    Summary,
+    Swap,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from segue.core.transcripts import AGENT, GATEWAY, Author, Entry, Role, Session, Source, Tip, TipMove
 from segue.core.values import PersonId, SessionId
 from segue.errors import Invalid
@@ -57,6 +73,7 @@ pieces = st.sampled_from(
 )
 words = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 texts = words | st.lists(pieces | words).map("".join)
+moments = st.floats(0, 4e9).map(lambda at: round(at, 3))
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -71,14 +88,17 @@ parts_of_an_entry = st.lists(
         st.builds(ToolCall, texts, texts, json_values),
         st.builds(ToolResult, texts, json_values, st.booleans()),
         st.builds(Notice, texts),
+        st.builds(Aside, texts),
+        st.builds(Citation, texts, texts, texts),
+        st.builds(Swap, texts),
+        st.builds(SetAside),
+        st.builds(Stone, moments, texts),
         st.builds(Summary, texts, st.just(""), st.just(0)),
     ),
     max_size=4,
 ).map(tuple)
 names = (words | texts).map(clean_name)
 authors = st.builds(Author, st.sampled_from(Role), words, names)
-moments = st.floats(0, 4e9).map(lambda at: round(at, 3))
-
 counts = st.integers(0, 2**53)
 costs_known = st.none() | st.floats(0, 1e6)
 usages = st.builds(Usage, words, counts, counts, counts, counts, counts, costs_known)
@@ -103,6 +123,12 @@ def transcripts(draw: st.DrawFn) -> Transcript:
     costs = draw(st.lists(st.builds(Cost, counts, usages, counts, moments), max_size=2))
     whole = (tuple(lines), tip, title, tuple(leaps), tuple(costs), draw(words), draw(words))
     return Transcript(draw(moments), draw(moments), *whole)
+
+
+def test_every_part_of_an_entry_can_be_written_for_people() -> None:
+    quoted = {Text, Notice, Summary}
+    turns = {*get_args(Order), *get_args(Prompting)}
+    assert {*FOLDS} == {*get_args(Part)} - quoted - turns
 
 
 def said(transcript: Transcript) -> list[tuple[Role, str, tuple[Part, ...]]]:

@@ -31,8 +31,10 @@ from segue.core.messages import (
     Notice,
     Part,
     Reasoning,
+    SetAside,
     Stone,
     Summary,
+    Swap,
     Text,
     ToolCall,
     ToolResult,
@@ -57,14 +59,16 @@ _CODES = "|".join(str(ord(c)) for c in _BREAKS)
 _LIKE_REFERENCE = re.compile(f"&(?=(?:amp;)*#(?:{_CODES});)")
 _WRITTEN = re.compile(f"&amp;(?=(?:amp;)*#(?:{_CODES});)|&#(?P<code>{_CODES});")
 
-_Folded = Aside | Citation | File | Reasoning | Stone | ToolCall | ToolResult
+_Folded = Aside | Citation | File | Reasoning | SetAside | Stone | Swap | ToolCall | ToolResult
 _folded: msgspec.json.Decoder[_Folded] = msgspec.json.Decoder(_Folded)
-_FOLDS: dict[type[Part], str] = {
+FOLDS: dict[type[Part], str] = {
     Aside: "Told to the agent alone",
     Citation: "Words that this answers or forwards",
     File: "A file",
     Reasoning: "Thoughts",
+    SetAside: "No agent is told this again",
     Stone: "Forgotten",
+    Swap: "Another agent answers from here on",
     ToolCall: "A tool is called",
     ToolResult: "The tool's result",
 }
@@ -115,7 +119,7 @@ def _written(transcript: Transcript) -> Iterator[str]:
                 yield from _quoted(part.text)
             else:
                 # A line of JSON never begins with a backtick, so nothing in it closes the fence.
-                yield f"<details><summary>{_FOLDS[type(part)]}</summary>"
+                yield f"<details><summary>{FOLDS[type(part)]}</summary>"
                 yield ""
                 yield f"{_FENCE}json"
                 yield msgspec.json.format(msgspec.json.encode(part), indent=2).decode()
