@@ -320,6 +320,24 @@ async def test_a_child_goes_with_its_parent_when_two_are_parted(world: World) ->
     assert (await world.store.session(child, bob)).owner == bob.id
 
 
+@pytest.mark.parametrize("first", ["ann", "bob"])
+async def test_a_childs_thread_in_a_private_chat_is_its_persons_when_two_are_parted(world: World, first: str) -> None:
+    second = {"ann": "bob", "bob": "ann"}[first]
+    said = {user: await world.hear(user, "hello", private(user)) for user in (first, second)}
+    ann, bob = said["ann"], said["bob"]
+    merge = await world.store.link(said[first].met.person, said[second].met.person)
+    one = await world.person(first)
+    await world.resume(bob.lane, ann.session, one)
+    children = {}
+    for user in ("ann", "bob"):
+        thread = await world.store.lane(private(user, "opened"), one)
+        children[user] = world.store.new_session_id()
+        await world.store.move(Spawn(ann.session, children[user], user, thread), one)
+    await world.store.unlink(merge)
+    assert len(await world.store.lanes_of(children["ann"])) == 1
+    assert await world.store.lanes_of(children["bob"]) == []
+
+
 async def test_who_was_parted_isnt_joined_again_by_what_the_platform_tells(world: World) -> None:
     phone, uuid = await world.person("phone"), await world.person("uuid")
     assert (await world.person("uuid", "phone")).id == phone.id

@@ -194,15 +194,23 @@ select key from lanes where person = :person order by key;
 
 -- name: lanes_astray
 -- The lanes of a person that speak to a session of another: their share of an address, a private chat in which they
--- spoke, and one in which the other never did, nor began it: a command alone may have brought the session there.
-select b.lane from sessions s join bindings b on b.session = s.id and b.until is null
-join lanes l on l.key = b.lane join addresses a on a.key = l.address
-where s.owner = :owner and (l.person = :person or (l.person = '' and a.kind = 'dm' and (exists (
-  select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
-  join identities i on i.key = t.identity where h.lane = l.key and h.parted is null and i.person = :person) or coalesce(s.origin, '') <> b.lane and not exists (
-  select 1 from bindings h join turns t on t.session = h.session and t.route = l.address
-  join identities i on i.key = t.identity where h.lane = l.key and h.parted is null and i.person = :owner))))
-order by b.lane;
+-- spoke, and one in which the other never did, nor began it: a command alone may have brought the session there. A
+-- thread of a private chat, which may have been opened for a child, is its person's: `chat` is the key without a thread.
+with bound (lane, person, began, chat) as (
+  select b.lane, l.person, s.depth = 0 and coalesce(s.origin, '') = b.lane, rtrim(l.address, replace(l.address, '/', ''))
+  from sessions s join bindings b on b.session = s.id and b.until is null
+  join lanes l on l.key = b.lane join addresses a on a.key = l.address
+  where s.owner = :owner and (l.person = :person or l.person = '' and a.kind = 'dm')
+), spoken (lane, person) as (
+  select distinct bound.lane, i.person from bound
+  join bindings h on h.lane >= chat and h.lane < substr(chat, 1, length(chat) - 1) || '0' and h.parted is null
+  join turns t on t.session = h.session and rtrim(t.route, replace(t.route, '/', '')) = chat
+  join identities i on i.key = t.identity
+)
+select lane from bound where person = :person
+or exists (select 1 from spoken where spoken.lane = bound.lane and spoken.person = :person)
+or not began and not exists (select 1 from spoken where spoken.lane = bound.lane and spoken.person = :owner)
+order by lane;
 
 -- name: forget_readings_astray
 -- Two persons are two again: a private chat in which a session's owner never spoke has no claim to have read it.
