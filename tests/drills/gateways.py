@@ -144,8 +144,9 @@ class Repeats:
 class Asks:
     """An agent that does what it is told if its person says yes, and writes down what it did."""
 
-    def __init__(self, spy: str) -> None:
+    def __init__(self, spy: str, streams: Streams) -> None:
         self._spy = Path(spy)
+        self._talks = streams is Streams.LIVE
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
         words = plain_text(work.asked[0].parts)
@@ -153,6 +154,8 @@ class Asks:
             yield Text("What?")
             return
         chat = words.removeprefix("I am ").removesuffix("-wish")
+        if self._talks:
+            yield Text("Let me see. ")
         answer = await work.ask(f"May {chat}?", ("yes", "no"))
         with self._spy.open("a") as spy:
             spy.write(f"{chat}\t{answer}\n")
@@ -285,7 +288,7 @@ def _agent(plan: Plan) -> Agent:
         case Mind.DELEGATES:
             return Delegates(plan.pace)
         case Mind.ASKS:
-            return Asks(plan.spy)
+            return Asks(plan.spy, plan.streams)
         case Mind.SPENDS:
             return Spends(plan.pace, plan.spy)
         case Mind.APPROVED:

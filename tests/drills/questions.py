@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import re
+import time
 from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from segue.core.settings import Streams
 from segue.core.values import Value
 from tests.clients import http_client
 from tests.drills.gateways import Mind, Plan, start
@@ -20,6 +23,9 @@ _ANSWERS = ("yes", "no")
 _AT_ONCE = 16
 """Connections of all people together."""
 _PATIENCE = 60.0
+_QUIET = 30.0
+"""Seconds without anything new after which nothing more will come."""
+_END = re.compile(r"(?:Did|Left) chat-\d+\.")
 
 
 class Found(Value, frozen=True):
@@ -87,9 +93,18 @@ def _way(way: str, said: str, call: dict[str, Any]) -> dict[str, Any]:
 
 
 async def run(
-    where: str, people: int, seed: int, kills: int = 6, deadline: float = 86_400.0, bug: Bug = Bug.NONE
+    where: str,
+    people: int,
+    seed: int,
+    kills: int = 6,
+    deadline: float = 86_400.0,
+    streams: Streams = Streams.WHOLE,
+    bug: Bug = Bug.NONE,
 ) -> Found:
-    """Each of so many people has something done that they are asked about; with a deadline, nobody answers."""
+    """Each of so many people has something done that they are asked about; with a deadline, nobody answers.
+
+    Where answers are streamed, the agent has begun to talk when it asks.
+    """
     chance = random.Random(seed)
     town = Town(people, seed)
     limits = httpx2.Limits(max_connections=_AT_ONCE)
@@ -97,8 +112,8 @@ async def run(
         ledger = Path(scratch) / "done"
         async with town.platform(), http_client(timeout=5.0, limits=limits) as client:
             quiz = Quiz(town, client, seed)
-            callback = town.callback
-            plan = Plan(where, town.port, callback, mind=Mind.ASKS, spy=str(ledger), deadline=deadline, bug=bug)
+            more: dict[str, Any] = {"mind": Mind.ASKS, "spy": str(ledger), "streams": streams, "bug": bug}
+            plan = Plan(where, town.port, town.callback, deadline=deadline, **more)
             gateway = await asyncio.to_thread(start, plan)
             await _ready(town)
             answers = asyncio.create_task(quiz.answer()) if deadline > 60 else None
@@ -136,15 +151,18 @@ def _texts(town: Town) -> dict[str, list[str]]:
 
 def _ends(texts: list[str]) -> list[str]:
     """What the agent said once it had its answer."""
-    return [text for text in texts if text.startswith(("Did ", "Left "))]
+    return [end for text in texts for end in _END.findall(text)]
 
 
 async def _over(town: Town) -> None:
     """Wait until everybody has been answered, or nothing has come for long."""
-    for _ in range(300):
+    said, until = 0, time.monotonic() + _QUIET
+    while time.monotonic() < until:
         texts = _texts(town)
         if all(_ends(texts[chat]) for chat in town.chats):
             return
+        if len(town.posts) > said:
+            said, until = len(town.posts), time.monotonic() + _QUIET
         await asyncio.sleep(0.1)
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
+from segue.core.settings import Streams
 from tests.drills import questions
 from tests.drills.planting import Bug
 
 
 async def test_every_question_is_decided_once_and_nothing_is_done_without_a_yes(database: str) -> None:
-    found = await questions.run(database, people=10, seed=7, kills=3)
+    found = await questions.run(database, people=10, seed=7, kills=3, streams=Streams.LIVE)
     assert not found.wrong, found.wrong
 
 

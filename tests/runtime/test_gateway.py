@@ -318,8 +318,8 @@ async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Pat
         slots._slots = Slots(1, slots.wake)
         ann.says("wait", platform.dm(ann))
         await pause.reached()
-        [person] = slots._slots._taken
-        async with slots.waiting(person):
+        [live] = slots._live.values()
+        async with slots.waiting(live.run):
             bob.says("hello", platform.dm(bob))
             await platform.dm(bob).reads("bob's")
         pause.over()

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import apsw
+import pytest
 from msgspec.structs import replace
 
 from segue.agents.given import as_agent
@@ -9,8 +11,9 @@ from segue.core.contracts.agents import Work
 from segue.core.messages import ToolCall
 from segue.core.people import Allowance, Allowances
 from segue.core.settings import Blind, GatewaySettings, QuestionSettings
+from segue.core.turns import SUSPECT
 from segue.errors import Invalid, Unanswered
-from segue.testing import Fault, To
+from segue.testing import PERSONAS, Fault, To
 from segue.testing.chats import Chat
 from tests.stories.square import Square, both, everywhere, quoting
 from tests.stories.test_asking import TOGETHER
@@ -133,6 +136,24 @@ async def test_an_agent_learns_that_nobody_answered(square: Square) -> None:
         await square.says("hi")
         square.passes(61.0)
         await heard(square, "Never mind. Nobody answered in time.")
+
+
+@pytest.mark.parametrize("square", [(PERSONAS[0], "sqlite")], indirect=True)
+async def test_who_is_asked_holds_up_nobody_however_many_processes_died_before(square: Square) -> None:
+    square.agent = as_agent(travels)
+    bob = square.platform.person("Bob")
+    his = square.platform.dm(bob)
+    async with square.open():
+        await square.says("a trip please")
+        await square.says("a trip please", who=bob, where=his)
+    file = apsw.Connection(square.where)
+    file.execute("update sessions set deaths = ?", (SUSPECT,))
+    file.close()
+    async with square.open():
+        square.passes(1.0)
+        bob.says("Berlin", his)
+        await heard(square, "Off to Berlin.", his)
+        assert await answered(square, "Paris", "Off to Paris.")
 
 
 @both

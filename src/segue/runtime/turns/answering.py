@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import nullcontext
 from functools import partial
 
 from msgspec.structs import replace
@@ -61,7 +61,7 @@ from segue.runtime.parts import Ground
 from segue.runtime.telemetry.logs import traced
 from segue.runtime.tools import BoundTools, Toolbox
 from segue.runtime.turns.agents import Agents, as_seen, note
-from segue.runtime.turns.asking import Askers, TurnAsker
+from segue.runtime.turns.asking import Askers, TurnAsker, Waiting
 from segue.runtime.turns.budgets import TurnBudget
 from segue.runtime.turns.failures import failure
 from segue.runtime.turns.prompt import PlaceJoined, Prompt
@@ -90,7 +90,6 @@ _LONG = 20_000
 _BREATH = 0.01
 """Seconds that one agent may go on without letting anybody else."""
 
-Waiting = Callable[[str], AbstractAsyncContextManager[None]]
 Outboxes = Mapping[tuple[str, str], Outbox]
 """By platform and account."""
 
@@ -169,7 +168,7 @@ class Answering:
         box = self._toolboxes.get((live.agent_name, live.account)) or _chosen(self._toolbox, agent)
         box = _there(box, self._settings.tools_of_lanes, live.address) if self._settings.tools_of_lanes else box
         offers = box.offers if work.notes is None else box.with_notebook
-        tools = BoundTools(offers, live, self._settings, partial(self._waiting, run.turns[0].person), asker)
+        tools = BoundTools(offers, live, self._settings, partial(self._waiting, run), asker)
         live.agent, live.work = (
             agent,
             replace(work, tools=tools, state=state and as_seen(state, live.begun.path), ask=asker, budget=live.budget),

@@ -14,6 +14,7 @@ from segue.changes.exchange import questions
 from segue.changes.exchange.asking import Asks
 from segue.changes.exchange.questions import Asking
 from segue.core.questions import YES, Question, QuestionState
+from segue.core.turns import Run
 from segue.core.values import PersonId
 from segue.errors import Unanswered
 from segue.runtime.parts import Ground
@@ -24,7 +25,7 @@ _SETTLED = 1.0
 _LONGEST = 60.0
 _INSTANT = 0.01
 
-Waiting = Callable[[str], AbstractAsyncContextManager[None]]
+Waiting = Callable[[Run], AbstractAsyncContextManager[None]]
 
 
 class Askers:
@@ -50,7 +51,7 @@ class Askers:
         with live.asking(self._ground.settings.turn_silence):
             id, at = self._ground.ids(), self._ground.clock()
             question = await store.write(self._asks.ask, run, agent, asking, id, at)
-            async with self._waiting(person):
+            async with self._waiting(run):
                 question = await self._over(live, question)
         answer = questions.decided(question)
         if answer is None:

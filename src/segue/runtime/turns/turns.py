@@ -45,8 +45,8 @@ class Slots:
         """Slots that nobody has; below none while somebody who waited for another session goes on."""
         self.host = ""
         """The host's id as a person, once it is known."""
-        self.suspect = False
-        """Whether a turn runs that is tried apart."""
+        self.suspects: set[SessionId] = set()
+        """Sessions whose turns run here and are tried apart: one, and those that waited meanwhile and go on."""
 
     @property
     def open(self) -> int:
@@ -57,7 +57,7 @@ class Slots:
     def room(self) -> Room:
         """Who may have a slot now."""
         only = (self.host or _NOBODY) if 0 < self.free <= self._kept else ""
-        return Room(self._share, dict(self._taken), self.host, only, self.suspect)
+        return Room(self._share, dict(self._taken), self.host, only, bool(self.suspects))
 
     def take(self, person: str) -> None:
         """A slot is this person's from now on."""
@@ -149,8 +149,8 @@ class Turns:
             task = asyncio.create_task(self._serve(run), name=f"session {run.held.session}")
             self._tasks[task] = first.person
             if run.deaths >= SUSPECT:
-                self._slots.suspect = True
-                task.add_done_callback(self._tried)
+                self._slots.suspects.add(run.held.session)
+                task.add_done_callback(lambda _: self._tried(run))
         task.add_done_callback(self._ended)
 
     async def claim(self) -> None:
@@ -205,14 +205,18 @@ class Turns:
             await asyncio.wait(self._tasks)
 
     @asynccontextmanager
-    async def waiting(self, person: str) -> AsyncIterator[None]:
-        """While a turn of a person's waits for another session it holds no slot."""
+    async def waiting(self, run: Run) -> AsyncIterator[None]:
+        """While a turn waits for an answer or for another session it has no slot, and isn't what is tried apart."""
+        person, suspect = run.turns[0].person, run.held.session in self._slots.suspects
         self._slots.leave(person)
+        self._tried(run)
         try:
             yield
         finally:
             # What was running goes on at once; the slot is paid back by the next claims.
             self._slots.take(person)
+            if suspect:
+                self._slots.suspects.add(run.held.session)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         person = self._tasks.pop(task)
@@ -221,10 +225,11 @@ class Turns:
         if not task.cancelled() and (error := task.exception()):
             log.error("a turn failed in a way that nobody foresaw", exc_info=error)
 
-    def _tried(self, _task: asyncio.Task[None]) -> None:
-        """A turn that was tried apart is over: the next one may be tried."""
-        self._slots.suspect = False
-        self.wake.set()
+    def _tried(self, run: Run) -> None:
+        """A turn is over, or does nothing but wait: if it was tried apart, the next one may be tried."""
+        if run.held.session in self._slots.suspects:
+            self._slots.suspects.discard(run.held.session)
+            self.wake.set()
 
     def _goes_on(self, run: Run) -> bool:
         """Whether a session's next turn may have the slot of the one before, which may have been another person's."""
