@@ -96,6 +96,8 @@ it no longer; never while a turn, a question, a child, a handoff or scheduled wo
     quotes = "off"            # or "once", "switch": a reply to the agent goes to the session that wrote that message
     max_live_per_lane = 1000  # sessions that may be open at once among those begun in one place
 
+In a private chat, a reply goes to another session only if nobody else reads that one.
+
 This page is written by `python -m tests.docs.commands > docs/commands.md`, never by hand.
 """
 

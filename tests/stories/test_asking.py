@@ -1,6 +1,7 @@
 """Who may read, where home is, why a message went where it went, what it cost, and a session as a file."""
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.given import as_agent
 from segue.changes.rows import first
@@ -11,7 +12,7 @@ from segue.core.destinations import spot
 from segue.core.exports.jsonl import from_jsonl
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing
 from segue.core.messages import plain_text
-from segue.core.settings import GatewaySettings, Settings
+from segue.core.settings import GatewaySettings, Quotes, Settings
 from segue.database.statements import q
 from segue.errors import Refusal
 from segue.testing import Discord, Pause, ScriptedAgent, Telegram, To
@@ -118,6 +119,22 @@ async def test_who_is_alone_is_told_once_that_others_read_along(square: Square) 
         told = "Back in “Plans”. Everyone in lobby reads this session. /branch goes on alone."
         assert await square.says("/resume Plans") == told
         assert await square.says("/branch") == "You go on in “Plans #2”; the original stays as it is."
+
+
+@both
+async def test_a_reply_in_private_takes_no_words_to_where_others_read(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    async with square.open(replace(TOGETHER, quotes=Quotes.ONCE)):
+        await private(square)
+        diary = square.message("You said: a secret")
+        await square.says("hello all", where=lobby)
+        await square.says("/new")
+        assert "from “Diary”" in await square.says("one more", quoting=diary), "nobody else reads it"
+        await square.alone("/resume Diary", lobby)
+        await square.says("/yes", where=square.shown_alone(lobby))
+        assert await square.says("only you", quoting=diary) == "You said: only you"
+        assert "only you" in await square.texts()
+        assert "only you" not in await square.texts(await square.session(lobby))
 
 
 @both

@@ -33,7 +33,10 @@ def entry(address: Address, message: str) -> Transaction[Tip | None]:
 
 
 def session(lane: Lane, message: str, person: PersonId, audience: Audience) -> Transaction[SessionId | None]:
-    """The session that wrote a message, if the lane has spoken to it and whoever reads there has read it whole."""
+    """The session that wrote a message, if the lane has spoken to it and whoever reads there has read it whole.
+
+    In a private chat it is one that nobody else reads: a reply takes no words to others unawares.
+    """
     receipt = yield from deliveries.receipt(lane.address, message)
     if receipt is None:
         return None
@@ -41,6 +44,9 @@ def session(lane: Lane, message: str, person: PersonId, audience: Audience) -> T
     if not (yield q.been_here(lane=here.key, session=receipt.session)):
         return None
     wrote = yield from one(Session, q.session(session=receipt.session))
-    own = wrote.owner == (yield from actors.now(person))
-    read = own if audience is Audience.ONE else (yield from readings.whole(here.address, wrote.id))
+    if audience is Audience.ONE:
+        own = wrote.owner == (yield from actors.now(person))
+        read = own and not (yield from readings.shared(wrote.id))
+    else:
+        read = yield from readings.whole(here.address, wrote.id)
     return wrote.id if read and wrote.closed is None else None
