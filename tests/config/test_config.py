@@ -349,7 +349,7 @@ BROKEN = {
     "an owner without an account": ('owners = ["http/u1"]\n' + ALPHA, "owners", "PLATFORM.ACCOUNT/USER"),
     "an owner elsewhere": ('owners = ["http.alfa/u1"]\n' + ALPHA, "owners", "Did you mean http.alpha?"),
     "an agent that isn't here": ('[agent]\nkind = "butler"', "agent.kind", 'there is no agent "butler" here'),
-    "a list for an agent": ("[agent]\nkind = []", "agent.kind", "There are: builtin, model."),
+    "a list for an agent": ("[agent]\nkind = []", "agent.kind", "There are: acp, builtin, model."),
     "two stores": ('[store]\npath = "x"\nurl = "env:DATABASE_URL"', "store.url", "Keep one of the two."),
     "a blank path": ('[store]\npath = ""', "store.path", "it is blank"),
     "a password in the file": ('[store]\nurl = "postgresql://u:hunter2@db/x"', "store.url", "a password is in it"),

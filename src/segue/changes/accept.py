@@ -185,7 +185,7 @@ class FrontDoor:
         settings: GatewaySettings,
         judge: Judge = anybody,
         run: RunCommand | None = None,
-        agents_own: Collection[str] = (),
+        agents_own: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._settings = settings
         self._routing = settings.routing
@@ -266,7 +266,7 @@ class FrontDoor:
             if arrival.brings_agent and (spot.speaking is None or spot.speaking.session is None):
                 yield from self._say(came, Answer(welcome(arrival.place, spot.lane, self._account(spot.lane))))
             return Handled.NOTHING_SAID
-        if isinstance(command, Unknown) and command.word.casefold() in self._agents_own:
+        if isinstance(command, Unknown) and self._agents_own(command.word.casefold()):
             command = None
         if not meant:
             return Handled.NOT_MEANT

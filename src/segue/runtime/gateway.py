@@ -138,9 +138,14 @@ class Gateway:
         self._unlisten: Callable[[], None] | None = None
 
     def _door(self, access: Access) -> FrontDoor:
-        every = [agent.commands for agent in self.agents.values() if isinstance(agent, HasCommands)]
-        own = tuple(dict.fromkeys(name for commands in every for name in commands))
-        return FrontDoor(self.settings, access.judge, self._commands.run, own)
+        having = [agent for agent in self.agents.values() if isinstance(agent, HasCommands)]
+        # Asked anew each time: an agent may learn its commands while it runs.
+        return FrontDoor(
+            self.settings,
+            access.judge,
+            self._commands.run,
+            lambda word: any(word in agent.commands for agent in having),
+        )
 
     def _made_cleaner(self) -> Cleaner:
         driver, metrics = self.store.driver, self.metrics

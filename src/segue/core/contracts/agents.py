@@ -100,6 +100,15 @@ class ReadsFiles(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsFiles(Protocol):
+    """A source of files that takes more of them: `work.files` is one where the gateway has a place for files."""
+
+    async def keep(self, name: str, media: str, chunks: AsyncIterator[bytes]) -> File:
+        """Make a file durable; it is sent when the agent yields it."""
+        ...
+
+
 class NoFiles:
     """For a gateway that keeps no files."""
 
@@ -208,6 +217,8 @@ class Work(Live, frozen=True):
 
     A call without a result was put off, and waits for what people say.
     """
+    tries: int = 0
+    """Earlier attempts at the turn that failed or were cut off: an agent with a memory of its own may have seen it."""
     voices: Voices = Voices.ONE
     notes: tuple[str, ...] | None = None
     """The agent's notes about its person when the session began, which end `context`; None where it has no notebook."""

@@ -267,6 +267,7 @@ class Answering:
                 raise hung from error
             raise
         finally:
+            live.whole = live.silence = None
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 

@@ -101,6 +101,7 @@ class Prompt:
             seen,
             asked,
             run.journal,
+            run.fails + run.deaths,
             voices=context.voices,
             notes=context.notes,
             person=person,

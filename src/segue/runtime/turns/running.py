@@ -95,7 +95,8 @@ class Running:
                 yield
         finally:
             self.asks -= 1
-            if whole is not None and left is not None and not whole.expired():
+            # Whatever asked may end after the turn did.
+            if whole is not None and left is not None and self.whole is whole and not whole.expired():
                 whole.reschedule(loop.time() + left)
 
     def _listen(self, until: float | None) -> None:

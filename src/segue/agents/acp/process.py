@@ -1,0 +1,345 @@
+"""One process of an ACP agent, on which many sessions talk at once.
+
+Law: a process is used until it ends or is retired. A retired one finishes the turns that it has and gets no more; who
+comes next starts another. What a process breaks, by ending or by writing garbage, ends its own turns with words that
+say so, and never those of another.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, cast
+from uuid import uuid4
+
+from acp import PROTOCOL_VERSION
+from acp.client.connection import ClientSideConnection
+from acp.exceptions import RequestError
+from acp.interfaces import Client
+from acp.schema import (
+    AgentCapabilities,
+    AvailableCommandsUpdate,
+    ClientCapabilities,
+    ConfigOptionUpdate,
+    CreateElicitationResponse,
+    CurrentModeUpdate,
+    DeniedOutcome,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
+    ElicitationUrlCapabilities,
+    Implementation,
+    PermissionOption,
+    RequestPermissionResponse,
+    SessionConfigOptionBoolean,
+    SessionConfigOptionSelect,
+    SessionModeState,
+    ToolCallUpdate,
+)
+
+from segue.errors import AgentFailed
+
+log = logging.getLogger(__name__)
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""Bytes of one message: a picture fits in."""
+_GARBAGE = 100
+"""Lines that aren't messages, one after the other, which a program may write before it counts as broken."""
+_LAST_WORDS = 20
+_FAREWELL = 2.0
+"""Seconds in which a process that is told to end may end by itself."""
+_INHERITED = (
+    "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
+    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
+)  # fmt: skip
+"""Variables of the gateway's own environment that a program needs and that hold no secret."""
+ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
+
+
+class HearsSession(Protocol):
+    """A turn that runs in a session of the agent's."""
+
+    def heard(self, update: Any, meta: Mapping[str, Any]) -> None:
+        """The agent told something."""
+        ...
+
+    async def permit(self, call: ToolCallUpdate, options: list[PermissionOption]) -> RequestPermissionResponse:
+        """The agent asks whether it may do something."""
+        ...
+
+    async def elicit(self, message: str, mode: Any) -> CreateElicitationResponse:
+        """The agent wants to know something."""
+        ...
+
+
+class AcpSession:
+    """A session of the agent's, as far as this process has it in memory."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.options: list[ConfigOption] = []
+        self.modes: SessionModeState | None = None
+        self.commands: tuple[str, ...] = ()
+        self.turn: HearsSession | None = None
+        self.settling: asyncio.Task[None] | None = None
+        """The end of a turn that was given up; nothing is asked before it has come."""
+
+    def opened(self, told: Any) -> None:
+        """Take in what the agent says of a session when it is opened."""
+        self.options = list(getattr(told, "config_options", None) or [])
+        self.modes = getattr(told, "modes", None)
+
+
+class Process:
+    """A process of the agent's that runs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.nonce = uuid4().hex
+        """Tells it from every other process: what this one has in memory, another has not."""
+        self.can = AgentCapabilities()
+        self.info: Implementation | None = None
+        self.sessions: dict[str, AcpSession] = {}
+        self.retired = False
+        self.ending = False
+        self.turns = 0
+        """Turns that run on it."""
+        self._lines: _Lines
+        self._process: asyncio.subprocess.Process
+        self._reading: asyncio.Task[None]
+        self._last_resort: weakref.finalize[[int], Process]
+        self._said: deque[str] = deque(maxlen=_LAST_WORDS)
+        self.connection: ClientSideConnection
+
+    @classmethod
+    async def start(cls, command: tuple[str, ...], env: Mapping[str, str], folder: Path, seconds: float) -> "Process":
+        """Start a program and shake hands with it; raises `AgentFailed` if that can't be done."""
+        name = Path(command[0]).name
+        own = {key: os.environ[key] for key in _INHERITED if key in os.environ}
+        pipe = asyncio.subprocess.PIPE
+        self = cls(name)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, limit=LONGEST_LINE, env={**own, **env}, cwd=folder,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            problem = f"{command[0]} can't be started ({error.strerror})."
+            fix = "Install it, or see `command` and `folder` in its table in segue.toml."
+            raise AgentFailed(problem, fix, passes=False) from error
+        assert self._process.stdin is not None  # noqa: S101 -- it was asked for
+        assert self._process.stdout is not None  # noqa: S101
+        self._last_resort = weakref.finalize(self, _end_group, self._process.pid)
+        self._reading = asyncio.create_task(self._read_errors(), name=f"stderr of {name}")
+        self._lines = _Lines(name, self._process.stdout, self._process.stdin)
+        ears = cast("Client", _Ears(weakref.ref(self)))
+        self.connection = ClientSideConnection(ears, self._lines, use_unstable_protocol=True)
+        try:
+            async with asyncio.timeout(seconds):
+                met = await self.connection.initialize(PROTOCOL_VERSION, _OWN, _ME)
+        except BaseException as error:
+            await self.end()
+            raise self.explained(error) from error
+        self.can, self.info = met.agent_capabilities or AgentCapabilities(), met.agent_info
+        return self
+
+    @property
+    def usable(self) -> bool:
+        """Whether another turn may run on it."""
+        return not self.retired and not self._lines.over and self._process.returncode is None
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is the id of its group too."""
+        return self._process.pid
+
+    def session(self, id: str) -> AcpSession:
+        """A session of the agent's."""
+        return self.sessions.setdefault(id, AcpSession(id))
+
+    @property
+    def commands(self) -> set[str]:
+        """The slash commands that its sessions told of."""
+        return {name for session in self.sessions.values() for name in session.commands}
+
+    def explained(self, error: BaseException) -> BaseException:
+        """An error of the protocol's in words, with what its host can do; others as they are."""
+        match error:
+            case RequestError(code=-32000):
+                fix = "Sign in once with the program itself, or give it its key by `env` in its table in segue.toml."
+                return AgentFailed(f"{self.name} isn't signed in.", fix, passes=False)
+            case RequestError():
+                problem = f"{self.name} says: {_brief(error)}"
+                return AgentFailed(problem, "`segue doctor` starts it and says what it can.", passes=True)
+            case ConnectionError():
+                said = f" Its last words: {self._said[-1][:300]}" if self._said else ""
+                why = self._lines.over or "it ended"
+                return AgentFailed(f"{self.name} is gone: {why}.{said}", "It is started again.", passes=True)
+            case TimeoutError():
+                fix = "It is started again; see `start` in its table in segue.toml."
+                return AgentFailed(f"{self.name} doesn't answer.", fix, passes=True)
+            case ValueError():
+                problem = f"{self.name} wrote what ACP doesn't know ({type(error).__name__})."
+                return AgentFailed(problem, "See whether it has a newer version.", passes=True)
+            case _:
+                return error
+
+    def retire(self) -> None:
+        """Give it no more turns; it ends once those that it has are over."""
+        self.retired = True
+
+    async def last_words(self) -> None:
+        """Give what it wrote before it ended a moment to come."""
+        if self._lines.over:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await asyncio.shield(self._reading)
+
+    async def end(self) -> None:
+        """End it, and all that it started."""
+        self.retired = True
+        try:
+            await self.connection.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_FAREWELL):
+                    await self._process.wait()
+        finally:
+            if self._last_resort.detach():
+                _end_group(self._process.pid)
+            self._reading.cancel()
+        await self._process.wait()
+
+    async def _read_errors(self) -> None:
+        """Keep the last that it writes beside the protocol."""
+        assert self._process.stderr is not None  # noqa: S101 -- it was asked for
+        while True:
+            try:
+                line = await self._process.stderr.readline()
+            except ValueError:
+                continue  # a line without an end
+            if not line:
+                return
+            if text := line.decode(errors="replace").strip():
+                self._said.append(text)
+                log.debug("%s: %s", self.name, text)
+
+
+_ME = Implementation(name="segue", title="Segue", version="1")
+_OWN = ClientCapabilities(
+    elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities(), url=ElicitationUrlCapabilities())
+)
+"""The agent reads and writes files by itself, and runs commands by itself."""
+
+
+class _Lines:
+    """The messages of a process, a line each."""
+
+    def __init__(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._name = name
+        self._reader = reader
+        self._writer = writer
+        self._sending = asyncio.Lock()
+        self.over = ""
+        """Why nothing more comes, once that is so."""
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Write one."""
+        async with self._sending:
+            self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+            await self._writer.drain()
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next one; None if there are no more."""
+        garbage = 0
+        while garbage < _GARBAGE:
+            try:
+                line = await self._reader.readline()
+            except ValueError:
+                self.over = f"it wrote a line of more than {LONGEST_LINE // 1024 // 1024} MB"
+                return None
+            except ConnectionError:
+                line = b""
+            if not line:
+                self.over = "it ended"
+                return None
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                message = None
+            if isinstance(message, dict):
+                return message
+            garbage += 1 if line.strip() else 0
+        self.over = f"it wrote {_GARBAGE} lines that are no messages of ACP"
+        return None
+
+    async def close(self) -> None:
+        """Tell it that nothing more is written."""
+        self._writer.close()
+
+
+class _Ears:
+    """The client of the protocol: hears what the agent tells and asks, and finds the turn that it is for."""
+
+    def __init__(self, process: "weakref.ref[Process]") -> None:
+        self._process = process
+
+    def _of(self, id: str) -> AcpSession | None:
+        process = self._process()
+        return process.session(id) if process is not None else None
+
+    async def session_update(self, session_id: str, update: Any, **meta: Any) -> None:
+        """The agent told something of a session."""
+        if (session := self._of(session_id)) is None:
+            return
+        match update:
+            case AvailableCommandsUpdate():
+                names = (command.name.removeprefix("/").casefold() for command in update.available_commands)
+                session.commands = tuple(names)
+            case ConfigOptionUpdate():
+                session.options = list(update.config_options)
+            case CurrentModeUpdate() if session.modes is not None:
+                session.modes = session.modes.model_copy(update={"current_mode_id": update.current_mode_id})
+            case _:
+                """It is the turn's alone."""
+        if session.turn is not None:
+            session.turn.heard(update, meta)
+
+    async def request_permission(
+        self,
+        session_id: str,
+        tool_call: ToolCallUpdate,
+        options: list[PermissionOption],
+        **_: Any,
+    ) -> RequestPermissionResponse:
+        """The agent asks whether it may do something; outside a turn it may not."""
+        session = self._of(session_id)
+        if session is None or session.turn is None:
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        return await session.turn.permit(tool_call, options)
+
+    async def create_elicitation(self, message: str, mode: Any, **_: Any) -> CreateElicitationResponse:
+        """The agent wants to know something."""
+        session = self._of(getattr(mode, "session_id", "") or "")
+        if session is None or session.turn is None:
+            raise RequestError.invalid_params({"details": "nobody can be asked outside a turn"})
+        return await session.turn.elicit(message, mode)
+
+    async def complete_elicitation(self, elicitation_id: str, **_: Any) -> None:
+        """What was asked for at an address is done; the agent goes on by itself."""
+
+
+def _brief(error: RequestError) -> str:
+    """An error of the agent's, in one line."""
+    more = error.data.get("details") or error.data.get("message") if isinstance(error.data, dict) else error.data
+    return " ".join(f"{error}{f' ({more})' if more else ''}".split())[:300]
+
+
+def _end_group(pid: int) -> None:
+    """Kill a process with all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)

@@ -1,0 +1,220 @@
+"""An ACP agent as the agent of sessions: what it sees is what we keep, and no trouble of its process ends a session."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from segue.agents.acp.agent import AcpAgent
+from segue.agents.acp.keys import AcpKeys
+from segue.core.messages import File, Reasoning, ToolCall, ToolResult
+from segue.core.settings import GatewaySettings
+from segue.core.transcripts import Entry
+from segue.testing import PERSONAS
+from segue.testing.waits import PATIENCE
+from tests.stories.square import Square, both
+
+one = pytest.mark.parametrize("square", [pytest.param((PERSONAS[0], "sqlite"), id="sqlite")], indirect=True)
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Told:
+    """The program's own account of what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "log"
+
+    @property
+    def lines(self) -> list[str]:
+        return self._file.read_text().splitlines() if self._file.exists() else []
+
+    def count(self, beginning: str) -> int:
+        return sum(line.startswith(beginning) for line in self.lines)
+
+
+def made(folder: Path, *more: str, **keys: object) -> AcpAgent:
+    """The agent of a program that keeps its sessions in a folder."""
+    command = (sys.executable, str(ROOT / "tests" / "agents" / "acp" / "program.py"), str(folder), *more)
+    return AcpAgent(AcpKeys(command, folder=folder, **keys))  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def talking(square: Square, agent: AcpAgent, settings: GatewaySettings | None = None) -> AsyncIterator[None]:
+    """The gateway runs with an agent, whose process ends with it."""
+    square.agent = agent
+    try:
+        async with square.open(settings or GatewaySettings(attempts=2)):
+            yield
+    finally:
+        await agent.close()
+
+
+async def until(so: Callable[[], bool]) -> None:
+    """Wait for a fact that another process makes."""
+    async with asyncio.timeout(PATIENCE):
+        while not so():  # noqa: ASYNC110 -- nothing here could set an event
+            await asyncio.sleep(0.02)
+
+
+async def path(square: Square) -> Sequence[Entry]:
+    """The entries of Ann's session."""
+    return await square.store.path((await square.session()).id)
+
+
+async def view(square: Square, folder: Path) -> str:
+    """All that the agent knows of the session, what it is asked now included."""
+    assert await square.says("recall") == "I looked"
+    return (folder / "view").read_text()
+
+
+@both
+async def test_what_the_agent_sees_is_the_transcript_after_undo_branch_and_restarts(
+    square: Square, tmp_path: Path
+) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path)):
+        assert await square.says("one apple") == "You said: one apple"
+        assert await square.says("two pears") == "You said: two pears"
+        assert told.count("new") == 1
+        await square.says("/undo")
+        seen = await view(square, tmp_path)
+        assert "one apple" in seen
+        assert "two pears" not in seen
+        assert told.count("new") == 2
+        await square.says("/branch")
+        await square.says("three plums")
+        seen = await view(square, tmp_path)
+        assert told.count("new") == 3
+        assert "one apple" in seen
+        assert seen.count("You said: three plums") == 1
+    async with talking(square, made(tmp_path)):
+        seen = await view(square, tmp_path)
+        assert told.count("load") == 1, "its session was loaded after a restart"
+        assert "one apple" in seen
+        assert seen.count("You said: three plums") == 1
+        assert "what was said before" not in str(square.dm.replies), "history that is loaded is not said again"
+    async with talking(square, made(tmp_path, "forgetful")):
+        seen = await view(square, tmp_path)
+        assert told.count("new") == 4, "what can't be loaded is told anew"
+        assert seen.count("three plums") >= 1
+
+
+@one
+async def test_thoughts_plans_tools_files_and_cost_come_through(square: Square, tmp_path: Path) -> None:
+    async with talking(square, made(tmp_path)):
+        assert await square.says("tool") == "Done."
+        parts = [part for entry in await path(square) for part in entry.parts]
+        assert Reasoning("acp", {"text": "I had better look."}) in parts
+        [call] = [part for part in parts if isinstance(part, ToolCall)]
+        assert (call.name, call.arguments["locations"]) == ("edit", ["/there/notes.txt:3"])
+        [result] = [part for part in parts if isinstance(part, ToolResult)]
+        assert "-old line\n+new line" in result.content
+        assert "written" in result.content
+        assert "20 tokens in (10 read from the cache), 10 out (5 of it reasoning)" in await square.says("/usage")
+        await square.says("picture", answers=2)
+        [picture] = [part for entry in await path(square) for part in entry.parts if isinstance(part, File)]
+        assert (await square.files.read(picture)).startswith(b"\x89PNG")
+        assert await square.says("log and go on") == "and go on", "a stray line does no harm"
+        assert await square.says("/shout hello you") == "HELLO YOU"
+        assert "small" in await square.says("/model")
+        assert await square.says("/model Large") == "The model is Large from here on."
+        await square.says("/undo 1")
+        await square.says("hello")
+        assert Told(tmp_path).count("which=large") == 2, "chosen again in a new session"
+
+
+@both
+async def test_a_permission_is_asked_of_the_person_and_once_for_the_session(square: Square, tmp_path: Path) -> None:
+    async with talking(square, made(tmp_path)):
+        assert "Remove a file: rm old.txt" in await square.says("remove old.txt")
+        assert await square.says("yes", answers=2) == "old.txt is gone"
+        assert "rm old.txt" in await square.says("remove old.txt")
+        assert await square.says("no", answers=2) == "old.txt stays (n)"
+        await square.says("remove new.txt")
+        assert await square.says("for this session", answers=2) == "new.txt is gone"
+        assert await square.says("remove new.txt") == "new.txt is gone"
+        assert "rm old.txt" in await square.says("remove old.txt"), "what was allowed is that one thing"
+        await square.says("no", answers=2)
+        assert "Colour" in await square.says("form")
+        assert "How many" in await square.says("blue", answers=2)
+        assert "How many" in await square.says("lots", answers=2)
+        assert await square.says("3", answers=2) == 'accept {"colour": "blue", "count": 3}'
+
+
+@one
+async def test_a_stopped_turn_is_cancelled_and_its_session_goes_on(square: Square, tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path)):
+        square.ann.says("wait", square.dm)
+        await until(lambda: told.count("prompt wait") == 1)
+        await square.says("/stop")
+        await until(lambda: told.count("cancelled") == 1)
+        assert await square.says("hello") == "You said: hello"
+        assert told.count("new") <= 2
+        asked = await square.says("remove old.txt")
+        assert "rm old.txt" in asked
+        await square.says("/stop")
+        await until(lambda: told.count("permission old.txt cancelled") == 1)
+
+
+@pytest.mark.parametrize("trouble", ["crash", "garbage", "garbage long"])
+@one
+async def test_a_process_that_breaks_is_started_again(square: Square, tmp_path: Path, trouble: str) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path)):
+        await square.says("one apple")
+        if trouble == "crash":
+            assert await square.says("crash mark") == "I live again"
+            parts = [part for entry in await path(square) for part in entry.parts]
+            assert [part.id for part in parts if isinstance(part, ToolResult)] == ["c1"], "what it finished is kept"
+            assert "cut off" in await view(square, tmp_path)
+            last = await square.says("crash")
+            assert "program.py" not in last
+            assert "The disk is on fire".casefold() in last.casefold()
+            assert "/retry" in last
+        else:
+            assert await square.says(trouble) == "Now I mean it"
+        assert told.count("load") >= 1
+        assert "one apple" in await view(square, tmp_path)
+
+
+@one
+async def test_a_kill_of_the_process_between_turns_is_no_trouble(square: Square, tmp_path: Path) -> None:
+    agent = made(tmp_path)
+    async with talking(square, agent):
+        await square.says("one apple")
+        assert agent._process is not None
+        os.kill(agent._process.pid, signal.SIGKILL)
+        assert await square.says("two pears") == "You said: two pears"
+        assert Told(tmp_path).count("load") == 1
+
+
+@one
+async def test_ten_sessions_share_a_process_and_one_that_hangs_keeps_nobody(square: Square, tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    agent = made(tmp_path, settle=0.2)
+    people = [square.platform.person(f"P{n}") for n in range(10)]
+    chats = [square.platform.dm(person) for person in people]
+    async with talking(square, agent, GatewaySettings(attempts=1)):
+        for person, chat in zip(people, chats, strict=True):
+            await square.says("hello", who=person, where=chat)
+        assert agent._process is not None
+        first = agent._process
+        people[0].says("hang", chats[0])
+        await until(lambda: told.count("prompt hang") == 1)
+        for person, chat in zip(people[1:], chats[1:], strict=True):
+            assert await square.says("go on", who=person, where=chat) == "You said: go on"
+        assert agent._process is first
+        people[1].says("wait", chats[1])
+        await until(lambda: told.count("prompt wait") == 1)
+        await square.says("/stop", who=people[0], where=chats[0])
+        await until(lambda: first.retired)
+        assert await square.says("again", who=people[2], where=chats[2]) == "You said: again"
+        assert agent._process is not first
+        await square.says("/stop", who=people[1], where=chats[1])
+        await until(lambda: first._process.returncode is not None)
