@@ -217,8 +217,6 @@ class Work(Live, frozen=True):
 
     A call without a result was put off, and waits for what people say.
     """
-    tries: int = 0
-    """Earlier attempts at the turn that failed or were cut off: an agent with a memory of its own may have seen it."""
     voices: Voices = Voices.ONE
     notes: tuple[str, ...] | None = None
     """The agent's notes about its person when the session began, which end `context`; None where it has no notebook."""
@@ -239,6 +237,8 @@ class Work(Live, frozen=True):
     background: Background = NoBackground()
     ask: Questions = NoQuestions()
     budget: Reserves = NoBudget()
+    tries: int = 0
+    """Earlier attempts at the turn that failed or were cut off: an agent with a memory of its own may have seen it."""
 
     def messages(self, form: Literal["openai", "anthropic"] = "openai") -> list[Message]:
         """All that was said and done so far, as a library for that API takes it; `context` is for the system prompt.

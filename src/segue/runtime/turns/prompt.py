@@ -101,7 +101,6 @@ class Prompt:
             seen,
             asked,
             run.journal,
-            run.fails + run.deaths,
             voices=context.voices,
             notes=context.notes,
             person=person,
@@ -111,6 +110,7 @@ class Prompt:
             zone=self._settings.zone,
             files=self._files,
             background=KeptOpen(self._store, run.held.session, self._clock),
+            tries=run.fails + run.deaths,
         )
 
     def forget(self) -> None:
