@@ -251,8 +251,8 @@ class Wire(Web):
         """One call, which the homeserver may refuse."""
         del method, body, headers, slowest
         if self._dice.random() < 0.02 and "/sync" not in path:
-            return Returned(self._dice.choice((403, 404, 502)), None, json.dumps(mean(self._dice)).encode())
-        return Returned(200, None, json.dumps(self._homeserver.answer(path)).encode())
+            return Returned(self._dice.choice((403, 404, 502)), {}, json.dumps(mean(self._dice)).encode())
+        return Returned(200, {}, json.dumps(self._homeserver.answer(path)).encode())
 
 
 class Line:

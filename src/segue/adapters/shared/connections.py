@@ -33,8 +33,14 @@ class Returned(Value, frozen=True):
     """The answer to a call; a body is cut off where it is longer than it may be."""
 
     status: int
-    retry_after: str | None
+    headers: Mapping[str, str]
+    """By their names in small letters."""
     body: bytes
+
+    @property
+    def retry_after(self) -> str | None:
+        """The time to wait, as the server names it."""
+        return self.headers.get("retry-after")
 
 
 class _Connection(asyncio.Protocol):
@@ -94,9 +100,8 @@ class _Connection(asyncio.Protocol):
                 self._body += event.data
             ended = isinstance(event, h11.EndOfMessage)
             if self._head is not None and (ended or len(self._body) > self._largest):
-                retry_after = dict(self._head.headers).get(b"retry-after")
-                text = retry_after.decode("latin-1") if retry_after else None
-                answer.set_result(Returned(self._head.status_code, text, bytes(self._body)))
+                headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._head.headers}
+                answer.set_result(Returned(self._head.status_code, headers, bytes(self._body)))
                 if self._http.their_state is h11.DONE is self._http.our_state:
                     self._http.start_next_cycle()
                 return
@@ -188,7 +193,7 @@ class Proxied:
                     returned += piece
                     if len(returned) > self._largest:
                         break
-                return Returned(response.status_code, response.headers.get("Retry-After"), bytes(returned))
+                return Returned(response.status_code, dict(response.headers), bytes(returned))
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             raise NotConnected(type(error).__name__) from error
         except (httpx2.TransportError, httpx2.DecodingError) as error:

@@ -1,0 +1,127 @@
+"""Events of Slack's, decoded: the fields that are read, and nothing is trusted to have the right shape."""
+
+from typing import Any
+
+import msgspec
+
+from segue.core.messages import File
+from segue.core.values import Value, converted
+from segue.errors import Invalid
+
+_SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
+"""Subtypes of messages that a person wrote."""
+
+
+class Attachment(Value, frozen=True):
+    """A file of a message."""
+
+    id: str = ""
+    name: str = ""
+    mimetype: str = ""
+    size: int = 0
+    url_private: str = ""
+    url_private_download: str = ""
+
+    @property
+    def named(self) -> File:
+        """The file as long as it isn't fetched."""
+        return File(self.name or "file", self.mimetype, "", self.size)
+
+
+class Event(Value, frozen=True):
+    """Something that happened: most often a message."""
+
+    type: str = ""
+    subtype: str = ""
+    channel: str = ""
+    user: str = ""
+    text: str = ""
+    ts: str = ""
+    event_ts: str = ""
+    thread_ts: str = ""
+    parent_user_id: str = ""
+    """Who wrote the root of its thread."""
+    bot_id: str = ""
+    files: tuple[Attachment, ...] = ()
+    message: "Event | None" = None
+    previous_message: "Event | None" = None
+    deleted_ts: str = ""
+    inviter: str = ""
+    title: str = ""
+
+    @property
+    def spoken(self) -> bool:
+        """Whether a person wrote it."""
+        return self.subtype in _SPOKEN and not self.bot_id and bool(self.user) and self.user != "USLACKBOT"
+
+    @property
+    def thread(self) -> str:
+        """The root of the thread that it is in; the root itself is outside of it."""
+        return self.thread_ts if self.thread_ts != self.ts else ""
+
+
+class Callback(Value, frozen=True):
+    """An event as it is delivered."""
+
+    event: Event
+    event_id: str = ""
+
+
+class Command(Value, frozen=True):
+    """A slash command."""
+
+    command: str
+    user_id: str
+    channel_id: str
+    trigger_id: str
+    text: str = ""
+    channel_name: str = ""
+    user_name: str = ""
+
+
+class Named(Value, frozen=True):
+    """Somebody or something by its id."""
+
+    id: str = ""
+    name: str = ""
+
+
+class Action(Value, frozen=True):
+    """A button, as it was pressed."""
+
+    value: str = ""
+    action_ts: str = ""
+
+
+class Container(Value, frozen=True):
+    """The message that something was pressed in."""
+
+    message_ts: str = ""
+    thread_ts: str = ""
+    is_ephemeral: bool = False
+
+
+class Press(Value, frozen=True):
+    """An interaction with a message."""
+
+    type: str
+    user: Named
+    channel: Named = Named()
+    container: Container = Container()
+    message: Event = Event()
+    actions: tuple[Action, ...] = ()
+    trigger_id: str = ""
+
+
+def decode(raw: object, kind: type[Value]) -> Any:
+    """What was delivered, from what JSON held; raises `Invalid`."""
+    try:
+        return converted(_without_nulls(raw), kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise Invalid("event", str(error), "Slack's documentation says what it looks like.") from error
+
+
+def _without_nulls(raw: object) -> object:
+    if isinstance(raw, dict):
+        return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
+    return [_without_nulls(value) for value in raw] if isinstance(raw, list) else raw

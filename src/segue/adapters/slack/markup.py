@@ -1,0 +1,107 @@
+"""Slack's mrkdwn: Markdown as Slack reads it, and what people wrote as it reads elsewhere.
+
+Only a mention of one person by their id passes: all else that Slack would act upon, `<!channel>` above all, is text.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from markdown_it.tree import SyntaxTreeNode as Node
+
+from segue.adapters.shared.markup import Mark, between, columns, instead, lines, listed, rendered, target
+from segue.core.text.markdown import READABLE
+
+LONGEST = 4000
+"""Characters of a text that can be changed afterwards."""
+_WORST = 6
+"""Times that a text may grow when it is rendered."""
+_MENTION = re.compile(r"&lt;@([UW][A-Z0-9]+)&gt;")
+_MARKED = re.compile(r"<([^<>]*)>")
+MENTIONED = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
+
+
+def render(text: str) -> str:
+    """A text as Slack reads it."""
+    return rendered(text, _MARKS, escape)
+
+
+def fits(text: str) -> bool:
+    """Whether a text goes out as one message."""
+    if _WORST * len(text) <= LONGEST:
+        return True
+    return len(text) <= min(LONGEST, READABLE) and _length(render(text)) <= LONGEST
+
+
+def escape(text: str) -> str:
+    """A text in which Slack finds nothing to act upon, but for mentions of one person."""
+    return _MENTION.sub(r"<@\1>", _escaped(text))
+
+
+def plain(text: str, names: Mapping[str, str]) -> str:
+    """The words that somebody typed, without Slack's marks for people, channels and links."""
+    return _MARKED.sub(lambda found: _shown(found[1], names), text).replace("&lt;", "<").replace(
+        "&gt;", ">"
+    ).replace("&amp;", "&")  # fmt: skip
+
+
+def _shown(mark: str, names: Mapping[str, str]) -> str:
+    what, _, label = mark.partition("|")
+    match what[:1]:
+        case "@":
+            return f"@{names.get(what[1:]) or label or what[1:]}"
+        case "#":
+            return f"#{label or what[1:]}"
+        case "!":
+            return label or f"@{what[1:].partition('^')[0]}"
+        case _:
+            return f"[{label}]({what})" if label and label not in what else what
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _length(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _code(node: Node, _: Sequence[str]) -> str:
+    return _fenced(node.content.rstrip("\n"))
+
+
+def _fenced(code: str) -> str:
+    # Slack has no way to write three backticks inside of a block.
+    return "```\n" + _escaped(code).replace("```", "`\u200b``") + "\n```"
+
+
+def _quote(_: Node, inside: Sequence[str]) -> str:
+    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
+
+
+def _link(node: Node, inside: Sequence[str]) -> str:
+    """A link, if Slack takes it for one: what leads elsewhere is its text."""
+    url, text = _escaped(target(node)), "".join(inside)
+    if not url.startswith(("http://", "https://", "mailto:")) or "|" in url or "<" in text:
+        return text or url
+    return f"<{url}|{text.replace('|', '¦')}>" if text and text != url else f"<{url}>"
+
+
+_MARKS: dict[str, Mark] = {
+    "heading": between("*", "*"),
+    "strong": between("*", "*"),
+    "em": between("_", "_"),
+    "s": between("~", "~"),
+    "code_inline": lambda node, _: f"`{_escaped(node.content)}`",
+    "blockquote": _quote,
+    "bullet_list": listed,
+    "ordered_list": listed,
+    "list_item": lines,
+    "fence": _code,
+    "code_block": _code,
+    "table": lambda node, _: _fenced(columns(node)),
+    "link": _link,
+    "image": _link,
+    "hr": instead("———"),
+    "softbreak": instead("\n"),
+    "hardbreak": instead("\n"),
+}

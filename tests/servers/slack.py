@@ -1,0 +1,300 @@
+"""local-slack on loopback, and what it can't do put in on the way.
+
+`LocalSlack` is the program itself. `Between` stands between it and an app: it keeps the metadata of messages, tells
+again what wasn't acknowledged, as Slack does, signs what it passes on, refuses calls the way Slack does, and can be
+cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import html
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httpx2
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from segue.adapters.slack.account import SCOPES
+from segue.adapters.slack.adapter import signature
+from segue.core.lanes import Address
+from segue.core.values import Secret
+from segue.runtime.server.app import Mounted
+from segue.runtime.server.listeners import Listener, serving
+from segue.testing.harness import Seen
+from segue.testing.waits import Changes
+from tests.clients import http_client
+from tests.ports import free_port
+from tests.servers import local_slack
+
+TOKEN, APP_TOKEN, SIGNING = "xoxb-test-token", "xapp-test-token", "test-signing-secret"
+BOT = "U0BOT"
+PEOPLE = {"Ann": "U0ANN", "Ben": "U0BEN"}
+_CHANNELS = 30
+_PATIENCE = 60.0
+
+
+class LocalSlack:
+    """local-slack, serving one workspace."""
+
+    def __init__(self, folder: Path, request_url: str = "") -> None:
+        self._folder = folder
+        self._request_url = request_url
+        self._port = free_port()
+        self._process: asyncio.subprocess.Process | None = None
+        self.host = f"127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        app = {"botUserId": BOT, "botName": "segue", "botToken": TOKEN, "appToken": APP_TOKEN, "signingSecret": SIGNING}
+        app |= {"mode": "events", "requestUrl": self._request_url} if self._request_url else {"mode": "socket"}
+        people = [{"id": id, "name": name, "real_name": name} for name, id in PEOPLE.items()]
+        members = [*PEOPLE.values(), BOT]
+        channels = [{"id": f"C0{n:03}", "name": f"channel-{n}", "members": members} for n in range(_CHANNELS)]
+        config = self._folder / "local-slack.json"
+        config.write_text(json.dumps({"apps": [app], "users": people, "channels": channels}))
+        self._process = await asyncio.create_subprocess_exec(
+            *(local_slack(), "--config", config, "--port", str(self._port), "--base-host", "127.0.0.1"),
+            *("--files-dir", self._folder / "slack-files"),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        async with asyncio.timeout(_PATIENCE), http_client() as client:
+            while True:
+                with contextlib.suppress(httpx2.TransportError):
+                    await client.get(f"http://{self.host}/_control/state")
+                    return
+                assert self._process.returncode is None, "local-slack ended"
+                await asyncio.sleep(0.02)
+
+    async def stop(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            await self._process.wait()
+
+
+class Between:
+    """Passes calls on to local-slack, and what happens there to the app."""
+
+    def __init__(self) -> None:
+        self.slack: LocalSlack | None = None
+        self.host = ""
+        self.calls: list[tuple[str, dict[str, str]]] = []
+        """What the app called, in order."""
+        self.refuse: Callable[[str, dict[str, str]], Response | None] = lambda _method, _fields: None
+        """Answers a call instead of local-slack."""
+        self.scopes = ",".join(SCOPES)
+        self.webhook = ""
+        """Where the app is called, if it is."""
+        self.down = False
+        """Nobody gets through, and what happens meanwhile isn't told."""
+        self.told: list[tuple[str, Any]] = []
+        """What was delivered to the app: its kind and content."""
+        self.changes = Changes()
+        self._pending: dict[str, str] = {}
+        """Envelopes that weren't acknowledged."""
+        self._queue: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
+        self._sockets: set[WebSocket] = set()
+        self._metadata: dict[tuple[str, str], Any] = {}
+        self._spoken = 0
+        self._client = http_client(timeout=60)
+        self._calling = asyncio.create_task(self._call())
+
+    async def close(self) -> None:
+        self._calling.cancel()
+        await asyncio.wait([self._calling])
+        await self._client.aclose()
+
+    async def cut(self) -> None:
+        """Cut the app off."""
+        self.down = True
+        for socket in list(self._sockets):
+            with contextlib.suppress(RuntimeError):
+                await socket.close(1012)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(WebSocket(scope, receive, send))
+            return
+        try:
+            answer = await self._answer(Request(scope, receive))
+        except ClientDisconnect:
+            return  # killed while it was calling
+        await answer(scope, receive, send)
+
+    def _here(self, said: str) -> str:
+        """What local-slack says of itself, as if it were here."""
+        assert self.slack is not None
+        return said.replace(self.slack.host, self.host)
+
+    async def _answer(self, request: Request) -> Response:
+        assert self.slack is not None
+        raw = await request.body()
+        path, kind = request.url.path, request.headers.get("Content-Type", "")
+        if path == "/called":
+            self._queue.put_nowait((raw, kind))
+            return Response()
+        if self.down:
+            return Response("down", 503)
+        method, fields = path.removeprefix("/api/"), dict(parse_qsl(raw.decode())) if "urlencoded" in kind else {}
+        if path.startswith("/api/"):
+            self.calls.append((method, fields))
+            self.changes.tell()
+            if instead := self.refuse(method, fields):
+                return instead
+        headers = {name: request.headers[name] for name in ("content-type", "authorization") if name in request.headers}
+        url = f"http://{self.slack.host}{path}"
+        passed = await self._client.request(request.method, url, content=raw, headers=headers)
+        if not path.startswith("/api/"):
+            return Response(passed.content, passed.status_code)
+        answer = self._with_metadata(method, fields, json.loads(self._here(passed.text)))
+        self.changes.tell()
+        return Response(json.dumps(answer), 200, {"X-OAuth-Scopes": self.scopes}, "application/json")
+
+    def _with_metadata(self, method: str, fields: dict[str, str], answer: dict[str, Any]) -> dict[str, Any]:
+        """Remember what local-slack forgets."""
+        if method == "chat.postMessage" and answer["ok"] and "metadata" in fields:
+            self._metadata[answer["channel"], answer["ts"]] = json.loads(fields["metadata"])
+        if method in {"conversations.history", "conversations.replies"}:
+            for message in answer.get("messages", ()):
+                if known := self._metadata.get((fields["channel"], message["ts"])):
+                    message["metadata"] = known
+        return answer
+
+    async def _socket(self, socket: WebSocket) -> None:
+        """A socket of the app's; a lost envelope comes again on the next one."""
+        assert self.slack is not None
+        await socket.accept()
+        if self.down:
+            await socket.close(1012)
+            return
+        self._sockets.add(socket)
+        async with connect(f"ws://{self.slack.host}{socket.url.path}", close_timeout=0.1) as there:
+            pump = asyncio.create_task(self._pump(there, socket))
+            try:
+                while True:
+                    self._pending.pop(json.loads(await socket.receive_text()).get("envelope_id"), None)
+            except (WebSocketDisconnect, RuntimeError):
+                pass
+            finally:
+                self._sockets.discard(socket)
+                pump.cancel()
+                await asyncio.wait([pump])
+
+    async def _pump(self, there: Any, socket: WebSocket) -> None:
+        with contextlib.suppress(ConnectionClosed, RuntimeError, WebSocketDisconnect):
+            async for raw in there:
+                envelope = json.loads(self._here(raw))
+                if id := envelope.get("envelope_id"):
+                    # local-slack waits for five seconds, and knows no second try.
+                    await there.send(json.dumps({"envelope_id": id}))
+                    if self.down:
+                        continue
+                    self._pending[id] = json.dumps(envelope)
+                    self.told.append((envelope["type"], envelope["payload"]))
+                await socket.send_text(json.dumps(envelope))
+                if envelope["type"] == "hello":
+                    for lost in list(self._pending.values()):
+                        await socket.send_text(lost)
+
+    async def deliver(self, kind: str, payload: Any) -> None:
+        """Something that local-slack has never heard of, or has told already."""
+        if self.webhook:
+            self._queue.put_nowait((json.dumps(payload).encode(), "application/json"))
+            return
+        self._spoken += 1
+        envelope = {"envelope_id": f"again-{self._spoken}", "type": kind, "payload": payload}
+        for socket in self._sockets:
+            await socket.send_text(json.dumps(envelope))
+
+    async def _call(self) -> None:
+        """Call the app with one thing after the other, until it takes it."""
+        while True:
+            raw, kind = await self._queue.get()
+            body = self._here(raw.decode()).encode()
+            if "json" in kind:
+                self.told.append(("events_api", json.loads(body)))
+            while not self.down and not await self._taken(body, kind):  # noqa: ASYNC110 -- it is tried again
+                await asyncio.sleep(0.02)
+
+    async def _taken(self, body: bytes, kind: str) -> bool:
+        at = str(int(time.time()))
+        shown = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": signature(Secret(SIGNING), at, body)}
+        with contextlib.suppress(httpx2.TransportError):
+            answer = await self._client.post(self.webhook, content=body, headers={**shown, "Content-Type": kind})
+            return answer.status_code == 200
+        return False
+
+    async def control(self, what: str, **body: Any) -> Any:
+        """Do something as a person does."""
+        assert self.slack is not None
+        answer = await self._client.post(f"http://{self.slack.host}/_control/{what}", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def says(self, chat: str, text: str, who: str = "Ann", thread: str = "") -> str:
+        """A person writes; returns the message's time."""
+        typed = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        about = {"thread_ts": thread} if thread else {}
+        told = await self.control("message", channel=chat, user=PEOPLE[who], text=typed, **about)
+        return str(told["message"]["ts"])
+
+    async def attach(self, chat: str, name: str, content: bytes, who: str, thread: str = "") -> str:
+        """A person sends a file."""
+        assert self.slack is not None
+        about = {"channel": chat, "user": PEOPLE[who], **({"thread_ts": thread} if thread else {})}
+        url = f"http://{self.slack.host}/_control/upload"
+        answer = await self._client.post(url, data=about, files={"file": (name, content, "image/png")})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["message"]["ts"])
+
+    async def private(self, who: str) -> str:
+        """The private chat of a person with the app."""
+        return str((await self._ask("conversations.open", users=PEOPLE[who]))["channel"]["id"])
+
+    async def messages(self, at: Address) -> list[dict[str, Any]]:
+        """Everything that the app has said somewhere, the oldest first."""
+        if at.thread:
+            told = (await self._ask("conversations.replies", channel=at.chat, ts=at.thread))["messages"]
+        else:
+            told = reversed((await self._ask("conversations.history", channel=at.chat))["messages"])
+        return [one for one in told if one.get("bot_id") and one["ts"] != at.thread]
+
+    async def read(self, at: Address, who: str = "") -> list[Seen]:
+        """What the app has said somewhere, as everybody sees it, or one person."""
+        seen = {None, PEOPLE.get(who)}
+        found = [one for one in await self.messages(at) if one.get("ephemeral_to") in seen]
+        return [Seen(one["ts"], html.unescape(one["text"])) for one in found]
+
+    async def _ask(self, method: str, **fields: str) -> Any:
+        assert self.slack is not None
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        answer = await self._client.post(f"http://{self.slack.host}/api/{method}", data=fields, headers=headers)
+        return answer.json()
+
+
+@asynccontextmanager
+async def slack(folder: Path, *, calls: bool = False) -> AsyncIterator[tuple[Between, str]]:
+    """Slack as an app sees it: what stands between, and the address of its API."""
+    between, listener = Between(), Listener("127.0.0.1", 0)
+    between.host = listener.url.removeprefix("http://")
+    server = between.slack = LocalSlack(folder, f"{listener.url}/called" if calls else "")
+    await server.start()
+    try:
+        async with serving(Mounted(between), listener, 0.1):
+            yield between, f"{listener.url}/api"
+            await between.cut()
+    finally:
+        await between.close()
+        await server.stop()
