@@ -16,7 +16,7 @@ from typing import ParamSpec, assert_never
 from segue.changes.exchange import deliveries, handoffs
 from segue.changes.exchange.asking import Asks
 from segue.changes.exchange.deliveries import Attempt
-from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsButtons, Whispers
+from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsButtons, Whispers, WhispersInAnswer
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point
 from segue.core.messages import Delivery, Outgoing, Sending
@@ -239,7 +239,7 @@ class Outbox:
     async def _send(self, held: Outgoing) -> str:
         """One attempt: a change of the message that is there, or a new one."""
         adapter = self._adapter
-        if held.delivery.only and not isinstance(adapter, Whispers):
+        if held.delivery.only and not isinstance(adapter, Whispers | WhispersInAnswer):
             raise SendNever(f"{adapter.platform}.{adapter.account} can't send what only one person is to see.")
         delivery = held.delivery
         if delivery.choices and not isinstance(adapter, ShowsButtons):

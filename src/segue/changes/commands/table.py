@@ -70,7 +70,7 @@ class Commands:
         """Run a command that its person may run; a refusal is an answer, and changes nothing."""
         arrival = request.arrival
         user, person = arrival.speaker.identity.user, request.met.person.id
-        alone = yield from self._ways.alone(arrival.place, request.lane, person, user)
+        alone = yield from self._ways.alone(arrival.place, request.lane, person, user, arrival.message)
         request = replace(request, alone=alone)
         try:
             answer = yield from attempt(self._table[request.command.name](request))

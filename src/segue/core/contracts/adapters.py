@@ -226,6 +226,15 @@ class Whispers(Protocol):
 
 
 @runtime_checkable
+class WhispersInAnswer(Protocol):
+    """An adapter that can do so only in answer to some messages, such as a slash command."""
+
+    def whispers_to(self, message: str) -> bool:
+        """Whether `delivery.only` alone would see an answer to this message."""
+        ...
+
+
+@runtime_checkable
 class ShowsButtons(Protocol):
     """An adapter that shows a delivery's choices as buttons, or hands them to whoever does."""
 

@@ -28,7 +28,7 @@ _PLAIN = (SegueError, OSError, ImportError, NameError, AttributeError, TypeError
 """Errors whose words are about the program."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
-_QUIET = ("uvicorn", "httpx", "httpcore", "httpx2", "httpcore2", "telegram", "asyncio")
+_QUIET = ("uvicorn", "httpx", "httpcore", "httpx2", "httpcore2", "telegram", "discord", "asyncio")
 """Libraries that talk about each call."""
 
 

@@ -1,0 +1,163 @@
+"""An account of the Discord adapter, as the host writes it in segue.toml."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Self
+
+import discord
+
+from segue.adapters.discord.adapter import Discord
+from segue.adapters.discord.api import PUBLIC, Api
+from segue.adapters.discord.gateway import Event, Gateway
+from segue.adapters.discord.payloads import Message, decode
+from segue.adapters.shared.outcomes import check_http, connecting
+from segue.core.contracts.adapters import Accepted, Arrived, Files
+from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
+from segue.core.values import LEFT, Secret, Value
+from segue.errors import Invalid, SendNever
+
+_TOKEN = re.compile(r"[A-Za-z0-9_.-]{20,200}")
+_PAGE = "https://discord.com/developers/applications"
+_READS = (1 << 18) | (1 << 19)
+"""Flags of an application that may read messages; the second of one in few servers."""
+_MAY = discord.Permissions(
+    view_channel=True,
+    send_messages=True,
+    send_messages_in_threads=True,
+    create_public_threads=True,
+    attach_files=True,
+    read_message_history=True,
+)
+
+
+class DiscordAccount(Value, frozen=True):
+    """The keys of a table [discord.ACCOUNT]."""
+
+    token: Secret
+    """The bot's token, from its page at https://discord.com/developers/applications, under Bot."""
+    api: str = PUBLIC
+    """The address of the API, for those who have a proxy before it."""
+
+    def __post_init__(self) -> None:
+        if self.token != LEFT and not _TOKEN.fullmatch(self.token.reveal()):
+            raise Invalid("token", "it isn't a bot's token", f"Get one at {_PAGE}: your application, Bot, Reset Token.")
+        check_http("api", self.api, PUBLIC)
+
+    @classmethod
+    def questions(cls) -> tuple[SetupQuestion, ...]:
+        """The questions, in the order in which they are asked."""
+        where = f"The bot's token. At {_PAGE}: New Application, then Bot: turn on Message Content Intent, Reset Token"
+        return (
+            SetupQuestion("token", where, secret=True),
+            SetupQuestion("api", "The address of the API (empty: Discord's own)", default=""),
+        )
+
+    @classmethod
+    async def added(cls, answers: Mapping[str, str]) -> Added:
+        """Ask Discord whose token it is, and whether the bot may read messages."""
+        keys = cls._of(answers)
+        async with _calling(keys) as api:
+            name = str((await api.me()).get("username") or "bot")
+            application = await api.call("GET", "/oauth2/applications/@me")
+        id, flags = str(application["id"]), application.get("flags")
+        if not (isinstance(flags, int) and flags & _READS):
+            fix = f"Turn on Message Content Intent at {_PAGE}/{id}/bot, and save."
+            raise Invalid("token", f"the bot {name} may not read messages", fix)
+        link = discord.utils.oauth_url(int(id), permissions=_MAY, scopes=("bot", "applications.commands"))
+        said = f"The bot is {name}, and may read messages. Add it to a server by the link below; there, click its name "
+        said += "in the list of members, and write to it."
+        given = {"api": keys.api} if keys.api != PUBLIC else {}
+        return Added(name, said, given, {"token": keys.token}, link=link)
+
+    @classmethod
+    async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
+        """Wait until a person writes in private, from now on."""
+        del after
+        async with _calling(cls._of(answers)) as api:
+            meeting = _Meeting()
+            following = asyncio.create_task(Gateway(api, meeting.take).follow(meeting))
+            try:
+                following.add_done_callback(meeting.ended)
+                return await meeting.met
+            finally:
+                following.cancel()
+                await asyncio.wait([following])
+
+    @classmethod
+    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
+        """Nothing is to be forgotten: the gateway begins with what comes after its first connection."""
+
+    @classmethod
+    def _of(cls, answers: Mapping[str, str]) -> Self:
+        return cls(Secret(answers["token"].strip()), answers.get("api", "").strip() or PUBLIC)
+
+    async def greet(self, account: str, user: str) -> str:
+        """Say hello in private; a bot may write to those who share a server with it."""
+        del account
+        if not (user.isascii() and user.isdecimal()):
+            fix = "It is a number; with Developer Mode on, right-click your name and copy it."
+            raise Invalid("owner", f'"{user}" is no user id', fix)
+        async with _calling(self) as api:
+            try:
+                chat = await api.call("POST", "/users/@me/channels", {"recipient_id": user})
+                hello = {"content": "Hello. Write to me, or type /help."}
+                await api.call("POST", "/channels/{channel_id}/messages", hello, ids={"channel_id": str(chat["id"])})
+            except SendNever:
+                return "Add the bot to a server that you are in, and write to it: it may not write to strangers."
+        return "Said hello to you on Discord."
+
+    def adapter(self, account: str, files: Files) -> Discord:
+        """The adapter for this account."""
+        return Discord(account, self.token, files, self.api.rstrip("/"))
+
+
+class _Meeting:
+    """An intake that waits for one person, and remembers nothing."""
+
+    line = ""
+    commands = ()
+
+    def __init__(self) -> None:
+        self.met: asyncio.Future[FoundOwner] = asyncio.get_running_loop().create_future()
+        self.cursor = self
+
+    async def read(self) -> str:
+        return ""
+
+    async def keep(self, value: str) -> None:
+        """Nothing is kept."""
+
+    async def accept(self, arrived: Arrived) -> Accepted:
+        raise NotImplementedError("nothing is taken in before the account is there")
+
+    def connected(self) -> None:
+        """Nobody looks."""
+
+    def ended(self, following: "asyncio.Task[None]") -> None:
+        """The connection broke before anybody wrote."""
+        if not following.cancelled() and not self.met.done() and (error := following.exception()):
+            self.met.set_exception(error)
+
+    async def take(self, event: Event) -> None:
+        """Look who wrote."""
+        if event.name != "MESSAGE_CREATE" or self.met.done():
+            return
+        try:
+            message = decode(event.data, Message)
+        except Invalid:
+            return
+        if message.is_said and message.guild_id is None:
+            name = f"{message.author.name} (@{message.author.username}, {message.author.id})"
+            self.met.set_result(FoundOwner(message.author.id, message.channel_id, name, message.id))
+
+
+@asynccontextmanager
+async def _calling(keys: DiscordAccount) -> AsyncIterator[Api]:
+    api = Api(keys.token, keys.api.rstrip("/"))
+    try:
+        with connecting():
+            yield api
+    finally:
+        await api.close()

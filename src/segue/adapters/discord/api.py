@@ -1,0 +1,133 @@
+"""Discord's API by discord.py, which keeps to the limits of each route; errors say what became of a call."""
+
+import asyncio
+import io
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import aiohttp
+import discord
+from discord.http import HTTPClient, Route
+
+from segue.adapters.shared.outcomes import refused
+from segue.adapters.shared.web import SLOWEST, Upload
+from segue.core.values import Secret
+from segue.errors import MessageGone, SendError, SendLater, SendNever, SendUnsure
+
+PUBLIC = "https://discord.com/api/v10"
+INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
+_PATIENCE = 30.0
+"""Seconds that a call waits for its turn by itself, the fewest that discord.py knows; for longer, the gateway does."""
+_UNKNOWN_MESSAGE, _OVER = 10008, (10015, 10062)
+
+
+class Expired(SendNever):
+    """The slash command or button can't be answered any more, or not yet."""
+
+
+class _Http(HTTPClient):
+    """The library's own client, at an address of one's choice."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__(asyncio.get_running_loop(), max_ratelimit_timeout=_PATIENCE)
+        self._base = base
+
+    async def request(self, route: Route, **more: Any) -> Any:
+        route.url = self._base + route.url.removeprefix(Route.BASE)
+        return await super().request(route, **more)
+
+
+class Api:
+    """Calls Discord as one bot; raises nothing but `SendError`s."""
+
+    def __init__(self, token: Secret, base: str) -> None:
+        self.base = base
+        self._token = token
+        self._client: discord.Client | None = None
+        self._entering = asyncio.Lock()
+        self._me: dict[str, Any] = {}
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.http.close()
+
+    async def client(self) -> discord.Client:
+        """The library's client, once Discord has said whose token it is."""
+        async with self._entering:
+            if self._client is None:
+                client = discord.Client(intents=INTENTS, max_messages=None, heartbeat_timeout=SLOWEST)
+                client.http = _Http(self.base)
+                await client.__aenter__()
+                try:
+                    self._me = dict(await _outcome(client.http.static_login(self._token.reveal())))
+                except BaseException:
+                    await client.http.close()
+                    raise
+                self._client = client
+        return self._client
+
+    async def me(self) -> dict[str, Any]:
+        """The bot itself."""
+        await self.client()
+        return self._me
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        ids: Mapping[str, str] = MappingProxyType({}),
+        params: Mapping[str, Any] | None = None,
+        file: Upload | None = None,
+    ) -> Any:
+        """The answer to a call; `ids` stand for what is in braces in the path, and limits go by them."""
+        http = (await self.client()).http
+        route = Route(method, path, **ids)
+        more: dict[str, Any] = {"params": params} if params else {}
+        if file is not None:
+            name, content = file
+            attached = discord.File(io.BytesIO(content), name)
+            described = {**(body if isinstance(body, dict) else {}), "attachments": [{"id": 0, "filename": name}]}
+            described_as = {"name": "payload_json", "value": json.dumps(described)}
+            part = {"name": "files[0]", "value": attached.fp, "filename": name}
+            return await _outcome(http.request(route, files=[attached], form=[described_as, part], **more))
+        if body is not None:
+            more["json"] = body
+        return await _outcome(http.request(route, **more))
+
+
+async def _outcome(call: Any) -> Any:
+    try:
+        async with asyncio.timeout(SLOWEST):
+            return await call
+    except discord.RateLimited as error:
+        raise SendLater("Discord allows no more calls for now.", error.retry_after) from error
+    except discord.LoginFailure as error:
+        raise _stranger() from error
+    except discord.HTTPException as error:
+        raise _refused(error) from error
+    except aiohttp.ClientConnectorError as error:
+        raise SendLater(f"Discord can't be reached ({type(error).__name__}).") from error
+    except (aiohttp.ClientError, OSError, RuntimeError) as error:
+        raise SendUnsure(f"Discord broke off or was too slow ({type(error).__name__}).") from error
+
+
+def _refused(error: discord.HTTPException) -> SendError:
+    why = f"{error.text} ({error.code})" if error.text else ""
+    if error.status == 401:
+        return _stranger()
+    if error.code == _UNKNOWN_MESSAGE:
+        return MessageGone(f"Discord refused it: {why}.")
+    if error.code in _OVER:
+        return Expired(f"Discord refused it: {why}.")
+    return refused("Discord", error.status, why=why)
+
+
+def _stranger() -> SendError:
+    fix = "Make a new one on the page of the bot at https://discord.com/developers/applications."
+    return SendLater(f"Discord doesn't know the token. {fix}")

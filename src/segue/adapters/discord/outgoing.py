@@ -1,0 +1,173 @@
+"""Messages to Discord: texts, buttons, files, and what only one person sees."""
+
+import base64
+import hashlib
+import logging
+import time
+from typing import Any
+
+from segue.adapters.discord.api import Api, Expired
+from segue.adapters.discord.incoming import moment, slash_token
+from segue.adapters.discord.markup import render
+from segue.adapters.shared.attachments import content_of
+from segue.core.contracts.adapters import Files
+from segue.core.contracts.database import Clock
+from segue.core.lanes import Address
+from segue.core.messages import Delivery
+from segue.errors import MessageGone, SendError, SendLater, SendNever
+
+log = logging.getLogger(__name__)
+
+_MESSAGES = "/channels/{channel_id}/messages"
+_ANSWER = "/webhooks/{webhook_id}/{webhook_token}/messages/"
+_QUIET = 1 << 2
+"""Discord would fetch what a link names, and so tell its server whatever the agent wrote into it."""
+_NOBODY: dict[str, Any] = {"parse": [], "replied_user": True}
+"""Nobody is called by what an agent writes, @everyone least of all; only whoever is answered."""
+_A_ROW, _ROWS = 5, 5
+_LONGEST_BUTTON, _LONGEST_LABEL = 100, 80
+_ACKNOWLEDGED = 10.0
+"""Seconds after which a slash command that can't be answered never was acknowledged."""
+_REMEMBERED = 120.0
+"""Seconds for which Discord surely knows a nonce; it says "a few minutes"."""
+_LOOKED_THROUGH = 100
+
+
+class Outgoing:
+    """Sends what one bot says."""
+
+    def __init__(self, api: Api, files: Files, clock: Clock = time.time) -> None:
+        self._api = api
+        self._files = files
+        self._clock = clock
+        self._application = ""
+
+    async def send(self, delivery: Delivery) -> str:
+        """Send one message; Discord knows its nonce for some minutes, and after that it is looked for."""
+        slash = slash_token(delivery.answers[-1]) if delivery.answers else None
+        if delivery.only:
+            return await self._whisper(delivery, slash)
+        channel = channel_of(delivery.address)
+        found = await self._find(channel, delivery) if delivery.doubtful else ""
+        message = found or await self._post(channel, delivery)
+        if slash:
+            await self._answered_aloud(slash)
+        return message
+
+    async def edit(self, delivery: Delivery) -> None:
+        """Replace the text of a message, or make it a file: tried again, that changes the same message."""
+        body = {**_body(delivery), "components": _buttons(delivery.choices)}
+        slash = slash_token(delivery.answers[-1]) if delivery.answers and delivery.only else None
+        file = await self._file(delivery)
+        if slash:
+            try:
+                await self._answer("PATCH", delivery.message, slash, body, file)
+            except Expired as error:
+                raise MessageGone(str(error)) from error
+        else:
+            path = f"{_MESSAGES}/{{message_id}}"
+            ids = {"channel_id": channel_of(delivery.address), "message_id": delivery.message}
+            await self._api.call("PATCH", path, body, file=file, ids=ids)
+
+    async def _post(self, channel: str, delivery: Delivery) -> str:
+        body = {**_body(delivery), **_reply(delivery), "nonce": nonce(delivery.key), "enforce_nonce": True}
+        if buttons := _buttons(delivery.choices):
+            body["components"] = buttons
+        sent = await self._api.call(
+            "POST", _MESSAGES, body, file=await self._file(delivery), ids={"channel_id": channel}
+        )
+        return str(sent["id"])
+
+    async def _find(self, channel: str, delivery: Delivery) -> str:
+        """A message that an earlier attempt made, if Discord may have forgotten its nonce: ours, with the same words.
+
+        It must be newer than what it answers; what answers nothing is sent again.
+        """
+        answered = _answered(delivery)
+        if not answered or self._clock() - moment(answered) < _REMEMBERED:
+            return ""
+        me, wanted = (await self._api.me())["id"], (render(delivery.text), delivery.file.name if delivery.file else "")
+        params = {"after": answered, "limit": _LOOKED_THROUGH}
+        for message in await self._api.call("GET", _MESSAGES, params=params, ids={"channel_id": channel}):
+            files = [file.get("filename", "") for file in message.get("attachments", [])]
+            if message["author"]["id"] == me and (message.get("content", ""), *files[:1], "")[:2] == wanted:
+                return str(message["id"])
+        return ""
+
+    async def _whisper(self, delivery: Delivery, slash: tuple[str, str] | None) -> str:
+        """Answer a slash command so that nobody else sees it; in private, if it can't be answered any more."""
+        if slash:
+            body = {**_body(delivery), "components": _buttons(delivery.choices)}
+            try:
+                sent = await self._answer("PATCH", "@original", slash, body, await self._file(delivery))
+                return str(sent["id"])
+            except (Expired, MessageGone) as error:
+                # It may be acknowledged at this moment: its answer was made durable by the same commit.
+                if self._clock() - moment(slash[0]) < _ACKNOWLEDGED:
+                    raise SendLater(str(error), 0.5) from error
+        chat = await self._api.call("POST", "/users/@me/channels", {"recipient_id": delivery.only})
+        return await self._post(str(chat["id"]), delivery)
+
+    async def _answered_aloud(self, slash: tuple[str, str]) -> None:
+        """Take back what only its person sees of a slash command, once everybody sees the answer."""
+        try:
+            await self._answer("DELETE", "@original", slash)
+        except SendError as error:
+            log.info("a slash command stays as it is: %s", error)
+
+    async def _answer(
+        self, method: str, message: str, slash: tuple[str, str], body: object = None, file: Any = None
+    ) -> Any:
+        ids = {"webhook_id": await self.application(), "webhook_token": slash[1]}
+        return await self._api.call(method, f"{_ANSWER}{message}", body, file=file, ids=ids)
+
+    async def application(self) -> str:
+        """The id of the bot's application: its own, but for the oldest bots."""
+        if not self._application:
+            self._application = str((await self._api.call("GET", "/oauth2/applications/@me"))["id"])
+        return self._application
+
+    async def _file(self, delivery: Delivery) -> tuple[str, bytes] | None:
+        file = delivery.file
+        return (file.name, await content_of(self._files, file)) if file else None
+
+
+def channel_of(address: Address) -> str:
+    """The channel or thread of an address, as Discord has it."""
+    id = address.thread or address.chat
+    if not (id.isascii() and id.isdecimal()):
+        raise SendNever(f"{id!r} is no id of Discord's.")
+    return id
+
+
+def nonce(key: str) -> str:
+    """The nonce of a key: Discord takes 25 characters."""
+    return base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()).decode()[:25]
+
+
+def _body(delivery: Delivery) -> dict[str, Any]:
+    return {"content": render(delivery.text), "flags": _QUIET, "allowed_mentions": _NOBODY}
+
+
+def _reply(delivery: Delivery) -> dict[str, Any]:
+    """In a channel, what is answered is named: several people may have asked."""
+    answered = _answered(delivery)
+    if not delivery.address.space or not answered:
+        return {}
+    return {"message_reference": {"message_id": answered, "fail_if_not_exists": False}}
+
+
+def _answered(delivery: Delivery) -> str:
+    """The message that a delivery answers; empty if that was a button or a slash command."""
+    answered = delivery.answers[-1].partition(".")[0] if delivery.answers else ""
+    return answered if answered.isdecimal() else ""
+
+
+def _buttons(choices: tuple[str, ...]) -> list[dict[str, Any]]:
+    fit = [choice for choice in dict.fromkeys(choices) if 0 < len(choice) <= _LONGEST_BUTTON][: _A_ROW * _ROWS]
+    buttons = [{"type": 2, "style": 2, "label": _label(choice), "custom_id": choice} for choice in fit]
+    return [{"type": 1, "components": buttons[n : n + _A_ROW]} for n in range(0, len(buttons), _A_ROW)]
+
+
+def _label(choice: str) -> str:
+    return choice.removeprefix("/").capitalize()[:_LONGEST_LABEL]

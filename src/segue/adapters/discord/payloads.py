@@ -1,0 +1,244 @@
+"""Events of Discord's, decoded: the fields that are read, and nothing is trusted to have the right shape."""
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from segue.core.messages import File
+from segue.core.values import Value, converted
+from segue.errors import Invalid
+
+T = TypeVar("T")
+_SAID = (0, 19)
+"""Types of messages that somebody wrote: a message and a reply; others tell who joined or what was pinned."""
+_FORWARD = 1
+_THREADS = (10, 11, 12)
+PRIVATE, _FORUMS = 1, (15, 16)
+_NUMBER = re.compile(r"[0-9]{1,20}")
+
+
+class User(Value, frozen=True):
+    """A person or a bot."""
+
+    id: str
+    username: str = ""
+    global_name: str | None = None
+    bot: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.global_name or self.username
+
+
+class Member(Value, frozen=True):
+    """Somebody in a guild."""
+
+    nick: str | None = None
+    user: User | None = None
+
+
+class Attachment(Value, frozen=True):
+    """A file."""
+
+    filename: str
+    url: str
+    size: int = 0
+    content_type: str | None = None
+
+    @property
+    def named(self) -> File:
+        """The file as long as it isn't fetched."""
+        return File(self.filename or "file", (self.content_type or "").partition(";")[0], "", self.size)
+
+
+class Sticker(Value, frozen=True):
+    """A picture that stands for words."""
+
+    name: str = ""
+
+
+class Reference(Value, frozen=True):
+    """The message that another one answers or forwards."""
+
+    message_id: str | None = None
+    type: int = 0
+
+
+class Snapshot(Value, frozen=True):
+    """A message as it was when somebody forwarded it."""
+
+    content: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Forwarded(Value, frozen=True):
+    """The message in a forward."""
+
+    message: Snapshot
+
+
+class Message(Value, frozen=True):
+    """A message, with all that a text may come with."""
+
+    id: str
+    channel_id: str
+    author: User
+    type: int = 0
+    guild_id: str | None = None
+    member: Member | None = None
+    webhook_id: str | None = None
+    content: str = ""
+    edited_timestamp: str | None = None
+    mentions: tuple[User, ...] = ()
+    mention_roles: tuple[str, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    sticker_items: tuple[Sticker, ...] = ()
+    message_reference: Reference | None = None
+    referenced_message: "Message | None" = None
+    message_snapshots: tuple[Forwarded, ...] = ()
+    poll: dict[str, Any] | None = None
+    flags: int = 0
+
+    @property
+    def is_said(self) -> bool:
+        """Whether a person wrote it: neither a bot, this one included, nor a webhook, nor Discord itself."""
+        return self.type in _SAID and not self.author.bot and not self.webhook_id
+
+    @property
+    def name(self) -> str:
+        return (self.member.nick if self.member else None) or self.author.name
+
+    @property
+    def words(self) -> str:
+        return self.content or " ".join(f":{sticker.name}:" for sticker in self.sticker_items)
+
+    @property
+    def forwarded(self) -> Snapshot | None:
+        """The message that it passes on."""
+        reference = self.message_reference
+        if reference is None or reference.type != _FORWARD or not self.message_snapshots:
+            return None
+        return self.message_snapshots[0].message
+
+    @property
+    def answered(self) -> str:
+        """The message that it answers."""
+        reference = self.message_reference
+        return (reference.message_id or "") if reference and reference.type != _FORWARD else ""
+
+    @property
+    def files(self) -> tuple[Attachment, ...]:
+        return (*self.attachments, *(self.forwarded.attachments if self.forwarded else ()))
+
+
+class Deleted(Value, frozen=True):
+    """Messages that are gone."""
+
+    channel_id: str
+    id: str = ""
+    ids: tuple[str, ...] = ()
+
+
+class Option(Value, frozen=True):
+    """The words after a slash command."""
+
+    value: str | int | float | bool = ""
+
+
+class Choice(Value, frozen=True):
+    """The command that was typed, or the button that was pressed."""
+
+    name: str = ""
+    options: tuple[Option, ...] = ()
+    custom_id: str = ""
+
+
+class Button(Value, frozen=True):
+    """The message that has a button."""
+
+    id: str
+    flags: int = 0
+
+
+class Interaction(Value, frozen=True):
+    """A slash command or a button."""
+
+    id: str
+    token: str
+    type: int
+    data: Choice = Choice()
+    channel_id: str = ""
+    guild_id: str | None = None
+    member: Member | None = None
+    user: User | None = None
+    message: Button | None = None
+
+    @property
+    def by(self) -> tuple[str, str]:
+        """The id and the name of whoever did it."""
+        user = self.user or (self.member.user if self.member else None)
+        if user is None or user.bot:
+            raise Invalid("user", "nobody did it", "A slash command or a button has somebody who used it.")
+        return user.id, (self.member.nick if self.member else None) or user.name
+
+
+class Channel(Value, frozen=True):
+    """A channel, a private chat, a forum or a thread."""
+
+    id: str
+    type: int = 0
+    guild_id: str | None = None
+    name: str | None = None
+    topic: str | None = None
+    parent_id: str | None = None
+    last_message_id: str | None = None
+
+    @property
+    def is_thread(self) -> bool:
+        return self.type in _THREADS
+
+    @property
+    def is_private(self) -> bool:
+        return self.type == PRIVATE
+
+    @property
+    def is_forum(self) -> bool:
+        return self.type in _FORUMS
+
+
+class Tags(Value, frozen=True):
+    """The bot that a role belongs to."""
+
+    bot_id: str = ""
+
+
+class Role(Value, frozen=True):
+    """A role in a guild; each bot has one of its own, which people take for its name."""
+
+    id: str
+    tags: Tags = Tags()
+
+
+class Guild(Value, frozen=True):
+    """A guild that the bot is in, as it is told when the bot connects."""
+
+    id: str
+    name: str = ""
+    joined_at: str | None = None
+    unavailable: bool = False
+    channels: tuple[Channel, ...] = ()
+    threads: tuple[Channel, ...] = ()
+    roles: tuple[Role, ...] = ()
+
+
+def decode(raw: Any, kind: type[T]) -> T:
+    """A part of an event from what JSON held; raises `Invalid`."""
+    try:
+        found = converted(raw, kind)
+    except msgspec.ValidationError as error:
+        raise Invalid("event", str(error), "Discord's documentation says what it looks like.") from error
+    for key in ("id", "channel_id"):
+        if (id := getattr(found, key, None)) and not _NUMBER.fullmatch(id):
+            raise Invalid(key, f"{id!r} is no id of Discord's", "It is a number.")
+    return found
