@@ -18,6 +18,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from segue import Store
 from segue.adapters.http import HttpAccount
+from segue.agents.acp.agent import AcpAgent
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Event, Usage, Work
 from segue.core.contracts.database import Driver
@@ -42,6 +43,7 @@ from segue.runtime.server.listeners import Listener, serving
 from segue.runtime.telemetry import logs
 from segue.testing import Shelf
 from tests import forge
+from tests.agents.acp.keys import program
 from tests.database.disk import Disk
 from tests.drills.planting import Bug, planted
 
@@ -61,6 +63,7 @@ class Mind(enum.Enum):
     ASKS = "does it if it may"
     APPROVED = "an agent of pydantic-ai whose tool must be approved"
     SPENDS = "reserves, spends and says so"
+    ACP = "a program of its own that speaks ACP"
 
 
 class Plan(Value, frozen=True):
@@ -293,6 +296,8 @@ def _agent(plan: Plan) -> Agent:
             return Spends(plan.pace, plan.spy)
         case Mind.APPROVED:
             return approved(Path(plan.spy))
+        case Mind.ACP:
+            return AcpAgent(program(Path(plan.spy)))
 
 
 async def run(plan: Plan) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from segue.agents.acp.agent import AcpAgent
-from segue.agents.acp.keys import AcpKeys
 from segue.core.messages import File, Reasoning, ToolCall, ToolResult
 from segue.core.settings import GatewaySettings
 from segue.core.transcripts import Entry
 from segue.testing import PERSONAS
 from segue.testing.waits import PATIENCE
+from tests.agents.acp.keys import program
+from tests.drills.gateways import Mind
+from tests.stories.conftest import Stage
 from tests.stories.square import Square, both
 
 one = pytest.mark.parametrize("square", [pytest.param((PERSONAS[0], "sqlite"), id="sqlite")], indirect=True)
-ROOT = Path(__file__).parent.parent.parent
 
 
 class Told:
@@ -39,8 +39,7 @@ class Told:
 
 def made(folder: Path, *more: str, **keys: object) -> AcpAgent:
     """The agent of a program that keeps its sessions in a folder."""
-    command = (sys.executable, str(ROOT / "tests" / "agents" / "acp" / "program.py"), str(folder), *more)
-    return AcpAgent(AcpKeys(command, folder=folder, **keys))  # type: ignore[arg-type]
+    return AcpAgent(program(folder, *more, **keys))
 
 
 @asynccontextmanager
@@ -218,3 +217,35 @@ async def test_ten_sessions_share_a_process_and_one_that_hangs_keeps_nobody(squa
         assert agent._process is not first
         await square.says("/stop", who=people[1], where=chats[1])
         await until(lambda: first._process.returncode is not None)
+
+
+async def test_a_turn_that_waits_for_a_permission_survives_kills_of_gateway_and_agent(
+    stage: Stage, tmp_path: Path
+) -> None:
+    town, told = stage.town, Told(tmp_path)
+    [chat, *_] = town.chats
+    plan = {"mind": Mind.ACP, "spy": str(tmp_path), "lease": 3.0}
+    async with stage.gateway(**plan):
+        await town.say(chat, "m1", text="one apple")
+        await town.hears(chat, "You said: one apple")
+        await town.say(chat, "m2", text="remove old.txt")
+        await town.hears(chat, "rm old.txt")
+        # What is sent to one place goes in order: once this is there, the message with the question is known.
+        await town.say(chat, "m3", text="/who")
+        await town.answer("m3")
+    [shown] = [call for call in town.calls(chat) if call["choices"]]
+    async with stage.gateway(**plan):
+        # The agent asks the same thing again, and it is the same question.
+        await until(lambda: told.count("prompt remove old.txt") == 2)
+        await town.say(chat, "m4", text="", pressed={"message": shown["key"], "choice": "yes"})
+        await town.hears(chat, "old.txt is gone")
+        await town.say(chat, "m5", text="recall")
+        await town.hears(chat, "I looked")
+    assert len([call for call in town.calls(chat) if call["choices"]]) == 1
+    assert told.lines.count("permission old.txt y") == 1
+    assert told.count("load") == 1, "its own session went on"
+    seen = (tmp_path / "view").read_text()
+    assert "one apple" in seen
+    assert "An earlier attempt at the following was cut off." in seen
+    orphans = [line.split()[1].split("-")[0] for line in told.lines if line.startswith("new")]
+    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in orphans))
