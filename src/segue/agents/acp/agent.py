@@ -101,7 +101,8 @@ class AcpAgent:
         options = Options(process, session)
         said = told(work.asked[0].parts).strip() if len(work.asked) == 1 else ""
         if choice := options.meant(said):
-            chosen, answer = await options.choose(*choice)
+            host = work.person is not None and work.person.host
+            chosen, answer = await options.choose(*choice) if host else ({}, options.told(choice[0]))
             yield Text(answer)
             yield _note(replace(leg, options={**leg.options, **chosen}))
             return

@@ -35,19 +35,25 @@ class Options:
         word = word.casefold()
         return None if not self._choices(word) and word in self._session.commands else (word, value.strip())
 
-    async def choose(self, word: str, value: str) -> tuple[dict[str, str], str]:
-        """Choose it, or say what there is; returns what was chosen, and the words about it."""
+    def told(self, word: str, value: str = "") -> str:
+        """The words about what there is to choose from."""
         choices = self._choices(word)
         if not choices:
-            return {}, f"{self._process.name} lets nobody choose its {word}."
-        found = next((id for id, name in choices.items() if value.casefold() in (id.casefold(), name.casefold())), None)
+            return f"{self._process.name} lets nobody choose its {word}."
+        said = f"There is no {word} “{value}”. " if value else ""
+        lines = [f"- {id}{f' ({name})' if name != id else ''}" for id, name in choices.items()]
+        return "\n".join(
+            [f"{said}The {word} is {self._now(word)}. The host chooses another by /{word} NAME:", "", *lines]
+        )
+
+    async def choose(self, word: str, value: str) -> tuple[dict[str, str], str]:
+        """Choose it, or say what there is; returns what was chosen, and the words about it."""
+        choices = self._choices(word).items()
+        found = next(((id, name) for id, name in choices if value.casefold() in (id.casefold(), name.casefold())), None)
         if found is None:
-            said = f"There is no {word} “{value}”. " if value else ""
-            lines = [f"- {id}{f' ({name})' if name != id else ''}" for id, name in choices.items()]
-            now = self._now(word)
-            return {}, "\n".join([f"{said}The {word} is {now}. /{word} NAME chooses another:", "", *lines])
-        await self._set(word, found)
-        return {word: found}, f"The {word} is {choices[found]} from here on."
+            return {}, self.told(word, value)
+        await self._set(word, found[0])
+        return {word: found[0]}, f"The {word} is {found[1]} from here on."
 
     async def restore(self, chosen: Mapping[str, str]) -> None:
         """Choose again what people chose, in a session that was just opened."""
