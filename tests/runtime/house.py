@@ -17,10 +17,11 @@ from segue.core.lanes import Identity
 from segue.core.people import Allowances
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.transcripts import Tip
-from segue.core.windows import HOSTS, TERMINAL, WEB
+from segue.core.windows import HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.sqlite import Sqlite
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
+from segue.runtime.mcp.door import McpDoor
 from segue.runtime.retrying import Patient
 from segue.runtime.server.app import make_app
 from segue.runtime.server.listeners import Listener, serving
@@ -190,16 +191,18 @@ async def house(
     hosts: tuple[Identity, ...] = HOSTS,
 ) -> AsyncIterator[House]:
     """A gateway with windows, on a database of its own."""
-    terminal, web = Local(TERMINAL), Local(WEB)
+    terminal, web, program = Local(TERMINAL), Local(WEB), Local(PROGRAM)
     accounts = {(adapter.platform, adapter.account): account for adapter in adapters}
     settings = GatewaySettings(hosts=hosts, accounts=accounts, poll=0.05, grace=0.0, limits=limits or Allowances())
     async with (
         Store(await Sqlite.open(folder / "segue.db")) as store,
         _meeting(store),
-        Gateway(store, agent, [terminal, web, *adapters], settings) as gateway,
+        Gateway(store, agent, [terminal, web, program, *adapters], settings) as gateway,
     ):
         sign_in = await SignIn.open(Patient(store.driver), folder)
         listener = Listener("127.0.0.1", 0)
         windows = Windows(gateway, sign_in, (terminal, web), Folder(folder), "ann")
-        async with serving(make_app(gateway, (), windows.routes()), listener, 1.0):
+        door = McpDoor(gateway, sign_in, listener.url)
+        routes = [*windows.routes(), *door.routes()]
+        async with door.open(), serving(make_app(gateway, (), routes), listener, 1.0):
             yield House(gateway, terminal, sign_in, listener, folder)

@@ -20,11 +20,12 @@ from segue.config import Config
 from segue.core.contracts.adapters import Adapter, Closes
 from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Probe
-from segue.core.windows import HOSTS, TERMINAL, WEB
+from segue.core.windows import HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.transactions import unheeded
 from segue.errors import StoreSilent
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
+from segue.runtime.mcp.door import McpDoor
 from segue.runtime.retrying import Patient
 from segue.runtime.server.app import is_local, make_app
 from segue.runtime.server.listeners import Listener, LocalListener, serving
@@ -71,7 +72,7 @@ async def gateway(
         store = await stack.enter_async_context(await open_configured(config))
         await meet_host(store)
         agents = brought.agents if brought else {name: keys.agent() for name, keys in config.agents.items()}
-        terminal, web = Local(TERMINAL), Local(WEB)
+        terminal, web, program = Local(TERMINAL), Local(WEB), Local(PROGRAM)
         files = Folder(config.data)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
         for agent in agents.values():
@@ -88,7 +89,7 @@ async def gateway(
             Gateway(
                 store,
                 agents,
-                [*adapters, terminal, web],
+                [*adapters, terminal, web, program],
                 settings,
                 tracing=open_tracing(config.server.tracing),
                 files=files,
@@ -104,7 +105,9 @@ async def gateway(
             bears = token is not None and hmac.compare_digest(shown, f"Bearer {token.reveal()}".encode())
             return bears or is_local(request) or sign_in.knows(request)
 
-        app = make_app(runs, hosts, windows.routes(), knows)
+        door = McpDoor(runs, sign_in, listener.url)
+        await stack.enter_async_context(door.open())
+        app = make_app(runs, hosts, [*windows.routes(), *door.routes()], knows)
         local = LocalListener(config.data / SOCKET)
         stack.callback(local.close)
         servers = [

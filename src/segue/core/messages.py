@@ -170,6 +170,8 @@ class Sent(Value, frozen=True, tag="sent"):
     label: str = ""
     child: bool = False
     """Whether that is a child of the session that gets them."""
+    own: bool = False
+    """Whether a program says them for the turn's person: they are theirs."""
 
 
 class ChildResult(Value, frozen=True, tag="found"):

@@ -407,12 +407,14 @@ def draft_of(turn: Turn) -> Draft:
         names = [part.agent for part in turn.parts if isinstance(part, Swap)]
         said = Notice(f"{names[0] or DEFAULT_AGENT} answers from here on.")
         return Draft(GATEWAY, (*turn.parts, said), at=turn.accepted)
-    author = next((_carried(part) for part in turn.parts if isinstance(part, Sent | ChildResult)), GATEWAY)
+    author = next((_carried(turn, part) for part in turn.parts if isinstance(part, Sent | ChildResult)), GATEWAY)
     return Draft(author, tuple(_told(turn.kind, part) for part in turn.parts), at=turn.accepted)
 
 
-def _carried(said: Sent | ChildResult) -> Author:
+def _carried(turn: Turn, said: Sent | ChildResult) -> Author:
     """The author of another session's words, by its label; whoever gets words of the one that began it knows it."""
+    if isinstance(said, Sent) and said.own:
+        return Author(Role.PERSON, turn.person, turn.name)
     sender = said.sender if isinstance(said, Sent) else said.session
     return Author(Role.GATEWAY, name=said.label or sender)
 

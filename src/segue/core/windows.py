@@ -6,6 +6,8 @@ from segue.core.lanes import Identity
 
 TERMINAL = "terminal"
 WEB = "web"
+PROGRAM = "mcp"
+"""Programs that act for somebody: nobody looks there, and nothing goes there."""
 ACCOUNT = "local"
 
 HOSTS = (Identity(TERMINAL, ACCOUNT, "host"), Identity(WEB, ACCOUNT, "host"))

@@ -54,6 +54,7 @@ from segue.runtime.tools.asking import ASK
 from segue.runtime.tools.children import Children
 from segue.runtime.tools.messages import Messages
 from segue.runtime.tools.notes import NoteTools
+from segue.runtime.tools.programs import Programs
 from segue.runtime.tools.reading import Reading
 from segue.runtime.tools.schedules import Scheduling
 from segue.runtime.turns.prompt import Prompt
@@ -115,8 +116,9 @@ class Gateway:
         self._messages = Messages(ground)
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
-        self._turns = Turns(ground, self.agents, self._toolbox(ground, planner, prompt), prompt, self._outboxes)
+        self._turns = Turns(ground, self.agents, box := self._toolbox(ground, planner, prompt), prompt, self._outboxes)
         self._commands = self._typed()
+        self.programs = self._served(ground, box)
         access = Access(self.settings, self._ids)
         self._inbox = Inbox(self.store.driver, ground, self._turns, self._door(access))
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
@@ -125,17 +127,21 @@ class Gateway:
         self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock)
         self._watchdog = Watchdog(self.metrics)
         self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
-        self._lives = [
-            Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
-            for adapter in adapters
-            if not isinstance(adapter, ShowsWindows)
-            for line in lines_of(adapter)
-        ]
+        self._lives = self._connected()
         self._cleaner, self._soundness = self._made_cleaner(), Soundness(self.store.driver)
         self._ears = self._listeners()
         self._spawned: set[asyncio.Task[None]] = set()
         self._main: asyncio.Task[None] | None = None
         self._unlisten: Callable[[], None] | None = None
+
+    def _connected(self) -> list[Life]:
+        """The connections that adapters need; windows come by themselves."""
+        return [
+            Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
+            for adapter in self.adapters
+            if not isinstance(adapter, ShowsWindows)
+            for line in lines_of(adapter)
+        ]
 
     def _door(self, access: Access) -> FrontDoor:
         having = [agent for agent in self.agents.values() if isinstance(agent, HasCommands)]
@@ -181,6 +187,11 @@ class Gateway:
         noting = NoteTools(ground.store, self.settings, ground.clock, ground.ids)
         offers = (*children.offers, *self._messages.offers, *reading.offers, *scheduling.offers, ASK)
         return Toolbox(offers, noting.offers)
+
+    def _served(self, ground: Ground, toolbox: Toolbox) -> Programs:
+        """The tools of programs."""
+        agent, handoff = next(iter(self.agents)), self._commands.handoffs
+        return Programs(ground, toolbox.with_notebook.values(), self._messages, handoff, agent)
 
     async def __aenter__(self) -> Self:
         await self._unite()

@@ -1,7 +1,7 @@
 """The objects that all parts of one gateway share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Clock, Ids
@@ -11,6 +11,7 @@ from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
 from segue.runtime.telemetry.metrics import Metrics
 from segue.runtime.telemetry.spans import Tracing
+from segue.runtime.tools.lent import Lent
 from segue.runtime.windows.watchers import Watches
 
 
@@ -28,3 +29,4 @@ class Ground:
     tracing: Tracing | None
     watches: Watches
     probe: Probe
+    lent: Lent = field(default_factory=Lent)

@@ -128,6 +128,7 @@ async def test_what_was_kept_for_a_turn_that_ended_is_delivered_once(world: Worl
     await answer(world, run, "the answer")
     write, read = world.store.driver.write, world.store.driver.read
     assert await read(children.unreceived, 10) == []
+    assert by.held is not None
     await write(turns.finish, by.held, Finish((by.turn,), ()), world.clock())
     [left] = await read(children.unreceived, 10)
     assert (left.session, left.turn, left.answer.text) == (asked.session, asked.turn, "the answer")
@@ -145,6 +146,7 @@ async def test_a_message_that_was_taken_back_is_told_to_who_waits_and_never_deli
     await write(children.close, by, kid, world.ids(), world.clock())
     assert await receive(world, asked) == Taken(Outcome.WITHDRAWN, "", 0)
     await answer(world, run, "stopped")
+    assert by.held is not None
     await write(turns.finish, by.held, Finish((by.turn,), ()), world.clock())
     left = await world.store.driver.read(children.unreceived, 10)
     assert [one.answer.text for one in left if one.turn == asked.turn] == [""]
@@ -264,6 +266,7 @@ async def test_who_waits_no_more_can_be_written_to(world: World, over: str) -> N
     if over == "the time":
         await time_is_over(world, asked)
     else:
+        assert by.held is not None
         await world.store.driver.write(turns.finish, by.held, Finish((by.turn,), ()), world.clock())
     assert (await send(world, kid, by.session)).session == by.session
 

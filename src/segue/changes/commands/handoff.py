@@ -13,11 +13,13 @@ from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.destinations import parse
 from segue.core.handoffs import YES, Patience
-from segue.core.lanes import Audience, Lane, Place
+from segue.core.lanes import Address, Audience, Kind, Lane, Place
 from segue.core.moves import Consent, Limits, Resume
+from segue.core.people import Standing
 from segue.core.questions import Question
 from segue.core.transcripts import Session
-from segue.core.values import SessionId, is_id
+from segue.core.values import Moment, PersonId, SessionId, is_id
+from segue.core.windows import ACCOUNT, PROGRAM
 from segue.errors import Invalid, Refusal, Refused
 
 READERS = "handoff"
@@ -48,7 +50,8 @@ class HandoffCommand:
         consent = Consent.GIVEN if request.rest.endswith(YES) else Consent.ASKED
         named, _, place = typed.partition(" ")
         if place and is_id(named):
-            return (yield from self._of_session(request, SessionId(named), place, consent))
+            by, at = (request.met.person.id, request.standing, request.lane), request.at
+            return Answer((yield from self.of_session(by, SessionId(named), place, consent, self._ids(), at)))
         session = yield from bound(request)
         if not typed:
             return (yield from self._offer(request, session))
@@ -58,23 +61,32 @@ class HandoffCommand:
 
     def _named(self, request: Request, session: Session, typed: str, consent: Consent) -> Transaction[Answer]:
         """Hand off to a place, unless several go by that name or more people could read there."""
-        found = yield from self._find(request, typed, request.lane)
+        by, origin = request.met.person.id, request.lane.address
+        found = yield from self._destinations.find(parse(typed), by, request.standing, origin)
         if len(found) > 1:
             return (yield from self._which(request, session, "Which one do you mean?", found))
         if Consent.GIVEN not in (consent, found[0].consent):
             return (yield from self._ask(request, session, found[0]))
-        return (yield from self._begin(request, session, request.lane, found[0]))
+        return (yield from self._begin(request, session, found[0]))
 
-    def _of_session(self, request: Request, session: SessionId, typed: str, consent: Consent) -> Transaction[Answer]:
+    def of_session(
+        self,
+        by: tuple[PersonId, Standing, Lane],
+        session: SessionId,
+        typed: str,
+        consent: Consent,
+        id: str,
+        at: Moment,
+    ) -> Transaction[str]:
         """Hand off a session that is named, as a script does: from where it was spoken to last.
 
-        One that is spoken to from nowhere leaves from where this was typed.
+        One that is spoken to from nowhere leaves from the lane in which that is asked for. Returns what is to be told.
         """
-        person = request.met.person.id
+        person, standing, lane = by
         own = yield from sessions.own(session, person)
         speaking = yield from sessions.lanes(own.id)
-        origin = next((lane for lane in speaking if lane != request.lane), request.lane)
-        found = yield from self._find(request, typed, origin)
+        origin = next((other for other in speaking if other != lane), lane)
+        found = yield from self._destinations.find(parse(typed), person, standing, origin.address)
         if len(found) > 1:
             names = ", ".join(choice.name for choice in found)
             raise Invalid("destination", f"more than one place goes by {typed!r}", f"Name one of {names}.")
@@ -82,21 +94,30 @@ class HandoffCommand:
         if Consent.GIVEN not in (consent, choice.consent):
             raise Invalid("destination", f"in {choice.name} {choice.readers}", f"Say so with {YES} if they may.")
         if origin not in speaking:
-            yield from moves.make(Resume(origin, own.id), person, Limits(), self._ids(), request.at)
-        return (yield from self._begin(request, own, origin, choice))
+            yield from moves.make(Resume(origin, own.id), person, Limits(), self._ids(), at)
+        return (yield from self._leave(person, own, origin, choice, id, at))
 
-    def _find(self, request: Request, typed: str, origin: Lane) -> Transaction[Sequence[Choice]]:
-        person = request.met.person.id
-        return (yield from self._destinations.find(parse(typed), person, request.standing, origin.address))
+    def for_program(
+        self, by: tuple[PersonId, Standing], session: SessionId, typed: str, consent: Consent, id: str, at: Moment
+    ) -> Transaction[None]:
+        """Hand off a session for a program that acts for its owner; asked again under the same id, it is the same."""
+        if (yield from handoffs.find(id)) is None:
+            # What is spoken to from nowhere leaves from a lane of the program's, in which nobody reads.
+            lane = yield from moves.see(Place(Address(PROGRAM, ACCOUNT, chat=session), Kind.DM), PersonId(""), at)
+            yield from self.of_session((*by, lane), session, typed, consent, id, at)
 
-    def _begin(self, request: Request, session: Session, origin: Lane, choice: Choice) -> Transaction[Answer]:
+    def _begin(self, request: Request, session: Session, choice: Choice) -> Transaction[Answer]:
+        by, origin, at = request.met.person.id, request.lane, request.at
+        return Answer((yield from self._leave(by, session, origin, choice, self._ids(), at)))
+
+    def _leave(
+        self, by: PersonId, session: Session, origin: Lane, choice: Choice, id: str, at: Moment
+    ) -> Transaction[str]:
         there = (yield from sessions.bound(choice.lane)) if choice.lane else None
         if there is not None and there.id == session.id:
             raise Refused(Refusal.SAME_LANE)
-        by, at = request.met.person.id, request.at
-        yield from handoffs.request(self._ids(), session.id, origin, choice.place, by, self._patience, at)
-        text = f"Handing {name(session)} off to {choice.name}: {choice.readers}. /handoff cancel stops it."
-        return Answer(text)
+        yield from handoffs.request(id, session.id, origin, choice.place, by, self._patience, at)
+        return f"Handing {name(session)} off to {choice.name}: {choice.readers}. /handoff cancel stops it."
 
     def _cancel(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
@@ -164,7 +185,7 @@ class HandoffCommand:
             raise Refused(Refusal.MOVED_SINCE)
         other = yield from reader(place, request.met.person.id)
         choice = Choice(f"{place.address.platform}.{place.address.account}:{place.address.chat}", place, reader=other)
-        return (yield from self._begin(request, session, request.lane, choice))
+        return (yield from self._begin(request, session, choice))
 
 
 class HomeCommand:

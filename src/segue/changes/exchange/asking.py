@@ -13,14 +13,18 @@ from segue.changes.rows import first
 from segue.changes.sessions import moves, sessions
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Identity, Lane, Place, lane_of
+from segue.core.lanes import Audience, Identity, Lane, Place, lane_of
 from segue.core.messages import Outgoing
 from segue.core.questions import ALWAYS, FOR_THIS_SESSION, NO, YES, YES_OR_NO, Question, checked, shown_by
 from segue.core.settings import NO_ACCOUNT, GatewaySettings
 from segue.core.turns import Run
 from segue.core.values import Moment, PersonId, SessionId
+from segue.core.windows import ShowsWindows
 from segue.database.statements import q
+from segue.errors import Invalid
 
+_LOOKED_AT = 20
+"""Sessions of a person among which one is looked for that they talk in."""
 _QUOTED = 200
 """Characters of a message by which its owner knows it."""
 
@@ -30,6 +34,7 @@ class Asks:
 
     def __init__(self, adapters: Mapping[tuple[str, str], Adapter], settings: GatewaySettings) -> None:
         self._settings = settings
+        self._adapters = adapters
         self._rules = settings.routing.rules
         self._ways = Ways(adapters, self._rules)
         self._allowing = Allowing(settings)
@@ -48,6 +53,34 @@ class Asks:
         most = (yield from self._allowing.of(person)).questions
         ways = yield from self._to(run, asking, at)
         return (yield from questions.ask_in_turn(run, agent, asking, ways, most, id, at))
+
+    def ask_for_program(
+        self, person: PersonId, only: SessionId | None, asking: Asking, id: str, at: Moment
+    ) -> Transaction[Question]:
+        """Ask a person what a program of theirs wants to know; asked again under the same id, it is the same."""
+        known = yield from questions.find(id)
+        if known is not None:
+            return known
+        where = yield from self._whereabouts(person, only)
+        if where is None:
+            fix = "Let them write to this gateway once, in a private chat or a window."
+            raise Invalid("question", "there is no place where its person could be asked", fix)
+        most = (yield from self._allowing.of(person)).questions
+        return (yield from questions.ask_for_program(where[0], person, asking, (where[1],), most, id, at))
+
+    def _whereabouts(self, person: PersonId, only: SessionId | None) -> Transaction[tuple[SessionId, Way] | None]:
+        """The private place in which a person talked last, and the session there; a chat before a window."""
+        found: list[tuple[SessionId, Way]] = []
+        for session in (yield from sessions.owned(person, _LOOKED_AT, None, 0.0)):
+            for lane in (yield from sessions.lanes(session.id)) if only in (None, session.id) else ():
+                place = yield from first(Place, q.address(address=lane.address.key))
+                adapter = self._adapters.get((lane.address.platform, lane.address.account))
+                if adapter is None or place is None or place.audience is not Audience.ONE:
+                    continue
+                if not isinstance(adapter, ShowsWindows):
+                    return session.id, Way(place.address, lane)
+                found.append((session.id, Way(place.address, lane)))
+        return found[0] if found else None
 
     def unsure(self, held: Outgoing, error: str, id: str, at: Moment) -> Transaction[None]:
         """Give a message up of which nobody knows whether it was sent, and ask its session's owner about it."""

@@ -16,12 +16,12 @@ from segue.changes.exchange.turns import Addressee
 from segue.changes.people import actors
 from segue.changes.places import addresses
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import moves, readings, sessions
+from segue.changes.sessions import moves, readings, sessions, titles
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, Place
 from segue.core.messages import Parts, Sent, plain_text
-from segue.core.moves import Limits, Spawn
+from segue.core.moves import Begin, Limits, Spawn
 from segue.core.settings import Settings
 from segue.core.text.notices import CLOSED
 from segue.core.transcripts import Ending, Entry, Role, Session
@@ -34,21 +34,28 @@ _WRITTEN = 3
 _WAITS = "waits"
 
 
-class Asker(Value, frozen=True):
-    """A running turn whose agent asks something of other sessions."""
+OUTSIDE = SessionId("")
+"""The session of whoever asks in no turn."""
 
-    held: Claim
+
+class Asker(Value, frozen=True):
+    """A running turn whose agent asks something of other sessions; or a program that acts for a person, in no turn."""
+
+    held: Claim | None
+    """None for a program: each of its calls is a transaction of its own, under its key."""
     turn: int
     person: PersonId
     name: str
     cause: str
     """The turn that all of it comes of: this one, unless an agent asked for it."""
     trace: str
+    only: SessionId | None = None
+    """The one session that a program reaches; None for all of its person's."""
 
     @property
     def session(self) -> SessionId:
         """The session that the turn is of."""
-        return self.held.session
+        return self.held.session if self.held else OUTSIDE
 
 
 class Child(Value, frozen=True):
@@ -127,6 +134,12 @@ def child(session: SessionId) -> Transaction[Child]:
     return (yield from one(Child, q.started_session(session=session)))
 
 
+def hold(asker: Asker) -> Transaction[None]:
+    """Hold the session of the turn that asks, or raise `Fenced` if somebody else does."""
+    if asker.held is not None:
+        yield from turns.check(asker.held)
+
+
 def opening(asker: Asker) -> Transaction[Place | None]:
     """The place at which a thread would be opened for the turn that asks; None if it is spoken to from nowhere."""
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn))
@@ -167,7 +180,7 @@ def spawn(
     lane = (yield from addresses.lane(thread, (), asker.person, routing.rules, ids[0], at)) if thread else None
     spawned = Spawn(move.parent, move.session, move.label, lane, move.start, move.ending)
     yield from moves.make(spawned, asker.person, routing.limits, ids[1], at)
-    yield from turns.check(asker.held)
+    yield from hold(asker)
     yield from _spend_budget(asker, routing.limits)
     if lane is not None:
         route = lane.address.key
@@ -179,13 +192,28 @@ def spawn(
     return (yield from child(move.session))
 
 
+def begin(asker: Asker, call: str, session: SessionId, title: str, task: str, at: Moment) -> Transaction[SessionId]:
+    """Begin a conversation of a person's by what a program says for them; nobody speaks to it from anywhere yet."""
+    before = yield from known(call)
+    if before is not None:
+        return before.session
+    person = yield from actors.hold(asker.person)
+    yield from moves.begin(Begin(session, person, None, title=title), at)
+    yield from turns.ask(_ask(asker, session, call, Sent(task, own=True), None, ""), at)
+    return session
+
+
 def find(asker: Asker, label: str, session: str) -> Transaction[SessionId]:
-    """The session that an agent names: a live child by its label, or any of its person's own by its id."""
-    if label:
-        session = (yield from first(str, q.child(parent=asker.session, label=label))) or ""
+    """The session that is named: by an agent a live child by its label, by a program one with that title; or by id."""
     person = yield from actors.now(asker.person)
+    if label and asker.held is None:
+        session = (yield from titles.find(person, label)) or ""
+    elif label:
+        session = (yield from first(str, q.child(parent=asker.session, label=label))) or ""
     found = yield from first(Addressee, q.standing(session=session))
     id = SessionId(session)
+    if asker.only not in (None, id):
+        raise Refused(Refusal.NOT_FOUND)
     if found is None or found.owner != person or not (yield from readers.knows((yield from reader(asker)), id)):
         raise Refused(Refusal.NOT_FOUND)
     return id
@@ -201,6 +229,8 @@ def _fits(asker: Asker, to: SessionId) -> Transaction[None]:
     asking = yield from reader(asker)
     if not (yield from readers.whole(asking, to)):
         raise Refused(Refusal.NOT_FOUND)
+    if asker.held is None and (yield from readings.others(to, (yield from actors.now(asker.person)))):
+        raise Refused(Refusal.OTHERS_READ)
     chats = {place.outside for place in asking.places}
     for place in (yield from readings.others(to, (yield from actors.now(asker.person)))):
         # A thread that was opened for a child is read by those around it.
@@ -215,12 +245,12 @@ def send(
     before = yield from known(call)
     if before is not None:
         return before
-    if wait is not None:
+    if wait is not None and asker.held is not None:
         # Two who begin to wait at once could close a ring that neither of them sees.
         yield q.hold_name(name=_WAITS)
-    for session in sorted({asker.session, to}):
+    for session in sorted({asker.session, to} - {OUTSIDE}):
         yield q.lock_session(session=session)
-    yield from turns.check(asker.held)
+    yield from hold(asker)
     yield from find(asker, "", to)
     yield from _fits(asker, to)
     addressee = yield from one(Addressee, q.standing(session=to))
@@ -233,6 +263,10 @@ def send(
     if (yield from _waits_for(to, asker.session)):
         raise Refused(Refusal.WAITS_FOR_YOU)
     yield from _spend_budget(asker, limits)
+    if asker.held is None:
+        # Whoever waits gets the answer as the result, and nobody else is told.
+        _, route = (yield from routes.newest(to)) if wait is None else (None, "")
+        return (yield from turns.ask(_ask(asker, to, call, Sent(message, own=True), None, route), at))
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn))
     words = Sent(message)
     if not (addressee.depth and addressee.parent == asker.session):
@@ -240,6 +274,12 @@ def send(
         sender = yield from one(Addressee, q.standing(session=asker.session))
         words = Sent(message, asker.session, sender.label, bool(sender.depth and sender.parent == to))
     return (yield from turns.ask(_ask(asker, to, call, words, None, route, wait), at))
+
+
+def answered(session: SessionId, turn: int) -> Transaction[Taken | None]:
+    """The answer of a turn, whoever took it; None as long as there is none."""
+    kept = yield from one(Awaited, q.answer_of(session=session, seq=turn))
+    return (yield from _answer(session, turn, kept.outcome)) if kept.outcome else None
 
 
 def receive(session: SessionId, turn: int, at: Moment) -> Transaction[Taken | Waiting]:
@@ -286,17 +326,21 @@ def deliver(session: SessionId, turn: int, replies: Sequence[Reply], at: Moment)
 
 
 def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[Child]:
-    """Close a session that this one started, or one that such a one did; what runs in it is stopped."""
+    """Close a session that this one started, or one that such a one did; what runs in it is stopped.
+
+    A program closes any that its person could.
+    """
     if session == asker.session:
         raise Refused(Refusal.TO_ITSELF)
-    if asker.session not in (yield from each(SessionId, q.forebears(session=session))):
+    if asker.held is not None and asker.session not in (yield from each(SessionId, q.forebears(session=session))):
         raise Refused(Refusal.NOT_ITS_CHILD)
     found = yield from one(Addressee, q.standing(session=session))
     parent = found.parent or asker.session
     if not found.closed:
         actor = asker.person
-        yield from moves.close(session, actor, id, at, moves.AtWork.STOPPED, (asker.session, parent))
-        yield from turns.check(asker.held)
+        beside = [beside for beside in (asker.session, parent) if beside != OUTSIDE]
+        yield from moves.close(session, actor, id, at, moves.AtWork.STOPPED, beside)
+        yield from hold(asker)
         if found.ending is Ending.ONE_SHOT and parent != asker.session:
             owed = Owed(parent, CLOSED, asker.person, asker.cause, asker.trace)
             yield from turns.tell_parent(session, 1, found.label, owed, at)
@@ -308,7 +352,9 @@ def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[
 def others(asker: Asker, count: int) -> Transaction[list[Session]]:
     """The other sessions of the turn's person, as far as its readers know them, the last used first."""
     reading = yield from reader(asker)
-    owned = yield from sessions.owned(asker.person, count, None, 0.0)
+    listed = sessions.talks if asker.held is None else sessions.owned
+    owned = yield from listed(asker.person, count, None, 0.0)
+    owned = owned if asker.only is None else [session for session in owned if session.id == asker.only]
     found = yield from readers.seen(reading, owned)
     named: list[Session] = []
     for session in found:
@@ -345,8 +391,8 @@ def _ask(
         lane,
         route,
         asker.trace,
-        by=asker.session,
-        by_turn=asker.turn,
+        by=asker.session or None,
+        by_turn=asker.turn or None,
         cause=asker.cause,
         wait=wait,
     )

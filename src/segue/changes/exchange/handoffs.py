@@ -76,9 +76,14 @@ def request(
     return (yield from read(id))
 
 
+def find(id: str) -> Transaction[HandoffRecord | None]:
+    """The handoff with an id, if there is one."""
+    return (yield from first(HandoffRecord, q.handoff(handoff=id)))
+
+
 def read(id: str) -> Transaction[HandoffRecord]:
     """A handoff by its id."""
-    found = yield from first(HandoffRecord, q.handoff(handoff=id))
+    found = yield from find(id)
     if found is None:
         raise Refused(Refusal.NO_HANDOFF)
     return found

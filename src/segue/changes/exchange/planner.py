@@ -2,20 +2,21 @@
 
 from collections.abc import Collection
 
-from segue.changes.exchange import children, readers, routes, schedules, turns
+from segue.changes.exchange import children, readers, routes, schedules
 from segue.changes.exchange.children import Asker
 from segue.changes.exchange.schedules import LOCAL, Order, Recipient, Schedule
-from segue.changes.people import persons
+from segue.changes.people import actors, persons
 from segue.changes.people.allowances import Allowing
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
 from segue.changes.places.destinations import reader
 from segue.changes.rows import first
-from segue.changes.sessions import readings, sessions
+from segue.changes.sessions import moves, readings, sessions
 from segue.core import schedules as times
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import matching, parse, shown
 from segue.core.lanes import Address, Audience, Identity, Place
+from segue.core.moves import Begin
 from segue.core.people import MINUTE, Standing
 from segue.core.schedules import LONGEST_TASK, Plan
 from segue.core.settings import GatewaySettings
@@ -59,14 +60,21 @@ class Planner:
         self, asker: Asker, key: str, plan: Plan, task: str, deliver: str, id: str, at: Moment
     ) -> Transaction[Schedule]:
         """Scheduled work that an agent asks for in its turn."""
-        yield from turns.check(asker.held)
-        asked_in = yield from routes.now(asker.session, (asker.session, asker.turn))
-        order = yield from self.order(asker.person, asker.session, asked_in, plan, task, deliver)
+        yield from children.hold(asker)
+        if (made := (yield from schedules.known(key))) is not None:
+            return made
+        session = asker.session or asker.only
+        if session is None:
+            # Work that a program schedules has a conversation of its own.
+            session = SessionId(id)
+            yield from moves.begin(Begin(session, (yield from actors.hold(asker.person)), None), at)
+        asked_in = yield from routes.now(session, (session, asker.turn))
+        order = yield from self.order(asker.person, session, asked_in, plan, task, deliver)
         return (yield from schedules.make(order, id, key, at))
 
     def cancel(self, asker: Asker, id: str, at: Moment) -> Transaction[Schedule]:
         """Scheduled work that an agent cancels in its turn."""
-        yield from turns.check(asker.held)
+        yield from children.hold(asker)
         if id not in {schedule.id for schedule in (yield from self.known(asker))}:
             raise Refused(Refusal.NO_SCHEDULE)
         return (yield from schedules.cancel(id, asker.person, at))
@@ -74,6 +82,7 @@ class Planner:
     def known(self, asker: Asker) -> Transaction[list[Schedule]]:
         """The scheduled work of a turn's person, as far as its readers know it."""
         owned = yield from schedules.owned(asker.person)
+        owned = [schedule for schedule in owned if asker.only in (None, schedule.session)]
         return (yield from readers.seen((yield from children.reader(asker)), owned))
 
     def _heard(self, address: Address, session: SessionId, person: PersonId, standing: Standing) -> Transaction[None]:

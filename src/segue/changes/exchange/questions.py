@@ -110,6 +110,16 @@ def ask_in_turn(
     return (yield from _put(asking, ways, id, person, AGENT, "", (session, turn, agent), at))
 
 
+def ask_for_program(
+    session: SessionId, person: PersonId, asking: Asking, ways: Sequence[Way], most: int, id: str, at: Moment
+) -> Transaction[Question]:
+    """Ask a person what a program of theirs wants to know, where one of their sessions is; in no turn."""
+    person = yield from actors.hold(person)
+    if (yield from one(int, q.count_questions(person=person))) >= most:
+        raise Invalid("question", f"its person is asked {most} things already", "Wait for an answer first.")
+    return (yield from _put(asking, ways, id, person, AGENT, "", (session, 0, ""), at))
+
+
 def ask_about_send(
     held: Outgoing, session: SessionId, person: PersonId, asking: Asking, way: Way, most: int, id: str, at: Moment
 ) -> Transaction[None]:

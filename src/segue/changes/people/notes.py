@@ -4,7 +4,7 @@ Law: a notebook is open only in a session that nobody but its person reads or ev
 else nothing of it is told, read or written. A note goes with every turn that it comes of.
 """
 
-from segue.changes.exchange import readers, turns
+from segue.changes.exchange import children, readers
 from segue.changes.exchange.children import Asker
 from segue.changes.people import actors
 from segue.changes.people.allowances import Allowing
@@ -91,7 +91,7 @@ class Notebooks:
 
     def write(self, asker: Asker, new: NewNote, at: Moment) -> Transaction[Note]:
         """Write a note, be it in the place of another; written again in another attempt, it is the same."""
-        yield from turns.check(asker.held)
+        yield from children.hold(asker)
         known = yield from first(Note, q.note_of_call(call=new.call))
         if known is not None:
             return known
@@ -108,7 +108,8 @@ class Notebooks:
         note = Note(new.id, new.agent, new.text, at)
         if new.text:
             yield q.add_note(id=new.id, person=person, agent=new.agent, call=new.call, text=new.text, at=at)
-            yield q.add_note_source(note=new.id, session=asker.session, turn=asker.turn)
+            if asker.held is not None:
+                yield q.add_note_source(note=new.id, session=asker.session, turn=asker.turn)
         if new.instead_of:
             if new.text:
                 yield q.inherit_note_sources(note=new.id, before=new.instead_of)

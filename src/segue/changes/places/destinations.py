@@ -191,8 +191,8 @@ class Destinations:
         looked_at = sorted({*adapter.chats, *(address.chat for address in others)})
         open_now = [seen for seen in looked_at if not of_script(seen) and seen != own and chat in ("", seen)]
         if not open_now:
-            fix = {TERMINAL: "Run `segue` there first.", WEB: "Open the page first."}[adapter.platform]
-            raise Invalid("destination", f"nobody looks at a {_WHAT[adapter.platform]} now", fix)
+            what, fix = _WHAT.get(adapter.platform, ("program", "Choose a chat, the terminal or the page."))
+            raise Invalid("destination", f"nobody looks at a {what} now", fix)
         one = len(open_now) == 1
         return [
             Choice(
@@ -211,7 +211,8 @@ class Destinations:
         return lane_of(place, person, self._rules)
 
 
-_WHAT = {TERMINAL: "terminal", WEB: "page"}
+_WHAT = {TERMINAL: ("terminal", "Run `segue` there first."), WEB: ("page", "Open the page first.")}
+"""Windows as people name them, and how one is opened."""
 
 
 def _local(adapter: ShowsWindows, chat: str) -> Address:

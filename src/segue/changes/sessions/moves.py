@@ -409,7 +409,7 @@ def _apply(
     made: list[Made] = []
     for change in changes:
         if isinstance(change, Begin):
-            yield from _begin(change, at)
+            yield from begin(change, at)
             session = change.session
     target = session or next((c.session for c in changes if isinstance(c, Bind)), None)
     here = here or next((c.lane for c in changes if not isinstance(c, Begin)), None)
@@ -430,7 +430,8 @@ def _apply(
     return Moving(id, tuple(made), target)
 
 
-def _begin(begin: Begin, at: Moment) -> Transaction[None]:
+def begin(begin: Begin, at: Moment) -> Transaction[None]:
+    """A new session comes to be."""
     yield q.add_session(
         session=begin.session,
         owner=begin.owner,

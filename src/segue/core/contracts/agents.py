@@ -92,6 +92,18 @@ class NoTools:
         return ToolResult(call.id, f"There is no tool {call.name}.", failed=True)
 
 
+class ToolServer(Value, frozen=True):
+    """The gateway's tools as an MCP server, for a program of an agent's own that takes such."""
+
+    url: str
+    token: str
+    """For `Authorization: Bearer`. It is for one session, the same in each of its turns, and counts while one runs."""
+    command: tuple[str, ...]
+    """A program that serves the same by its standard input and output, for agents that don't speak HTTP."""
+    environment: Mapping[str, str]
+    """The variables that it needs."""
+
+
 class ReadsFiles(Protocol):
     """A source of the files in a message."""
 
@@ -233,6 +245,8 @@ class Work(Live, frozen=True):
     state: AgentState | None = None
     """This agent's last note about this session; None if it never made one."""
     tools: Tools = NoTools()
+    tool_server: ToolServer | None = None
+    """The same tools over MCP; None where the gateway doesn't serve that."""
     files: ReadsFiles = NoFiles()
     background: Background = NoBackground()
     ask: Questions = NoQuestions()

@@ -22,6 +22,7 @@ from segue.runtime.parts import Ground
 from segue.runtime.tools.arguments import SESSION, named
 from segue.runtime.tools.children import Label
 from segue.runtime.tools.table import Calling, Offer
+from segue.runtime.tools.waiting import until
 from segue.runtime.windows.watchers import Changed, Sight
 
 LONGEST_WAIT = 300
@@ -50,6 +51,7 @@ class Messages:
     """Carries what one session's agent writes to another session."""
 
     def __init__(self, ground: Ground) -> None:
+        self._ground = ground
         self._store = ground.store
         self._still = Access(ground.settings, ground.ids).still
         self._adapters = ground.adapters
@@ -80,14 +82,30 @@ class Messages:
                 children.send, asker, calling.key, session, asked.message, wait, self._limits, self._clock()
             )
         told: dict[str, Any] = {"session": known.session, "label": asked.label}
+        if asker.held is None and wait is not None:
+            return told | await self.outcome(known.session, known.turn, wait)
         if wait is None:
-            return told | {"state": "sent", "note": "Its answer will be shown to people."}
+            shown = "Its answer will be shown to people." if asker.held else "sessions_history shows its answer, too."
+            return told | {"state": "sent", "note": shown}
         async with calling.waiting():
             answer = await self._answer(known.session, known.turn, wait)
         if answer is None:
             return told | {"state": "sent", "note": "It hasn't answered in time. Its answer is shown to people."}
         note = {"note": _NOTES[answer.outcome]} if _NOTES[answer.outcome] else {}
         return told | {"state": answer.outcome.value, "reply": answer.text} | note
+
+    async def outcome(self, session: SessionId, turn: int, seconds: float) -> dict[str, Any]:
+        """The answer of a turn that a program asked for, as it is told of it."""
+
+        async def look() -> Taken | None:
+            return await self._store.read(children.answered, session, turn)
+
+        found = await until(self._ground, session, seconds, look)
+        if found is None:
+            note = "It hasn't answered in time. Make the same call with the same key to go on waiting."
+            return {"state": "sent", "note": note}
+        note = _NOTES[found.outcome]
+        return {"state": found.outcome.value, "reply": found.text} | ({"note": note} if note else {})
 
     async def _answer(self, session: SessionId, turn: int, seconds: float) -> Taken | None:
         """The answer of a session; None once the time is over."""

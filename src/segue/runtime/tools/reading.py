@@ -60,6 +60,8 @@ class Reading:
         asker = calling.asker
         found = await self._store.read(children.children, asker, _CHILDREN)
         owned = await self._store.read(children.others, asker, _OTHERS)
+        if asker.held is None:
+            return {"sessions": [_other(session) for session in owned]}
         shown = {asker.session, *(child.id for child in found)}
         return {
             "this": asker.session,

@@ -51,6 +51,23 @@ class Offer:
         self.run: Callable[[Calling, Any], Awaitable[Any]] = run
 
 
+async def performed(
+    offers: Mapping[str, Offer], call: ToolCall, run: Callable[[Offer, Any], Awaitable[Any]]
+) -> ToolResult:
+    """The result of a call, whoever makes it: it is run with its arguments, if they are right."""
+    offer = offers.get(call.name)
+    if offer is None:
+        fix = f"There are {', '.join(offers)}." if offers else "There is none."
+        return ToolResult(call.id, f"There is no tool {call.name}. {fix}", failed=True)
+    try:
+        content = await run(offer, take(call.arguments, offer.arguments))
+    except Refused as refused:
+        return ToolResult(call.id, _WORDS.get(refused.why, str(refused)), failed=True)
+    except Invalid as invalid:
+        return ToolResult(call.id, str(invalid), failed=True)
+    return ToolResult(call.id, content)
+
+
 class Toolbox:
     """The tools that there are; a turn gets them bound to itself."""
 
@@ -107,21 +124,13 @@ class BoundTools:
             result.cancel()
 
     async def _call(self, call: ToolCall) -> ToolResult:
-        offer = self._offers.get(call.name)
-        if offer is None:
-            fix = f"There are {', '.join(self._offers)}." if self._offers else "There is none."
-            return ToolResult(call.id, f"There is no tool {call.name}. {fix}", failed=True)
-        try:
-            arguments = take(call.arguments, offer.arguments)
+        async def run(offer: Offer, arguments: Value) -> Any:
             with self._live.calling(self._settings.turn_silence):
                 key = self._key(call.name, arguments)
                 calling = Calling(self._asker(), key, self._waiting, self._ask, self._live.agent_name)
-                content = await offer.run(calling, arguments)
-        except Refused as refused:
-            return ToolResult(call.id, _WORDS.get(refused.why, str(refused)), failed=True)
-        except Invalid as invalid:
-            return ToolResult(call.id, str(invalid), failed=True)
-        return ToolResult(call.id, content)
+                return await offer.run(calling, arguments)
+
+        return await performed(self._offers, call, run)
 
     def _asker(self) -> Asker:
         run, first = self._live.run, self._live.run.turns[0]

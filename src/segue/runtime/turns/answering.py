@@ -169,15 +169,17 @@ class Answering:
         box = _there(box, self._settings.tools_of_lanes, live.address) if self._settings.tools_of_lanes else box
         offers = box.offers if work.notes is None else box.with_notebook
         tools = BoundTools(offers, live, self._settings, partial(self._waiting, run), asker)
-        live.agent, live.work = (
-            agent,
-            replace(work, tools=tools, state=state and as_seen(state, live.begun.path), ask=asker, budget=live.budget),
-        )
+        seen = state and as_seen(state, live.begun.path)
+        work = replace(work, tools=tools, state=seen, ask=asker, budget=live.budget)
+        live.agent, live.work = agent, replace(work, tool_server=self._ground.lent.server(run.held.session))
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
         self._metrics.started.observe(self._clock() - run.turns[-1].accepted)
         try:
-            with tracing.turn(run.held.session, run.name, run.turns[0].trace, live.spent) if tracing else nullcontext():
+            with (
+                tracing.turn(run.held.session, run.name, run.turns[0].trace, live.spent) if tracing else nullcontext(),
+                self._ground.lent.lent(run.held.session, tools),
+            ):
                 await until_stopped(live, partial(self._listen, live, agent, live.work, stream))
         except TooLong:
             if begun.onto is None and self._summaries.helps(agent, run, live.begun.path):

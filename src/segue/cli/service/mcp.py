@@ -1,0 +1,36 @@
+"""`segue mcp`: the tools of the running gateway over standard input and output, for programs that speak MCP."""
+
+import os
+from importlib import import_module
+
+import click
+import httpx2
+
+from segue.cli.gateway import SOCKET
+from segue.cli.output import awaited
+from segue.config import data_folder
+from segue.errors import NotInstalled
+from segue.runtime.mcp.door import PATH, installed
+from segue.runtime.tools.lent import TOKEN, URL
+from segue.runtime.windows.sign_in import token_in
+
+
+@click.command()
+@awaited
+async def command() -> None:
+    """Serve your sessions as tools to a program that speaks MCP, by standard input and output.
+
+    It asks the gateway that runs here (`segue serve`), as you; with SEGUE_TOKEN in the environment as whoever that
+    token is for, and with SEGUE_MCP_URL a gateway elsewhere.
+    """
+    if not installed():
+        raise NotInstalled("segue mcp", "the mcp library", "mcp")
+    folder, url = data_folder(os.environ), os.environ.get(URL, "")
+    shown = os.environ.get(TOKEN) or token_in(folder)
+
+    def transport() -> httpx2.AsyncHTTPTransport | None:
+        # A socket in a folder of one's own: no certificate is shown, and none of the authorities need be read.
+        return None if url else httpx2.AsyncHTTPTransport(uds=str(folder / SOCKET), verify=False)
+
+    bridge = import_module("segue.runtime.mcp.stdio").bridge
+    await bridge(url or f"http://localhost{PATH}", {"Authorization": f"Bearer {shown}"}, transport)
