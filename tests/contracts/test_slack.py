@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,8 +139,8 @@ class EventsHarness(SlackHarness):
 
 class TestSlack(ThreadContract, EditContract, TypingContract, WhisperContract, ChangeContract, DeletionContract):
     @pytest.fixture
-    async def harness(self, tmp_path: Path) -> AsyncIterator[SlackHarness]:
-        async with slack(tmp_path) as (between, url):
+    async def harness(self) -> AsyncIterator[SlackHarness]:
+        async with slack() as (between, url):
             harness = SlackHarness(between, url)
             yield harness
             for adapter in harness.adapters:
@@ -158,8 +157,8 @@ class TestSlackByEvents(
     DeletionContract,
 ):
     @pytest.fixture
-    async def harness(self, tmp_path: Path) -> AsyncIterator[EventsHarness]:
-        async with slack(tmp_path, calls=True) as (between, url):
+    async def harness(self) -> AsyncIterator[EventsHarness]:
+        async with slack(calls=True) as (between, url):
             harness = EventsHarness(between, url)
             yield harness
             for adapter in harness.adapters:

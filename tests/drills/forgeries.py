@@ -1,4 +1,4 @@
-"""Forged and replayed calls to the webhooks of the HTTP adapter and of Telegram: none becomes a turn or a dead letter.
+"""Forged and replayed calls to the webhooks of HTTP, Telegram and Slack: none becomes a turn or a dead letter.
 
 Whoever forges has seen genuine calls and knows everything but the secrets. In between the gateway is started anew.
 """
@@ -16,6 +16,8 @@ import httpx2
 
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP
 from segue.adapters.http.webhook import Webhook as HttpWebhook
+from segue.adapters.slack.adapter import SlackByEvents, signature
+from segue.adapters.slack.api import Api
 from segue.adapters.telegram.adapter import HEADER, TelegramByWebhook, secret_of
 from segue.adapters.telegram.updates import Peer
 from segue.changes.accept import Duplicate, Fresh, FrontDoor
@@ -39,6 +41,8 @@ _NOW = 1_700_000_000.0
 _WINDOW = 300
 _KNOWN = "http secret"
 _TOKEN = Secret("123:telegram token")
+_SLACK = "slack secret"
+_SLACK_PROOF, _SLACK_TIME = "X-Slack-Signature", "X-Slack-Request-Timestamp"
 
 
 class Call(Value, frozen=True):
@@ -61,7 +65,7 @@ Forge = Callable[[Call, random.Random], tuple[Call, float]]
 
 
 class _House:
-    """Two webhooks on one database, from one start to the next."""
+    """Three webhooks on one database, from one start to the next."""
 
     def __init__(self, driver: Sqlite) -> None:
         self._driver = driver
@@ -71,6 +75,12 @@ class _House:
         bot = TelegramByWebhook("bot", _TOKEN, Shelf(), webhook="https://segue.invalid", clock=lambda: self.now)
         bot._me = Peer(7, username="bot")
         self.telegram = bot.webhook(self._accept)
+        # Nobody is there: names can't be had, and nobody waits for them.
+        app = SlackByEvents(
+            "bot", Api(Secret("xoxb-1"), "http://127.0.0.1:1/api"), Secret(_SLACK), Shelf(), clock=lambda: self.now
+        )
+        app._me = "U0BOT"
+        self.slack = app.webhook(self._accept)
         self.accepted: Counter[Accepted] = Counter()
 
     async def _accept(self, arrival: Arrived) -> Accepted:
@@ -113,6 +123,19 @@ def _telegram_calls() -> list[Call]:
     return calls
 
 
+def _slack_signed(secret: str, body: bytes, at: float) -> dict[str, str]:
+    return {_SLACK_TIME: str(int(at)), _SLACK_PROOF: signature(Secret(secret), str(int(at)), body)}
+
+
+def _slack_calls(dice: random.Random) -> list[Call]:
+    calls = []
+    for n in range(GENUINE):
+        event = {"type": "message", "channel": f"D{n % 4}", "user": f"U{n % 4}", "text": f"words {n}", "ts": f"{n}.1"}
+        body = json.dumps({"type": "event_callback", "event_id": f"Ev{n}", "event": event}).encode()
+        calls.append(Call(body, tuple(_slack_signed(_SLACK, body, _NOW - dice.randrange(_WINDOW)).items())))
+    return calls
+
+
 def _with(call: Call, headers: dict[str, str], body: bytes | None = None) -> Call:
     return Call(call.body if body is None else body, tuple((dict(call.headers) | headers).items()))
 
@@ -123,46 +146,57 @@ def _words(call: Call, dice: random.Random) -> bytes:
     if "message" in body:
         body["update_id"], body["message"]["message_id"] = dice.randrange(10**6, 10**9), dice.randrange(10**6, 10**9)
         body["message"]["text"] = "forged"
+    elif "event" in body:
+        body["event_id"], body["event"]["ts"] = f"Ev{dice.random()}", f"{dice.randrange(10**9)}.2"
+        body["event"]["text"] = "forged"
     else:
         body |= {"id": f"forged {dice.random()}", "text": "forged"}
     return json.dumps(body).encode()
 
 
 def _http_forgeries() -> dict[str, Forge]:
+    return _signed_forgeries(SIGNATURE, TIMESTAMP, "v1", signed)
+
+
+def _slack_forgeries() -> dict[str, Forge]:
+    return _signed_forgeries(_SLACK_PROOF, _SLACK_TIME, "v0", _slack_signed)
+
+
+def _signed_forgeries(proof: str, stamp: str, v: str, sign: Callable[..., dict[str, str]]) -> dict[str, Forge]:
     def other_signature(call: Call, dice: random.Random) -> str:
-        real = dict(call.headers)[SIGNATURE]
+        real = dict(call.headers)[proof]
         return dice.choice(
             [
-                "v1=" + dice.randbytes(32).hex(),
-                "v1=" + "0" * 64,
+                f"{v}=" + dice.randbytes(32).hex(),
+                f"{v}=" + "0" * 64,
                 real[:-1],
                 real[:-2] + "zz",
-                real.replace("v1", "v0"),
-                real.removeprefix("v1="),
-                real + ",v1=" + "0" * 64,
-                "v1=",
+                real.replace(v, "v9"),
+                real.removeprefix(f"{v}="),
+                real + f",{v}=" + "0" * 64,
+                f"{v}=",
                 "",
             ]
         )
 
     def other_time(call: Call, dice: random.Random) -> str:
-        real = dict(call.headers)[TIMESTAMP]
+        real = dict(call.headers)[stamp]
         return dice.choice([str(int(_NOW) + dice.randrange(1, 300)), f"+{real}", f"{real}.0", f"0{real}", "", "now"])
 
     def by_another(call: Call, dice: random.Random) -> Call:
         body = _words(call, dice)
-        return _with(call, signed(f"guess {dice.random()}", body, _NOW), body)
+        return _with(call, sign(f"guess {dice.random()}", body, _NOW), body)
 
     def twice(call: Call, dice: random.Random) -> Call:
-        guess = (SIGNATURE, "v1=" + dice.randbytes(32).hex())
+        guess = (proof, f"{v}=" + dice.randbytes(32).hex())
         return Call(_words(call, dice), (*call.headers, guess))
 
     return {
         "a signature of one's own": lambda call, dice: (by_another(call, dice), 0.0),
         "other words, the same signature": lambda call, dice: (_with(call, {}, _words(call, dice)), 0.0),
         "no signature": lambda call, dice: (Call(_words(call, dice), ()), 0.0),
-        "another signature": lambda call, dice: (_with(call, {SIGNATURE: other_signature(call, dice)}), 0.0),
-        "another time": lambda call, dice: (_with(call, {TIMESTAMP: other_time(call, dice)}), 0.0),
+        "another signature": lambda call, dice: (_with(call, {proof: other_signature(call, dice)}), 0.0),
+        "another time": lambda call, dice: (_with(call, {stamp: other_time(call, dice)}), 0.0),
         "two signatures": lambda call, dice: (twice(call, dice), 0.0),
         "a space more": lambda call, _dice: (_with(call, {}, call.body + b" "), 0.0),
         "again": lambda call, _dice: (call, 0.0),
@@ -205,6 +239,7 @@ async def _run(folder: Path, count: int, dice: random.Random) -> Found:
     platforms = [
         ("http", _http_calls(dice), list(_http_forgeries().items())),
         ("telegram", _telegram_calls(), list(_telegram_forgeries().items())),
+        ("slack", _slack_calls(dice), list(_slack_forgeries().items())),
     ]
     answers: Counter[str] = Counter()
     wrong: list[str] = []
@@ -216,7 +251,7 @@ async def _run(folder: Path, count: int, dice: random.Random) -> Found:
             for name, calls, _ in platforms:
                 for call in calls:
                     answers[f"{name} {await _post(getattr(house, name), call)}"] += 1
-            if house.accepted != {Accepted.NEW: 2 * GENUINE}:
+            if house.accepted != {Accepted.NEW: len(platforms) * GENUINE}:
                 wrong.append(f"what was genuine wasn't taken in: {house.accepted}")
             house.accepted.clear()
         for _ in range(count // lives):

@@ -9,15 +9,15 @@ import pytest
 from tests.platforms.world import Way, World, world
 from tests.servers.homeserver import Synapse
 
-Worlds = Callable[[Way], AbstractAsyncContextManager[World]]
+Worlds = Callable[..., AbstractAsyncContextManager[World]]
 
 
 @pytest.fixture
 def worlds(tmp_path: Path, synapse: Synapse, request: pytest.FixtureRequest) -> Worlds:
     """Makes a world; a database only for the way that needs one."""
 
-    def make(way: Way) -> AbstractAsyncContextManager[World]:
+    def make(way: Way, platform: str = "") -> AbstractAsyncContextManager[World]:
         dsn = request.getfixturevalue("today_dsn") if way is Way.POSTGRES else ""
-        return world(tmp_path, synapse, way=way, dsn=dsn)
+        return world(tmp_path, synapse, way=way, dsn=dsn, with_slack=platform == "slack")
 
     return make

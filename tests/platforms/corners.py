@@ -1,4 +1,4 @@
-"""Where people talk: a private chat or a forum on Telegram, a room on Matrix; and what they see of the agent there."""
+"""Where people talk: a chat or a forum on Telegram, a room on Matrix, Slack; and what they see of the agent there."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER
 from tests.adapters.matrix import User
 from tests.servers.crabline import Between
+from tests.servers.slack import Between as BetweenSlack
 
 
 class Corner(Protocol):
@@ -96,6 +97,40 @@ class TelegramCorner:
         found = dict.fromkeys(
             body["message_thread_id"] for body in sent if body["chat_id"] == self.chat and "message_thread_id" in body
         )
+        return [thread for thread in found if await self.texts(thread)]
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while not await so():
+                    await self._between.changes.next()
+        except TimeoutError:
+            raise AssertionError(await missing()) from None
+
+
+class SlackCorner:
+    """A private chat with Ann, or a channel."""
+
+    platform = "slack"
+
+    def __init__(self, between: BetweenSlack, chat: str) -> None:
+        self.chat = chat
+        self._between = between
+
+    def beside(self, chat: str) -> "SlackCorner":
+        """Another chat in the same workspace."""
+        return SlackCorner(self._between, chat)
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        return await self._between.says(self.chat, text, who, thread)
+
+    async def texts(self, thread: str = "") -> list[str]:
+        read = await self._between.read(Address("slack", "main", "", self.chat, thread))
+        return [seen.text for seen in read if seen.text != PLACEHOLDER]
+
+    async def threads(self) -> list[str]:
+        sent = [fields for method, fields in self._between.calls if method == "chat.postMessage"]
+        found = dict.fromkeys(one["thread_ts"] for one in sent if one["channel"] == self.chat and "thread_ts" in one)
         return [thread for thread in found if await self.texts(thread)]
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from segue.adapters.slack import Slack, SlackAccount
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.cli.gateway import gateway
 from segue.config import load
@@ -26,6 +27,7 @@ from segue.core.values import Value
 from segue.runtime.server.listeners import Listener
 from segue.runtime.telemetry import logs
 from tests import forge
+from tests.contracts.test_slack import BRISK as BRISK_SLACK
 from tests.contracts.test_telegram import BRISK
 from tests.drills.gateways import sent
 
@@ -96,8 +98,19 @@ class Brisk(Value, frozen=True):
         return Telegram(account, token, files, api, pace=BRISK)
 
 
+class BriskSlack(Value, frozen=True):
+    """A Slack account that may write as fast as it can: local-slack allows it."""
+
+    keys: SlackAccount
+
+    def adapter(self, account: str, files: Files) -> Slack:
+        return self.keys.adapter(account, files, BRISK_SLACK)
+
+
 def _hurried(account: AccountTable) -> AccountTable:
     keys = account.keys
+    if isinstance(keys, SlackAccount):
+        return msgspec.structs.replace(account, keys=BriskSlack(keys))
     return msgspec.structs.replace(account, keys=Brisk(keys)) if isinstance(keys, TelegramAccount) else account
 
 

@@ -1,4 +1,4 @@
-"""A conversation moves between a terminal, Telegram and Matrix, whatever becomes of the gateway on its way."""
+"""A conversation moves between a terminal, Telegram, Matrix and Slack, whatever becomes of the gateway on its way."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ MILK = ["with milk?", "You said: with milk?"]
 HOT = ["still hot?", "You said: still hot?"]
 ALL = [*TEA, HERE, *MILK]
 THERE = "This conversation goes on in {}. /resume brings it back here."
-PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main"}
+PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main", "slack": "slack.main"}
 DEATHS = [
     ("telegram", Point.HANDOFF_OPENED, 1, Way.POLLING),
     ("telegram", Point.TURN_FINISHED, 1, Way.POLLING),
@@ -30,6 +30,9 @@ DEATHS = [
     ("matrix", Point.TURN_STARTED, 1, Way.POLLING),
     ("matrix", Point.SEND_CALLED, 2, Way.POLLING),
     ("matrix", Point.SEND_CALLED, 2, Way.POSTGRES),
+    ("slack", Point.HANDOFF_OPENED, 1, Way.POLLING),
+    ("slack", Point.SEND_CALLED, 2, Way.POLLING),
+    ("slack", Point.SEND_CALLED, 2, Way.WEBHOOK),
 ]
 """Where to, and where the gateway dies on the way; what is sent first is the answer to /handoff."""
 
@@ -46,7 +49,7 @@ async def goes_on(town: World, there: Corner) -> str:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platform: str) -> None:
-    async with world(tmp_path, synapse) as town:
+    async with world(tmp_path, synapse, with_slack=platform == "slack") as town:
         there = town.home_on(platform)
         async with screens.terminal(town.home) as here:
             here.types("about tea\r")
@@ -69,7 +72,7 @@ async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platfo
 async def test_from_a_terminal_and_back_though_the_gateway_dies(
     worlds: Worlds, platform: str, point: Point, times: int, way: Way
 ) -> None:
-    async with worlds(way) as town:
+    async with worlds(way, platform) as town:
         there = town.home_on(platform)
         async with terminal(town.home) as here:
             await here.says("about tea")

@@ -12,12 +12,14 @@ from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, counts, shows
 from tests.platforms.world import Way, World, world
 from tests.servers.homeserver import Synapse
+from tests.servers.slack import PEOPLE
 
 _KILLS = (Point.TURN_STARTED, Point.SEND_CALLED)
 DEATHS = [
     *((platform, death, Way.POLLING) for platform in ("telegram", "matrix") for death in (None, *_KILLS)),
     ("telegram", Point.SEND_CALLED, Way.WEBHOOK),
     ("matrix", Point.TURN_STARTED, Way.POSTGRES),
+    ("slack", Point.SEND_CALLED, Way.POLLING),
 ]
 
 
@@ -25,6 +27,9 @@ async def thread_in(town: World, platform: str) -> tuple[Corner, str, dict[str, 
     """A thread that somebody has begun in a group of two people and the agent, and who they are there."""
     if platform == "telegram":
         return await town.forum(), "77", {"Ann": "501", "Ben": "502"}
+    if platform == "slack":
+        channel = town.channel()
+        return channel, await channel.says("let's plan"), PEOPLE
     room = await town.room("Ben")
     await shows(room, [WELCOME])
     root = await room.says("let's plan")
@@ -41,7 +46,7 @@ def heard(town: World) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("platform", "death", "way"), DEATHS)
 async def test_two_people_share_a_thread(worlds: Worlds, platform: str, death: Point | None, way: Way) -> None:
-    async with worlds(way) as town:
+    async with worlds(way, platform) as town:
         there, thread, ids = await thread_in(town, platform)
         await there.says("I want cake", thread, "Ann")
         await shows(there, ["You said: I want cake"], thread)

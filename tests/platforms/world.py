@@ -1,9 +1,9 @@
-"""Telegram by crabline, Matrix by Synapse, a terminal, and one gateway between them that can be killed."""
+"""Telegram by crabline, Matrix by Synapse, Slack by local-slack, a terminal, and one gateway that can be killed."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from enum import StrEnum
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -15,15 +15,17 @@ from segue.core.prompt.envelopes import read
 from segue.core.transcripts import Role
 from tests.adapters.matrix import User
 from tests.forge import kill
-from tests.platforms.corners import Corner, MatrixCorner, TelegramCorner
+from tests.platforms.corners import Corner, MatrixCorner, SlackCorner, TelegramCorner
 from tests.platforms.gateways import LOG, WIRE, Plan, die_at, start
 from tests.platforms.windows import is_open
 from tests.ports import free_port
 from tests.servers.crabline import TOKEN, Between, telegram
 from tests.servers.homeserver import NAME, Synapse
+from tests.servers.slack import APP_TOKEN, PEOPLE, SIGNING, slack
+from tests.servers.slack import TOKEN as SLACK_TOKEN
 
 SETTINGS = """
-owners = ["telegram.bot/501", "matrix.main/{ann}"]
+owners = ["telegram.bot/501", "matrix.main/{ann}", "slack.main/{slack_ann}"]
 
 [telegram.bot]
 token = "file:telegram-token"
@@ -46,6 +48,14 @@ lease = {lease}
 poll = 0.2
 grace = 0
 {store}
+"""
+SLACK = """
+[slack.main]
+token = "file:slack-token"
+{way} = "file:slack-secret"
+api = "{url}"
+public = true
+home = {{ chat = "{chat}", kind = "dm" }}
 """
 _PATIENCE = 120.0
 
@@ -71,6 +81,7 @@ class World:
         self.people = people
         self.telegram = TelegramCorner(between, "501")
         self.matrix = MatrixCorner(bot.id, room, people)
+        self.slack: SlackCorner | None = None
         self._plan = plan
         self._process: BaseProcess | None = None
 
@@ -102,6 +113,9 @@ class World:
 
     def home_on(self, platform: str) -> Corner:
         """Ann's private chat there."""
+        if platform == "slack":
+            assert self.slack is not None, "this world has no Slack"
+            return self.slack
         return self.telegram if platform == self.telegram.platform else self.matrix
 
     async def room(self, *others: str) -> MatrixCorner:
@@ -117,6 +131,11 @@ class World:
     async def forum(self) -> TelegramCorner:
         """A new group with topics."""
         return TelegramCorner(self.between, await self.between.forum())
+
+    def channel(self) -> SlackCorner:
+        """A channel on Slack with Ann, Ben and the agent."""
+        assert self.slack is not None, "this world has no Slack"
+        return self.slack.beside("C0001")
 
     async def joined(self, corner: MatrixCorner) -> None:
         """Wait until the agent is in a room: what is said from now on is for it."""
@@ -147,7 +166,13 @@ def _text(words: str) -> str:
 
 @asynccontextmanager
 async def world(
-    folder: Path, synapse: Synapse, lease: float = 1.0, way: Way = Way.POLLING, dsn: str = ""
+    folder: Path,
+    synapse: Synapse,
+    lease: float = 1.0,
+    way: Way = Way.POLLING,
+    dsn: str = "",
+    *,
+    with_slack: bool = False,
 ) -> AsyncIterator[World]:
     """A world whose gateway runs; Ann is the host, and the homes are her private chats."""
     home = folder / "home"
@@ -155,18 +180,20 @@ async def world(
     plan = Plan(str(home), free_port())
     webhook = f"http://127.0.0.1:{plan.port}" if way is Way.WEBHOOK else ""
     store = f'[store]\nurl = "{dsn}"' if way is Way.POSTGRES else ""
-    async with telegram(folder) as (between, url):
+    async with telegram(folder) as (between, url), AsyncExitStack() as stack:
         between.url = url if webhook else ""
         bot = await User.register(synapse, "Segue")
         people = {name: await User.register(synapse, name) for name in ("Ann", "Ben")}
         room = await people["Ann"].make_room(bot, is_direct=True)
         said = {"ann": people["Ann"].id, "telegram": url, "matrix": synapse.url, "bot": bot.id, "room": room}
-        said |= {"webhook": webhook, "store": store}
+        said |= {"webhook": webhook, "store": store, "slack_ann": PEOPLE["Ann"]}
         (home / "segue.toml").write_text(SETTINGS.format(**said, space=NAME, lease=lease))
         (home / "telegram-token").write_text(TOKEN)
         (home / "matrix-token").write_text(bot.token)
         (home / WIRE).touch()
         made = World(plan, between, bot, people, room)
+        if with_slack:
+            made.slack = await _slack(home, stack, webhook)
         try:
             await made.start()
             await made.joined(made.matrix)
@@ -175,3 +202,16 @@ async def world(
             await made.kill()
             for user in (bot, *people.values()):
                 await user.client.aclose()
+
+
+async def _slack(home: Path, stack: AsyncExitStack, webhook: str) -> SlackCorner:
+    """Slack beside the others: by its socket, or calling as the others do."""
+    between, url = await stack.enter_async_context(slack(calls=bool(webhook)))
+    between.webhook = f"{webhook}/in/slack/main" if webhook else ""
+    chat = await between.private("Ann")
+    said = {"way": "signing_secret" if webhook else "app_token", "url": url, "chat": chat}
+    with (home / "segue.toml").open("a") as settings:
+        settings.write(SLACK.format(**said))
+    (home / "slack-token").write_text(SLACK_TOKEN)
+    (home / "slack-secret").write_text(SIGNING if webhook else APP_TOKEN)
+    return SlackCorner(between, chat)

@@ -8,9 +8,13 @@ cut off.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
+import functools
 import html
 import json
+import subprocess
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,7 +26,7 @@ import httpx2
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from segue.adapters.slack.account import SCOPES
@@ -45,51 +49,58 @@ _PATIENCE = 60.0
 
 
 class LocalSlack:
-    """local-slack, serving one workspace."""
+    """local-slack, serving one workspace; it ends with this process, however this one ends."""
 
-    def __init__(self, folder: Path, request_url: str = "") -> None:
-        self._folder = folder
-        self._request_url = request_url
-        self._port = free_port()
-        self._process: asyncio.subprocess.Process | None = None
-        self.host = f"127.0.0.1:{self._port}"
-
-    async def start(self) -> None:
+    def __init__(self, port: int, *, calls: bool) -> None:
+        self.between = port
+        """The port at which it is reached, and at which it calls."""
+        self.port = free_port()
+        self.host = f"127.0.0.1:{self.port}"
+        self._folder = tempfile.TemporaryDirectory(prefix="local-slack-")
         app = {"botUserId": BOT, "botName": "segue", "botToken": TOKEN, "appToken": APP_TOKEN, "signingSecret": SIGNING}
-        app |= {"mode": "events", "requestUrl": self._request_url} if self._request_url else {"mode": "socket"}
+        app |= {"mode": "events", "requestUrl": f"http://127.0.0.1:{port}/called"} if calls else {"mode": "socket"}
         people = [{"id": id, "name": name, "real_name": name} for name, id in PEOPLE.items()]
         members = [*PEOPLE.values(), BOT]
         channels = [{"id": f"C0{n:03}", "name": f"channel-{n}", "members": members} for n in range(_CHANNELS)]
-        config = self._folder / "local-slack.json"
+        config = Path(self._folder.name) / "config.json"
         config.write_text(json.dumps({"apps": [app], "users": people, "channels": channels}))
-        self._process = await asyncio.create_subprocess_exec(
-            *(local_slack(), "--config", config, "--port", str(self._port), "--base-host", "127.0.0.1"),
-            *("--files-dir", self._folder / "slack-files"),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
+        options = ("--config", config, "--port", str(self.port), "--base-host", "127.0.0.1")
+        # The shell waits for the end of its input, which comes when this process ends.
+        self._process = subprocess.Popen(
+            ["sh", "-c", '"$@" & read _; kill -9 $!', "sh", local_slack(), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        async with asyncio.timeout(_PATIENCE), http_client() as client:
+        atexit.register(self._end)
+
+    async def fresh(self, client: httpx2.AsyncClient) -> None:
+        """Wait until it is there, and let it forget all that was said."""
+        async with asyncio.timeout(_PATIENCE):
             while True:
                 with contextlib.suppress(httpx2.TransportError):
-                    await client.get(f"http://{self.host}/_control/state")
+                    await client.post(f"http://{self.host}/_control/reset")
                     return
-                assert self._process.returncode is None, "local-slack ended"
                 await asyncio.sleep(0.02)
 
-    async def stop(self) -> None:
-        """End it at once."""
-        if self._process is not None:
-            self._process.kill()
-            await self._process.wait()
+    def _end(self) -> None:
+        with self._process:
+            self._process.kill() if self._process.stdin is None else self._process.stdin.close()
+        self._folder.cleanup()
+
+
+@functools.cache
+def _local_slack(*, calls: bool) -> LocalSlack:
+    return LocalSlack(free_port(), calls=calls)
 
 
 class Between:
     """Passes calls on to local-slack, and what happens there to the app."""
 
-    def __init__(self) -> None:
-        self.slack: LocalSlack | None = None
-        self.host = ""
+    def __init__(self, server: LocalSlack) -> None:
+        self.slack = server
+        self.host = f"127.0.0.1:{server.between}"
         self.calls: list[tuple[str, dict[str, str]]] = []
         """What the app called, in order."""
         self.refuse: Callable[[str, dict[str, str]], Response | None] = lambda _method, _fields: None
@@ -105,21 +116,23 @@ class Between:
         self._pending: dict[str, str] = {}
         """Envelopes that weren't acknowledged."""
         self._queue: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
-        self._sockets: set[WebSocket] = set()
+        self._sockets: dict[WebSocket, ClientConnection] = {}
+        """The app's, and each one's own to local-slack."""
         self._metadata: dict[tuple[str, str], Any] = {}
         self._spoken = 0
-        self._client = http_client(timeout=60)
+        self.client = http_client(timeout=60)
         self._calling = asyncio.create_task(self._call())
 
     async def close(self) -> None:
         self._calling.cancel()
         await asyncio.wait([self._calling])
-        await self._client.aclose()
+        await self.client.aclose()
 
     async def cut(self) -> None:
         """Cut the app off."""
         self.down = True
-        for socket in list(self._sockets):
+        for socket, there in list(self._sockets.items()):
+            await there.close()
             with contextlib.suppress(RuntimeError):
                 await socket.close(1012)
 
@@ -135,11 +148,9 @@ class Between:
 
     def _here(self, said: str) -> str:
         """What local-slack says of itself, as if it were here."""
-        assert self.slack is not None
         return said.replace(self.slack.host, self.host)
 
     async def _answer(self, request: Request) -> Response:
-        assert self.slack is not None
         raw = await request.body()
         path, kind = request.url.path, request.headers.get("Content-Type", "")
         if path == "/called":
@@ -155,7 +166,7 @@ class Between:
                 return instead
         headers = {name: request.headers[name] for name in ("content-type", "authorization") if name in request.headers}
         url = f"http://{self.slack.host}{path}"
-        passed = await self._client.request(request.method, url, content=raw, headers=headers)
+        passed = await self.client.request(request.method, url, content=raw, headers=headers)
         if not path.startswith("/api/"):
             return Response(passed.content, passed.status_code)
         answer = self._with_metadata(method, fields, json.loads(self._here(passed.text)))
@@ -174,28 +185,27 @@ class Between:
 
     async def _socket(self, socket: WebSocket) -> None:
         """A socket of the app's; a lost envelope comes again on the next one."""
-        assert self.slack is not None
         await socket.accept()
         if self.down:
             await socket.close(1012)
             return
-        self._sockets.add(socket)
         async with connect(f"ws://{self.slack.host}{socket.url.path}", close_timeout=0.1) as there:
+            self._sockets[socket] = there
             pump = asyncio.create_task(self._pump(there, socket))
             try:
                 while True:
                     self._pending.pop(json.loads(await socket.receive_text()).get("envelope_id"), None)
             except (WebSocketDisconnect, RuntimeError):
-                pass
+                """The app hung up, or was cut off."""
             finally:
-                self._sockets.discard(socket)
+                del self._sockets[socket]
                 pump.cancel()
                 await asyncio.wait([pump])
 
-    async def _pump(self, there: Any, socket: WebSocket) -> None:
+    async def _pump(self, there: ClientConnection, socket: WebSocket) -> None:
         with contextlib.suppress(ConnectionClosed, RuntimeError, WebSocketDisconnect):
             async for raw in there:
-                envelope = json.loads(self._here(raw))
+                envelope = json.loads(self._here(str(raw)))
                 if id := envelope.get("envelope_id"):
                     # local-slack waits for five seconds, and knows no second try.
                     await there.send(json.dumps({"envelope_id": id}))
@@ -232,14 +242,13 @@ class Between:
         at = str(int(time.time()))
         shown = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": signature(Secret(SIGNING), at, body)}
         with contextlib.suppress(httpx2.TransportError):
-            answer = await self._client.post(self.webhook, content=body, headers={**shown, "Content-Type": kind})
+            answer = await self.client.post(self.webhook, content=body, headers={**shown, "Content-Type": kind})
             return answer.status_code == 200
         return False
 
     async def control(self, what: str, **body: Any) -> Any:
         """Do something as a person does."""
-        assert self.slack is not None
-        answer = await self._client.post(f"http://{self.slack.host}/_control/{what}", json=body)
+        answer = await self.client.post(f"http://{self.slack.host}/_control/{what}", json=body)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -252,10 +261,9 @@ class Between:
 
     async def attach(self, chat: str, name: str, content: bytes, who: str, thread: str = "") -> str:
         """A person sends a file."""
-        assert self.slack is not None
         about = {"channel": chat, "user": PEOPLE[who], **({"thread_ts": thread} if thread else {})}
         url = f"http://{self.slack.host}/_control/upload"
-        answer = await self._client.post(url, data=about, files={"file": (name, content, "image/png")})
+        answer = await self.client.post(url, data=about, files={"file": (name, content, "image/png")})
         assert answer.status_code == 200, answer.text
         return str(answer.json()["message"]["ts"])
 
@@ -278,23 +286,20 @@ class Between:
         return [Seen(one["ts"], html.unescape(one["text"])) for one in found]
 
     async def _ask(self, method: str, **fields: str) -> Any:
-        assert self.slack is not None
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        answer = await self._client.post(f"http://{self.slack.host}/api/{method}", data=fields, headers=headers)
+        answer = await self.client.post(f"http://{self.slack.host}/api/{method}", data=fields, headers=headers)
         return answer.json()
 
 
 @asynccontextmanager
-async def slack(folder: Path, *, calls: bool = False) -> AsyncIterator[tuple[Between, str]]:
+async def slack(*, calls: bool = False) -> AsyncIterator[tuple[Between, str]]:
     """Slack as an app sees it: what stands between, and the address of its API."""
-    between, listener = Between(), Listener("127.0.0.1", 0)
-    between.host = listener.url.removeprefix("http://")
-    server = between.slack = LocalSlack(folder, f"{listener.url}/called" if calls else "")
-    await server.start()
+    server = _local_slack(calls=calls)
+    between, listener = Between(server), Listener("127.0.0.1", server.between)
     try:
+        await server.fresh(between.client)
         async with serving(Mounted(between), listener, 0.1):
             yield between, f"{listener.url}/api"
             await between.cut()
     finally:
         await between.close()
-        await server.stop()

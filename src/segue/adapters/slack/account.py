@@ -11,6 +11,7 @@ from segue.adapters.slack.adapter import Slack, SlackByEvents
 from segue.adapters.slack.api import PUBLIC, Api, Json
 from segue.adapters.slack.events import Callback, Event, decode
 from segue.adapters.slack.incoming import COMMAND, View
+from segue.adapters.slack.outgoing import Pace
 from segue.adapters.slack.sockets import opened
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
@@ -168,13 +169,13 @@ class SlackAccount(Value, frozen=True):
                 return f"Slack didn't let me say hello: {error}"
         return "Said hello to you on Slack."
 
-    def adapter(self, account: str, files: Files) -> Slack:
+    def adapter(self, account: str, files: Files, pace: Pace = Pace()) -> Slack:  # noqa: B008 -- frozen
         """The adapter for this account: it opens a socket, unless Slack calls."""
         base = self.api.rstrip("/")
         api, app = Api(self.token, base), Api(self.app_token, base)
         if self.app_token.reveal():
-            return Slack(account, api, app, files, view=self.view)
-        return SlackByEvents(account, api, self.signing_secret, files, view=self.view)
+            return Slack(account, api, app, files, view=self.view, pace=pace)
+        return SlackByEvents(account, api, self.signing_secret, files, view=self.view, pace=pace)
 
 
 async def _check_socket(keys: SlackAccount) -> None:

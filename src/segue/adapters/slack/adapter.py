@@ -139,7 +139,7 @@ class Slack:
         since = await intake.cursor.read()
         if not since:
             # What was said before the first time isn't answered.
-            await intake.cursor.keep(f"{self._clock():.6f}")
+            await intake.cursor.keep(f"{int(self._clock())}.000000")
             return
         try:
             found = await missed(self._api, float(since))
