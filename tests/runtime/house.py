@@ -8,23 +8,26 @@ from typing import TypeVar
 from uuid import uuid4
 
 import msgspec
+from starlette.applications import Starlette
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from segue.cli.gateway import SOCKET
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.agents import Agent
 from segue.core.lanes import Identity
 from segue.core.people import Allowances
 from segue.core.settings import AccountSettings, GatewaySettings
 from segue.core.transcripts import Tip
-from segue.core.windows import HOSTS, PROGRAM, TERMINAL, WEB
+from segue.core.windows import EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.sqlite import Sqlite
+from segue.runtime.editors.door import EditorDoor
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.mcp.door import McpDoor
 from segue.runtime.retrying import Patient
 from segue.runtime.server.app import make_app
-from segue.runtime.server.listeners import Listener, serving
+from segue.runtime.server.listeners import Listener, LocalListener, serving
 from segue.runtime.windows.frames import (
     Asked,
     EarlierFrame,
@@ -141,7 +144,11 @@ class Guest:
 class House:
     """The gateway, its sign-in and its address."""
 
-    def __init__(self, gateway: Gateway, terminal: Local, sign_in: SignIn, listener: Listener, folder: Path) -> None:
+    def __init__(
+        self, gateway: Gateway, terminal: Local, sign_in: SignIn, listener: Listener, folder: Path, app: Starlette
+    ) -> None:
+        self.folder = folder
+        self._app = app
         self.gateway = gateway
         self.sign_in = sign_in
         self.terminals = terminal
@@ -163,6 +170,12 @@ class House:
         """A terminal on this machine."""
         async with self.window({"Authorization": f"Bearer {self._token}", "X-Segue-User": user}, request) as guest:
             yield guest
+
+    @asynccontextmanager
+    async def at_socket(self) -> AsyncIterator[None]:
+        """Serve at the socket in the data folder too, as a real one does."""
+        async with serving(self._app, LocalListener(self.folder / SOCKET), 1.0):
+            yield
 
     @asynccontextmanager
     async def window(self, headers: dict[str, str], request: Asked = OPEN) -> AsyncIterator[Guest]:
@@ -191,18 +204,18 @@ async def house(
     hosts: tuple[Identity, ...] = HOSTS,
 ) -> AsyncIterator[House]:
     """A gateway with windows, on a database of its own."""
-    terminal, web, program = Local(TERMINAL), Local(WEB), Local(PROGRAM)
-    accounts = {(adapter.platform, adapter.account): account for adapter in adapters}
+    terminal, web, editor, program = (Local(platform) for platform in (TERMINAL, WEB, EDITOR, PROGRAM))
+    accounts = {(adapter.platform, adapter.account): account for adapter in (editor, *adapters)}
     settings = GatewaySettings(hosts=hosts, accounts=accounts, poll=0.05, grace=0.0, limits=limits or Allowances())
     async with (
         Store(await Sqlite.open(folder / "segue.db")) as store,
         _meeting(store),
-        Gateway(store, agent, [terminal, web, program, *adapters], settings) as gateway,
+        Gateway(store, agent, [terminal, web, editor, program, *adapters], settings, files=Folder(folder)) as gateway,
     ):
         sign_in = await SignIn.open(Patient(store.driver), folder)
         listener = Listener("127.0.0.1", 0)
-        windows = Windows(gateway, sign_in, (terminal, web), Folder(folder), "ann")
+        windows = Windows(gateway, sign_in, (terminal, web, editor), Folder(folder), "ann")
         door = McpDoor(gateway, sign_in, listener.url)
-        routes = [*windows.routes(), *door.routes()]
-        async with door.open(), serving(make_app(gateway, (), routes), listener, 1.0):
-            yield House(gateway, terminal, sign_in, listener, folder)
+        app = make_app(gateway, (), [*windows.routes(), *door.routes(), *EditorDoor(windows, gateway).routes()])
+        async with door.open(), serving(app, listener, 1.0):
+            yield House(gateway, terminal, sign_in, listener, folder, app)

@@ -1,28 +1,21 @@
 """`segue chat`: one message, and the reply to it."""
 
 import asyncio
-import logging
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import nullcontext
 from uuid import uuid4
 
 import click
-import msgspec
 
 from segue.changes.exchange.traces import TurnState
 from segue.cli import completes
-from segue.cli.gateway import SOCKET, gateway
-from segue.cli.host import config_here, named, open_log, opened
+from segue.cli.host import config_here, named, opened
 from segue.cli.output import debug_option, json_option, print_json, printable
 from segue.cli.service.logs import tracebacks
-from segue.cli.terminal.client import Client, NoGateway, connected
-from segue.cli.terminal.handoff import invitation
+from segue.cli.terminal.client import Client, NoGateway, connected, running
 from segue.config import Config
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SegueError
-from segue.runtime.server.listeners import Listener, is_served
-from segue.runtime.telemetry import logs
 from segue.runtime.windows.frames import (
     AnsweredFrame,
     Begins,
@@ -31,6 +24,7 @@ from segue.runtime.windows.frames import (
     RefusedFrame,
     TranscriptFrame,
 )
+from segue.runtime.windows.invitation import invitation
 
 _GATEWAYS = 10
 """Gateways that may go while we wait: another `segue chat` takes its own with it."""
@@ -93,7 +87,7 @@ async def _chat(config: Config, message: str, name: str | None) -> ChatReply:
 async def _exchange(config: Config, message: str, session: SessionId | None, id: str) -> ChatReply:
     # A script that names its session has a lane of its own: the terminals stay where they are.
     own = OpenRequest(page=1, lane=session, begins=Begins.HERE, session=session) if session else OpenRequest(page=1)
-    async with _running(config), connected(config.data, own) as client:
+    async with running(config), connected(config.data, own) as client:
         await _turned_to(client, session)
         await client.say(message, id)
         return await _answered(client, id)
@@ -126,22 +120,3 @@ async def _answered(client: Client, id: str) -> ChatReply:
 
 def _gone() -> NoGateway:
     return NoGateway("The gateway has gone; what was said is kept and answered when it runs again: `segue serve`.")
-
-
-@asynccontextmanager
-async def _running(config: Config) -> AsyncIterator[None]:
-    """A gateway: the one that runs, else one of this process's own, for the terminal only."""
-    if is_served(config.data / SOCKET):
-        yield
-        return
-    alone = msgspec.structs.replace(config, accounts=())
-    async with AsyncExitStack() as stack:
-        handler = logs.start(stack.enter_context(open_log(config.data)), config.secrets)
-        stack.callback(logging.getLogger().removeHandler, handler)
-        try:
-            await stack.enter_async_context(gateway(alone, Listener("127.0.0.1", 0)))
-        except Invalid as error:
-            if is_served(config.data / SOCKET):
-                raise NoGateway("Another gateway began just now. Try again.") from error
-            raise
-        yield

@@ -20,9 +20,11 @@ from segue.config import Config
 from segue.core.contracts.adapters import Adapter, Closes
 from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Probe
-from segue.core.windows import HOSTS, PROGRAM, TERMINAL, WEB
+from segue.core.settings import AccountSettings
+from segue.core.windows import ACCOUNT, EDITOR, HOSTS, PROGRAM, TERMINAL, WEB
 from segue.database.transactions import unheeded
 from segue.errors import StoreSilent
+from segue.runtime.editors.door import EditorDoor
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.mcp.door import McpDoor
@@ -44,9 +46,9 @@ _EVERYWHERE = ("0.0.0.0", "[::]")  # noqa: S104 -- names that nobody is called b
 class RunningGateway:
     """A gateway that runs, and where it is reached."""
 
-    def __init__(self, sign_in: SignIn, terminal: Local, url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
+    def __init__(self, sign_in: SignIn, places: Sequence[Local], url: str, tasks: Sequence[asyncio.Task[None]]) -> None:
         self._sign_in = sign_in
-        self._terminal = terminal
+        self._places = [place for place in places if place.platform != WEB]
         self.url = url
         self.tasks = tasks
 
@@ -55,9 +57,18 @@ class RunningGateway:
         return self.url + self._sign_in.link()
 
     async def others(self) -> bool:
-        """Whether a terminal is attached, once those that just left are gone."""
+        """Whether a terminal or an editor is attached, once those that just left are gone."""
         await asyncio.sleep(0.1)
-        return bool(self._terminal.chats)
+        return any(place.chats for place in self._places)
+
+    async def outlast(self) -> None:
+        """Until no terminal or editor is attached any more, or somebody stops it."""
+        stop = Stop()
+        stop.listen()
+        asked = asyncio.create_task(stop.wait())
+        while await self.others() and not asked.done():
+            await asyncio.wait([asked], timeout=_LOOK)
+        asked.cancel()
 
 
 @asynccontextmanager
@@ -72,14 +83,17 @@ async def gateway(
         store = await stack.enter_async_context(await open_configured(config))
         await meet_host(store)
         agents = brought.agents if brought else {name: keys.agent() for name, keys in config.agents.items()}
-        terminal, web, program = Local(TERMINAL), Local(WEB), Local(PROGRAM)
+        places = [Local(platform) for platform in (TERMINAL, WEB, EDITOR)]
         files = Folder(config.data)
         adapters: list[Adapter] = [account.keys.adapter(account.name, files) for account in config.accounts]
         for agent in agents.values():
             _close_later(agent, stack)
         for adapter in adapters:
             _close_later(adapter, stack)
-        settings = msgspec.structs.replace(config.gateway, hosts=(*HOSTS, *config.gateway.hosts), data=str(config.data))
+        # Whoever comes as an editor has shown a token of theirs.
+        accounts = {**config.gateway.accounts, (EDITOR, ACCOUNT): AccountSettings(public=True)}
+        hosts_known = (*HOSTS, *config.gateway.hosts)
+        settings = msgspec.structs.replace(config.gateway, hosts=hosts_known, data=str(config.data), accounts=accounts)
         if brought:
             adapters += brought.adapters
             accounts = {**brought.settings.accounts, **settings.accounts}
@@ -89,7 +103,7 @@ async def gateway(
             Gateway(
                 store,
                 agents,
-                [*adapters, terminal, web, program],
+                [*adapters, *places, Local(PROGRAM)],
                 settings,
                 tracing=open_tracing(config.server.tracing),
                 files=files,
@@ -97,7 +111,7 @@ async def gateway(
             )
         )
         sign_in = await SignIn.open(Patient(store.driver), config.data)
-        windows = Windows(runs, sign_in, (terminal, web), files, getpass.getuser(), url)
+        windows = Windows(runs, sign_in, places, files, getpass.getuser(), url)
         token = config.server.status_token
 
         def knows(request: Request) -> bool:
@@ -107,7 +121,7 @@ async def gateway(
 
         door = McpDoor(runs, sign_in, listener.url)
         await stack.enter_async_context(door.open())
-        app = make_app(runs, hosts, [*windows.routes(), *door.routes()], knows)
+        app = make_app(runs, hosts, [*windows.routes(), *door.routes(), *EditorDoor(windows, runs).routes()], knows)
         local = LocalListener(config.data / SOCKET)
         stack.callback(local.close)
         servers = [
@@ -115,7 +129,7 @@ async def gateway(
         ]
         ended = asyncio.create_task(runs.ended(), name="ended")
         stack.callback(ended.cancel)
-        yield RunningGateway(sign_in, terminal, url, [*servers, ended])
+        yield RunningGateway(sign_in, places, url, [*servers, ended])
 
 
 async def serve(
@@ -166,6 +180,8 @@ def _close_later(made: Adapter | Agent, stack: AsyncExitStack) -> None:
 
 log = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK = 0.5
+"""Seconds between two looks whether a terminal is attached."""
 _PAUSE = 1.0
 """Seconds between two looks for a database server that isn't up."""
 

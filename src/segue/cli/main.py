@@ -18,6 +18,7 @@ _COMMANDS = {
     "serve": "Run the gateway.",
     "status": "Show whether a gateway runs, and how its accounts stand.",
     "logs": "Show the gateway's log.",
+    "acp": "Serve an editor that speaks the Agent Client Protocol.",
     "signin": "Print a new sign-in link of the page.",
     "sessions": "List, read, search, export, import and name your sessions.",
     "mcp": "Serve your sessions as tools to a program that speaks MCP.",
@@ -42,6 +43,7 @@ _COMMANDS = {
 """A sentence on each command, in the order in which help lists them."""
 _MODULES = {
     "import": "imports",
+    "acp": "terminal.acp",
     "install": "service.install",
     "backup": "service.backup",
     "completion": "service.completion",

@@ -27,7 +27,6 @@ from segue.runtime.windows.frames import Begins, OpenRequest
 FIRST = "Hello!"
 """The first message where nobody is there to type one."""
 STAYS = "Another terminal is attached: the gateway goes on until the last one leaves. Ctrl-C ends it now."
-_LOOK = 0.5
 _FEWEST = 6
 """Entries that even the smallest terminal is shown."""
 
@@ -79,17 +78,7 @@ async def _talk(folder: Path, begins: Begins, join: str, *, page: bool) -> None:
             await _converse(client, config.data, running.url if page else "")
         if await running.others():
             click.echo(STAYS)
-            await _alone(running)
-
-
-async def _alone(running: RunningGateway) -> None:
-    """Until no terminal is attached any more, or somebody stops it."""
-    stop = Stop()
-    stop.listen()
-    asked = asyncio.create_task(stop.wait())
-    while await running.others() and not asked.done():
-        await asyncio.wait([asked], timeout=_LOOK)
-    asked.cancel()
+            await running.outlast()
 
 
 async def _show(client: Client, running: RunningGateway) -> None:

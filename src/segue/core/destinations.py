@@ -6,7 +6,7 @@ from segue.core.lanes import Address
 from segue.core.values import Value
 from segue.errors import Invalid
 
-OWN = {"terminal": "local", "web": "local"}
+OWN = {"terminal": "local", "web": "local", "editor": "local"}
 """The platforms that Segue itself serves, and their one account."""
 _ALIASES = {"page": "web", "browser": "web"}
 

@@ -1,4 +1,4 @@
-"""Windows: the terminals and pages that Segue itself serves, by name, and what tells who looks at one."""
+"""Windows: the terminals, pages and editors that Segue itself serves, by name, and what tells who looks at one."""
 
 from typing import Protocol, runtime_checkable
 
@@ -6,12 +6,13 @@ from segue.core.lanes import Identity
 
 TERMINAL = "terminal"
 WEB = "web"
+EDITOR = "editor"
 PROGRAM = "mcp"
 """Programs that act for somebody: nobody looks there, and nothing goes there."""
 ACCOUNT = "local"
 
-HOSTS = (Identity(TERMINAL, ACCOUNT, "host"), Identity(WEB, ACCOUNT, "host"))
-"""Identities of whoever opens a terminal or a page here: the host, since the sign-in made sure."""
+HOSTS = tuple(Identity(platform, ACCOUNT, "host") for platform in (TERMINAL, WEB, EDITOR))
+"""Identities of whoever opens a terminal, a page or an editor here: the host, since the sign-in made sure."""
 
 
 def of_script(chat: str) -> bool:

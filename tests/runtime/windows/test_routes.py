@@ -70,7 +70,9 @@ async def test_a_person_has_so_many_windows_open_and_no_more(tmp_path: Path) -> 
     async with house(tmp_path, EchoAgent(), limits=two, hosts=()) as here:
         store = here.gateway.store
         # Terminal and page are one person, who isn't the host.
-        await store.link(*[await store.person(identity) for identity in HOSTS])
+        host, *others = [await store.person(identity) for identity in HOSTS]
+        for other in others:
+            await store.link(host, other)
         async with here.terminal() as terminal:
             await terminal.opened()
             async with here.page() as page:

@@ -44,6 +44,6 @@ def to_message(message: str) -> Transaction[TurnAnswer | None]:
     return TurnAnswer(session, turn.turn, turn.state, tuple(said))
 
 
-def on_its_way(address: Address) -> Transaction[bool]:
-    """Whether anything is still to be sent to an address."""
-    return bool((yield q.unsent_at(address=address.key, key="")))
+def on_its_way(address: Address, shown: str) -> Transaction[bool]:
+    """Whether anything is still to be sent to an address, but for the message with a key, which was shown there."""
+    return bool((yield q.unsent_at(address=address.key, key=shown)))

@@ -175,6 +175,11 @@ def link(this: PersonId, other: PersonId, why: str, by: PersonId, id: str, at: M
     return (yield from join(this, other, why, (yield from actors.now(by)), id, at))
 
 
+def give(identity: Identity, person: PersonId, at: Moment) -> Transaction[None]:
+    """A person is known by an identity of Segue's own, too."""
+    yield q.add_identity(key=identity.key, person=(yield from actors.hold(person)), at=at)
+
+
 def who(identity: Identity) -> Transaction[PersonId | None]:
     """The person behind an identity; None if nobody has spoken by it."""
     known = yield from first(Known, q.identity(key=identity.key))

@@ -19,7 +19,7 @@ from segue.core.moves import Consent
 from segue.core.people import Standing
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, Value
-from segue.core.windows import ACCOUNT, TERMINAL, WEB, ShowsWindows, of_script
+from segue.core.windows import ACCOUNT, EDITOR, TERMINAL, WEB, ShowsWindows, of_script
 from segue.errors import Invalid
 
 _SERVE = (
@@ -191,8 +191,8 @@ class Destinations:
         looked_at = sorted({*adapter.chats, *(address.chat for address in others)})
         open_now = [seen for seen in looked_at if not of_script(seen) and seen != own and chat in ("", seen)]
         if not open_now:
-            what, fix = _WHAT.get(adapter.platform, ("program", "Choose a chat, the terminal or the page."))
-            raise Invalid("destination", f"nobody looks at a {what} now", fix)
+            what, fix = _UNSEEN.get(adapter.platform, _PROGRAM)
+            raise Invalid("destination", what, fix)
         one = len(open_now) == 1
         return [
             Choice(
@@ -211,8 +211,13 @@ class Destinations:
         return lane_of(place, person, self._rules)
 
 
-_WHAT = {TERMINAL: ("terminal", "Run `segue` there first."), WEB: ("page", "Open the page first.")}
-"""Windows as people name them, and how one is opened."""
+_UNSEEN = {
+    TERMINAL: ("nobody looks at a terminal now", "Run `segue` there first."),
+    WEB: ("nobody looks at a page now", "Open the page first."),
+    EDITOR: ("an editor fetches its conversations itself", "Open this one from the list of sessions there."),
+}
+"""Why a window isn't to be had, and how one is opened."""
+_PROGRAM = ("nobody looks at a program now", "Choose a chat, the terminal or the page.")
 
 
 def _local(adapter: ShowsWindows, chat: str) -> Address:

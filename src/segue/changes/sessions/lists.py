@@ -14,10 +14,11 @@ class ListedSession(Value, frozen=True):
     text: str
 
 
-def recent(owner: PersonId, count: int) -> Transaction[list[ListedSession]]:
+def recent(owner: PersonId, count: int, after: SessionId | None = None) -> Transaction[list[ListedSession]]:
     """A person's sessions, the last used first, each with what was asked in it first."""
     listed = []
-    for session in (yield from sessions.talks(owner, count, None, 0.0)):
+    before = (yield from sessions.own(after, owner)) if after else None
+    for session in (yield from sessions.talks(owner, count, before, 0.0)):
         asked = yield from transcripts.question(session.id)
         listed.append(ListedSession(session, label(asked.text) if asked else ""))
     return listed

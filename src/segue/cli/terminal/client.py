@@ -2,9 +2,10 @@
 
 import asyncio
 import getpass
+import logging
 import shutil
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,19 +17,24 @@ from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from segue.cli.gateway import SOCKET
+from segue.cli.gateway import SOCKET, RunningGateway, gateway
+from segue.cli.host import open_log
 from segue.cli.output import printable
+from segue.config import Config
 from segue.core.messages import File
 from segue.core.values import SessionId
-from segue.errors import SegueError
+from segue.core.windows import TERMINAL
+from segue.errors import Invalid, SegueError
 from segue.runtime.files import is_kept
-from segue.runtime.server.listeners import is_served
+from segue.runtime.server.listeners import Listener, is_served
+from segue.runtime.telemetry import logs
 from segue.runtime.windows.frames import Asked, Begins, OpenRequest, SayRequest, Shown, encode
 from segue.runtime.windows.sign_in import token_in
 
 _LARGEST = 64 * 1024 * 1024
 _OPEN = OpenRequest()
 _PAUSE = 0.5
+_frames = msgspec.json.Decoder(Shown)
 
 
 class NoGateway(SegueError):
@@ -38,10 +44,12 @@ class NoGateway(SegueError):
 class Client:
     """This user's terminal window, or a script's."""
 
-    def __init__(self, socket: ClientConnection, folder: Path, opening: OpenRequest) -> None:
+    def __init__(self, socket: ClientConnection, folder: Path, opening: OpenRequest, platform: str = TERMINAL) -> None:
         self._socket = socket
         self._folder = folder
         self._opening = opening
+        self._platform = platform
+        self._read = read_frame if platform == TERMINAL else _frames.decode
 
     async def say(self, text: str, id: str = "") -> str:
         """Say something; returns the id that it is acknowledged by. The same id again is the same message."""
@@ -60,7 +68,7 @@ class Client:
         """The gateway's frames, until it goes."""
         try:
             async for text in self._socket:
-                yield read_frame(text)
+                yield self._read(text)
         except ConnectionClosed:
             return
 
@@ -70,7 +78,7 @@ class Client:
         while True:
             await asyncio.sleep(_PAUSE)
             try:
-                self._socket = await _connect(self._folder)
+                self._socket = await _connect(self._folder, self._platform)
                 await self.ask(opening)
             except NoGateway:
                 continue
@@ -79,6 +87,10 @@ class Client:
     async def close(self) -> None:
         """Let go of the gateway."""
         await self._socket.close()
+
+    def locate(self, file: File) -> str:
+        """The address of a file on this machine; empty, if it isn't kept here."""
+        return (self._folder / file.where).as_uri() if is_kept(file.where) else ""
 
     def kept(self, files: Sequence[File]) -> list[str]:
         """A line for each file: where it is, if that is the data folder."""
@@ -126,6 +138,32 @@ def _clean(value: Any) -> Any:
 
 
 @asynccontextmanager
+async def running(config: Config) -> AsyncIterator[RunningGateway | None]:
+    """A gateway: the one that runs, which gives None, else one of this process's own, for windows only."""
+    if is_served(config.data / SOCKET):
+        yield None
+        return
+    alone = replace(config, accounts=())
+    async with AsyncExitStack() as stack:
+        handler = logs.start(stack.enter_context(open_log(config.data)), config.secrets)
+        stack.callback(logging.getLogger().removeHandler, handler)
+        try:
+            own = await stack.enter_async_context(gateway(alone, Listener("127.0.0.1", 0)))
+        except Invalid as error:
+            if is_served(config.data / SOCKET):
+                raise NoGateway("Another gateway began just now. Try again.") from error
+            raise
+        yield own
+
+
+async def open_client(folder: Path, request: OpenRequest, platform: str) -> "Client":
+    """A window of a platform's own on the gateway of a data folder, which is closed by whoever asks for it."""
+    client = Client(await _connect(folder, platform), folder, request, platform)
+    await client.ask(request)
+    return client
+
+
+@asynccontextmanager
 async def connected(folder: Path, request: OpenRequest = _OPEN) -> AsyncIterator[Client]:
     """A window on the gateway of a data folder, on this user's lane or on one of its own."""
     client = Client(await _connect(folder), folder, request)
@@ -136,9 +174,10 @@ async def connected(folder: Path, request: OpenRequest = _OPEN) -> AsyncIterator
         await client.close()
 
 
-async def _connect(folder: Path) -> ClientConnection:
+async def _connect(folder: Path, platform: str = TERMINAL) -> ClientConnection:
     try:
         headers = {"Authorization": f"Bearer {token_in(folder)}", "X-Segue-User": getpass.getuser()}
+        headers["X-Segue-Window"] = platform
         return await unix_connect(
             str(folder / SOCKET), "ws://localhost/live", additional_headers=headers, max_size=_LARGEST
         )

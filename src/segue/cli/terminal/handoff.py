@@ -1,7 +1,7 @@
 """A handoff as a terminal tells of it: a line for each step, and how to come back once it is over."""
 
 from segue.core.handoffs import LIVE, HandoffProgress, State
-from segue.runtime.windows.frames import HandoffFrame, InvitationFrame
+from segue.runtime.windows.frames import HandoffFrame
 
 STEPS = {
     HandoffProgress.REQUESTED: "asked for",
@@ -53,18 +53,3 @@ class Departure:
             f"This conversation goes on in {self._shown.to}.\n"
             "To come back, run `segue`; to bring it back, type /handoff terminal there while one is open here."
         )
-
-
-WARNING = "Whoever uses that becomes you, within ten minutes: show it to nobody."
-
-
-def typed(shown: InvitationFrame) -> list[str]:
-    """The way to take the conversation along where no link does it."""
-    places = ", ".join(shown.typed)
-    return [f"Or send /link {shown.code} to me in a private chat on {places}."] if places else []
-
-
-def invitation(shown: InvitationFrame) -> str:
-    """The way to take the conversation along, in plain lines."""
-    links = [f"Open {link}: the conversation comes to {place}." for place, link in shown.links.items()]
-    return "\n".join([*links, *typed(shown), WARNING])

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 
 from segue.cli.terminal.client import Client, NoGateway
-from segue.cli.terminal.handoff import Departure, invitation
+from segue.cli.terminal.handoff import Departure
 from segue.cli.terminal.screen import QUIT, asked
 from segue.runtime.windows.frames import (
     AnsweredFrame,
@@ -17,6 +17,7 @@ from segue.runtime.windows.frames import (
     Shown,
     WaitingFrame,
 )
+from segue.runtime.windows.invitation import invitation
 
 Frames = AsyncIterator[Shown]
 

@@ -22,7 +22,7 @@ from rich.text import Text as Styled
 from segue.cli.host import private_file
 from segue.cli.output import printable, short
 from segue.cli.terminal.client import Client, NoGateway
-from segue.cli.terminal.handoff import WARNING, Departure, typed
+from segue.cli.terminal.handoff import Departure
 from segue.cli.terminal.qr import qr
 from segue.core.commands import Command, parse
 from segue.core.messages import File
@@ -50,6 +50,7 @@ from segue.runtime.windows.frames import (
     TranscriptFrame,
     WaitingFrame,
 )
+from segue.runtime.windows.invitation import WARNING, typed
 
 QUIT = ("/quit", "/exit")
 _QUITS = ShownCommand("quit", "", "Leave; the conversation stays.")

@@ -82,7 +82,9 @@ class Stream:
             doing = "\n".join(f"({doing} …)" for doing in self._doing)
             self._text = f"{text}\n\n{doing}".strip()
             self._changed.set()
-            self._watches.tell(self._run.held.session, Growing(self._run.name, self._text))
+            answers = tuple(turn.message for turn in self._run.turns if turn.message)
+            grown = Growing(self._run.name, self._text, tuple(self._said.parts), "\n".join(self._doing), answers)
+            self._watches.tell(self._run.held.session, grown)
             pause = _LOOK * max(1.0, len(text) / _SHORT)
             self._pause = asyncio.get_running_loop().call_later(pause, self._look)
 

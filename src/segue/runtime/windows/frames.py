@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from segue.changes.exchange.traces import TurnState
 from segue.core.handoffs import HandoffProgress, State
-from segue.core.messages import File
+from segue.core.messages import File, Parts
 from segue.core.transcripts import Role, Tip
 from segue.core.values import Moment, SessionId, Value
 
@@ -57,7 +57,17 @@ class OpenRequest(WindowRequest, frozen=True):
     """The name of a lane beside the person's own, such as a script's."""
     begins: Begins = Begins.LAST
     session: SessionId | None = None
-    """A session to resume."""
+    """A session to resume; the id of the new one, if a new one is to begin."""
+    whole: bool = False
+    """Whether it shows thoughts and tools too, as an editor does."""
+
+
+class SaidFile(Value, frozen=True):
+    """A file that comes with a message."""
+
+    name: str
+    media: str
+    data: bytes
 
 
 class SayRequest(WindowRequest, frozen=True):
@@ -65,6 +75,7 @@ class SayRequest(WindowRequest, frozen=True):
 
     id: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00]*\Z")]
     text: str
+    files: tuple[SaidFile, ...] = ()
 
 
 class EarlierRequest(WindowRequest, frozen=True):
@@ -94,6 +105,9 @@ class CommandsRequest(WindowRequest, frozen=True):
 
 class SessionsRequest(WindowRequest, frozen=True):
     """The person's own sessions."""
+
+    after: SessionId | None = None
+    """The last one of the page before."""
 
 
 class SearchRequest(WindowRequest, frozen=True):
@@ -148,6 +162,10 @@ class ShownEntry(Value, frozen=True):
     """Whether the person of the window said it, wherever."""
     failed: bool = False
     """Whether it says that a turn failed for good."""
+    here: bool = False
+    """Whether it was said in the window's own lane."""
+    parts: Parts = ()
+    """All that it holds, in a window that shows it whole."""
 
 
 class ShownTurn(Value, frozen=True):
@@ -177,6 +195,8 @@ class ShownQuestion(Value, frozen=True):
     deadline: Moment = 0.0
     here: bool = False
     """Whether it is asked in the window's own lane: there a choice can be typed as it is."""
+    session: SessionId | None = None
+    """The session whose turn asks; None if Segue itself does."""
 
 
 class WindowFrame(Value, frozen=True, tag_field="kind", tag=_tag):
@@ -221,6 +241,20 @@ class GrowingFrame(WindowFrame, frozen=True):
     text: str
     begins: bool = False
     """Whether they take the place of all that grew so far."""
+
+
+class GrowthFrame(WindowFrame, frozen=True):
+    """The answer that is being written, in a window that shows it whole: all of its parts from one on."""
+
+    turn: int
+    at: int
+    """The number of the first part given; those before it stay as they are."""
+    parts: Parts
+    more: bool = False
+    """Whether the first part given is the rest of a text that was sent before."""
+    doing: str = ""
+    answers: tuple[str, ...] = ()
+    """The messages that it answers, as they wait."""
 
 
 class NoticeFrame(WindowFrame, frozen=True):
@@ -302,6 +336,7 @@ Shown = (
     | EarlierFrame
     | WaitingFrame
     | GrowingFrame
+    | GrowthFrame
     | NoticeFrame
     | QuestionsFrame
     | AcceptedFrame

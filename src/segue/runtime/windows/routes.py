@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from html import escape
 from importlib.resources import files
@@ -14,6 +14,7 @@ from typing import TypeVar, assert_never
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -24,7 +25,7 @@ from segue.changes.audit import Event, Fact
 from segue.changes.people.allowances import Allowing
 from segue.changes.people.browsers import LIFETIME
 from segue.core.values import PersonId
-from segue.core.windows import TERMINAL, WEB
+from segue.core.windows import EDITOR, TERMINAL, WEB
 from segue.errors import Invalid, StoreError
 from segue.runtime.files import UNKNOWN, Folder
 from segue.runtime.gateway import Gateway
@@ -46,7 +47,7 @@ from segue.runtime.windows.frames import (
 )
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.sign_in import COOKIE, SECURE_COOKIE, SignIn
-from segue.runtime.windows.window import Seat, Window
+from segue.runtime.windows.window import Seat, Send, Window
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ _POLICY = (
     "form-action 'self'"
 )
 _SHOWN = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-_SIGNED_OUT = 4401
+SIGNED_OUT = 4401
 """The code a WebSocket is closed with when its cookie or token isn't ours."""
 _ELSEWHERE = 4403
 """The code it is closed with when the page that opened it came from another address."""
@@ -77,20 +78,20 @@ class Windows:
         self,
         gateway: Gateway,
         sign_in: SignIn,
-        places: tuple[Local, Local],
+        places: Iterable[Local],
         files: Folder,
         name: str,
         url: str = "",
     ) -> None:
-        terminal, web = places
         self._files = files
         self._name = name
         self._url = url
         self._secure = url.startswith("https:")
         self._netloc = urlsplit(url).netloc
         self._gateway = gateway
+        self.store = gateway.store
         self._sign_in = sign_in
-        self._places = {TERMINAL: terminal, WEB: web}
+        self._places = {place.platform: place for place in places}
         self._allowing = Allowing(gateway.settings)
         self._open = Counter[PersonId]()
         """Windows of each person that are open here."""
@@ -169,7 +170,7 @@ class Windows:
         seat = self._seat(socket)
         await socket.accept()
         if seat is None:
-            await socket.close(_SIGNED_OUT, "Sign in first.")
+            await socket.close(SIGNED_OUT, "Sign in first.")
             return
         platform, who = seat
         # Another site's page may open a WebSocket to us with our cookie; its Origin tells.
@@ -188,7 +189,7 @@ class Windows:
                     if platform == WEB:
                         group.create_task(self._until_signed_out(socket))
             finally:
-                self._open[window.person.id] -= 1
+                self.close(window)
         except* WebSocketDisconnect:
             log.debug("a window closed")
 
@@ -201,15 +202,23 @@ class Windows:
         async def open_one(request: Asked) -> tuple[Window, OpenRequest]:
             if not isinstance(request, OpenRequest):
                 raise Invalid("frame", "a window is opened first", "Reload the page.")
-            place = self._places[platform]
-            window = Window(self._gateway, place, _seat_of(who, request, place), send, time.time)
-            await window.open(request)
-            await self._count(window.person.id)
-            return window, request
+            return await self.open(platform, who, request, send), request
 
         while (opened := await _next(socket, open_one)) is None:
             """It was told what is wrong, and may try again."""
         return opened
+
+    async def open(self, platform: str, who: Seat, request: OpenRequest, send: Send) -> Window:
+        """A window for somebody who was let in; it counts until it is closed."""
+        place = self._places[platform]
+        window = Window(self._gateway, place, _seat_of(who, request, place), send, time.time, self._files)
+        await window.open(request)
+        await self._count(window.person.id)
+        return window
+
+    def close(self, window: Window) -> None:
+        """Count a window no more."""
+        self._open[window.person.id] -= 1
 
     async def _count(self, person: PersonId) -> None:
         """Count a window more of a person's, unless they have as many as they may."""
@@ -225,51 +234,53 @@ class Windows:
         while self._sign_in.shown_by(socket) is not None:
             await asyncio.sleep(_LOOKED)
             await self._sign_in.refresh()
-        await socket.close(_SIGNED_OUT, "Sign in first.")
-        raise WebSocketDisconnect(_SIGNED_OUT)
+        await socket.close(SIGNED_OUT, "Sign in first.")
+        raise WebSocketDisconnect(SIGNED_OUT)
 
     async def _hear(self, socket: WebSocket, window: Window) -> None:
         while True:
-            await _next(socket, partial(self._obey, window))
-
-    async def _obey(self, window: Window, request: Asked) -> None:
-        match request:
-            case SayRequest():
-                await window.say(request)
-            case HandoffRequest():
-                await window.hand_off(request)
-            case EarlierRequest():
-                await window.earlier(request.cursor)
-            case CommandsRequest():
-                await window.list_commands()
-            case SessionsRequest():
-                await window.list_sessions()
-            case SearchRequest():
-                await window.search(request.words)
-            case ResumeRequest():
-                await window.resume(request.session)
-            case OpenRequest():
-                raise Invalid("frame", "this window is open", "Open another one.")
-            case _:
-                assert_never(request)
+            await _next(socket, partial(obey, window))
 
     def _seat(self, socket: HTTPConnection) -> tuple[str, Seat] | None:
         authorization = socket.headers.get("authorization", "")
         if authorization:
             user = socket.headers.get("x-segue-user") or self._name
-            return (TERMINAL, Seat(user, user)) if self._sign_in.is_terminal(authorization) else None
+            platform = EDITOR if socket.headers.get("x-segue-window") == EDITOR else TERMINAL
+            return (platform, Seat(user, user)) if self._sign_in.is_terminal(authorization) else None
         browser = self._sign_in.shown_by(socket)
         return (WEB, Seat(browser, self._name)) if browser else None
 
 
+async def obey(window: Window, request: Asked) -> None:
+    """Do what a window asks for."""
+    match request:
+        case SayRequest():
+            await window.say(request)
+        case HandoffRequest():
+            await window.hand_off(request)
+        case EarlierRequest():
+            await window.earlier(request.cursor)
+        case CommandsRequest():
+            await window.list_commands()
+        case SessionsRequest():
+            await window.list_sessions(request.after)
+        case SearchRequest():
+            await window.search(request.words)
+        case ResumeRequest():
+            await window.resume(request.session)
+        case OpenRequest():
+            raise Invalid("frame", "this window is open", "Open another one.")
+        case _:
+            assert_never(request)
+
+
 def _seat_of(who: Seat, request: OpenRequest, place: Local) -> Seat:
     """The lane that a window asks for; beside one that is looked at already, the first that nobody looks at."""
-    if request.lane:
-        return Seat(f"{who.chat}:{request.lane}", who.name)
-    if request.begins not in _OWN or not place.watched(who.chat):
-        return who
-    free = next(chat for n in count(2) if not place.watched(chat := f"{who.chat}:{n}"))
-    return Seat(free, who.name, beside=who.chat)
+    own = f"{who.chat}:{request.lane}" if request.lane else who.chat
+    if request.begins not in _OWN or not place.watched(own):
+        return replace(who, chat=own)
+    free = next(chat for n in count(2) if not place.watched(chat := f"{own}:{n}"))
+    return replace(who, chat=free, beside=own)
 
 
 async def _next(socket: WebSocket, obey: Callable[[Asked], Awaitable[T]]) -> T | None:

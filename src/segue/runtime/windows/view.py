@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from segue.changes.exchange import turns
 from segue.changes.sessions import pages
 from segue.core.contracts.database import Driver
+from segue.core.lanes import Address
 from segue.core.messages import Aside, File, Parts, plain_text
 from segue.core.transcripts import Entry, Role, Session, Tip
 from segue.core.values import SessionId
@@ -13,6 +14,7 @@ from segue.runtime.windows.frames import (
     MOST,
     EarlierFrame,
     EntriesFrame,
+    OpenRequest,
     ShownAnswer,
     ShownEntry,
     ShownSession,
@@ -25,11 +27,13 @@ _SHORT = 80
 class WindowView:
     """The entries of one session that stand in a window."""
 
-    def __init__(self, driver: Driver, page: int, me: frozenset[str]) -> None:
+    def __init__(self, driver: Driver, asked: OpenRequest, me: frozenset[str], here: Address) -> None:
         self._driver = driver
         self._me = me
         """Ids of the window's person: theirs, and those of persons that turned out to be them."""
-        self._page = min(max(page, 1), MOST)
+        self._here = here.key
+        self._page = min(max(asked.page, 1), MOST)
+        self._whole = asked.whole
         self.session: SessionId | None = None
         self.answered = 0
         """The newest turn whose answer is shown."""
@@ -89,7 +93,11 @@ class WindowView:
     def _entry(self, entry: Entry, *, failed: bool) -> ShownEntry:
         by = entry.author
         mine = by.role is Role.PERSON and self.mine(by.person)
-        return ShownEntry(entry.tip, by.role, by.name, entry.text, entry.at, _files(entry.parts), mine, failed)
+        here = entry.source.address == self._here
+        parts = tuple(part for part in entry.parts if not isinstance(part, Aside)) if self._whole else ()
+        return ShownEntry(
+            entry.tip, by.role, by.name, entry.text, entry.at, _files(entry.parts), mine, failed, here, parts
+        )
 
     def _tell(self, entries: Sequence[Entry]) -> None:
         for entry in entries:

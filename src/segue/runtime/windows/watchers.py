@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from segue.core.contracts.wakes import Topic
 from segue.core.lanes import Lane
+from segue.core.messages import Parts
 from segue.core.values import SessionId, Value
 
 
@@ -29,10 +30,16 @@ class SomethingAsked(Value, frozen=True):
 
 
 class Growing(Value, frozen=True):
-    """The text that the running turn has said so far."""
+    """The answer of the running turn so far."""
 
     turn: int
     text: str
+    """Its words, and below them the doings."""
+    parts: Parts = ()
+    doing: str = ""
+    """What the agent does now, as it says itself."""
+    answers: tuple[str, ...] = ()
+    """The messages that it answers."""
 
 
 Sight = Arrived | Changed | Forgotten | HandoffMoved | SomethingAsked | Growing

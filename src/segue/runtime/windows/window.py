@@ -2,24 +2,25 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Self
 from uuid import uuid4
 
 from segue.changes.exchange import answers, handoffs, questions, turns
 from segue.changes.sessions import lists, readings, sessions
 from segue.core.commands import Command, parse
+from segue.core.contracts.adapters import Files
 from segue.core.contracts.database import Clock
 from segue.core.contracts.wakes import Topic
 from segue.core.handoffs import YES
-from segue.core.lanes import Address, Kind, Lane, Person, Place, also_read_in
-from segue.core.messages import Arrival, Delivery, Speaker, Text, plain_text
+from segue.core.lanes import Address, Identity, Kind, Lane, Person, Place, also_read_in
+from segue.core.messages import Arrival, Delivery, File, Parts, Speaker, Text, plain_text
 from segue.core.moves import Release, Renew, Resume
 from segue.core.transcripts import Session, Tip
 from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
 from segue.core.windows import HOSTS, WEB
-from segue.errors import Refused, StoreError
+from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     AcceptedFrame,
@@ -28,6 +29,7 @@ from segue.runtime.windows.frames import (
     CommandsFrame,
     FoundFrame,
     GrowingFrame,
+    GrowthFrame,
     HandoffFrame,
     HandoffRequest,
     InvitationFrame,
@@ -35,6 +37,7 @@ from segue.runtime.windows.frames import (
     OpenRequest,
     QuestionsFrame,
     RefusedFrame,
+    SaidFile,
     SayRequest,
     SessionsFrame,
     Shown,
@@ -67,6 +70,8 @@ class Seat(Value, frozen=True):
     name: str
     beside: str = ""
     """The chat that another window looks at now, if this one was opened beside it."""
+    identity: Identity | None = None
+    """What its person is known by; None for the host."""
 
 
 async def meet_host(store: Store) -> None:
@@ -78,7 +83,10 @@ async def meet_host(store: Store) -> None:
 class Window:
     """One window on a lane."""
 
-    def __init__(self, gateway: Gateway, place: Local, seat: Seat, send: Send, clock: Clock) -> None:
+    def __init__(
+        self, gateway: Gateway, place: Local, seat: Seat, send: Send, clock: Clock, files: Files | None = None
+    ) -> None:
+        self._files = files
         self._gateway = gateway
         self._driver = gateway.store.driver
         self._local = place
@@ -86,7 +94,7 @@ class Window:
         self._send = send
         self._clock = clock
         self._place = Place(Address(place.platform, place.account, chat=seat.chat), Kind.DM)
-        self._identity = next(host for host in HOSTS if host.platform == place.platform)
+        self._identity = seat.identity or next(host for host in HOSTS if host.platform == place.platform)
         self.person: Person
         self.lane: Lane
         self._view: WindowView
@@ -102,10 +110,15 @@ class Window:
         """Sessions that it asked to hand off, likewise, each with the handoff of it that was the last before."""
         self._told: set[str] = set()
         """Messages that a notice has answered which isn't shown yet."""
+        self._newest = ""
+        """The key of the notice that came last: it is here, though its sending may not be written down yet."""
         self._growing = 0
         """The turn whose answer was last shown growing."""
         self._grown = ""
         """The words of it that were sent."""
+        self._parts: Parts = ()
+        """The parts of it that were sent, to a window that shows it whole."""
+        self._whole = False
         self._look_away: Callable[[], None] = _nothing
         self._look_after: Callable[[], None] = _nothing
         self._following: str | None = None
@@ -124,8 +137,9 @@ class Window:
         self.lane = await store.lane(self._place, self.person)
         merged = await store.merges(self.person)
         self._view = WindowView(
-            self._driver, asked.page, frozenset({self.person.id, *(merge.gone for merge in merged)})
+            self._driver, asked, frozenset({self.person.id, *(merge.gone for merge in merged)}), self._place.address
         )
+        self._whole = asked.whole
         last = await self._driver.read(handoffs.last_from, self.lane)
         self._past = last.id if last is not None and last.settled is not None else ""
         return self
@@ -157,8 +171,8 @@ class Window:
             command = parse(asked.text)
             self._unanswered[asked.id] = command if isinstance(command, Command) else None
             try:
-                await self._accept(asked.id, asked.text)
-            except StoreError:
+                await self._accept(asked.id, asked.text, [await self._keep(file) for file in asked.files])
+            except (StoreError, Invalid):
                 del self._unanswered[asked.id]
                 raise
             await self._send(AcceptedFrame(asked.id))
@@ -200,9 +214,9 @@ class Window:
         known = tuple(ShownCommand(spec.name, spec.usage, spec.does) for spec in self._gateway.commands)
         await self._send(CommandsFrame(known))
 
-    async def list_sessions(self) -> None:
+    async def list_sessions(self, after: SessionId | None = None) -> None:
         """Show the person's own sessions, the last used first."""
-        found = await self._driver.read(lists.recent, self.person.id, _LISTED)
+        found = await self._driver.read(lists.recent, self.person.id, _LISTED, after)
         await self._send(SessionsFrame(tuple(listed(each.session, each.text) for each in found)))
 
     async def search(self, words: str) -> None:
@@ -210,9 +224,15 @@ class Window:
         found = await self._driver.read(lists.having, self.person.id, words, _LISTED)
         await self._send(FoundFrame(words, tuple(listed(each.session, each.text) for each in found)))
 
-    async def _accept(self, id: str, text: str) -> None:
+    async def _keep(self, file: SaidFile) -> File:
+        if self._files is None:
+            raise Invalid("file", "files aren't kept here", "Say it in words.")
+        return await self._files.keep(file.name, file.media, _once(file.data))
+
+    async def _accept(self, id: str, text: str, files: Sequence[File] = ()) -> None:
         speaker = Speaker(self._identity, self._seat.name)
-        await self._gateway.accept(Arrival(self._place, id, speaker, (Text(text),), self._clock()))
+        said = (Text(text),) if text or not files else ()
+        await self._gateway.accept(Arrival(self._place, id, speaker, (*said, *files), self._clock()))
 
     async def _tell(self) -> None:
         """Every window on this lane looks again, and every one on its session."""
@@ -224,6 +244,7 @@ class Window:
         """Something happened; of what the next one says again only the last is kept, however slow the window is."""
         if isinstance(sight, Delivery):
             self._told.update(sight.answers)
+            self._newest = sight.key
         elif self._sights and isinstance(self._sights[-1], type(sight)):
             self._sights.pop()
         self._sights.append(sight)
@@ -239,8 +260,7 @@ class Window:
             joined = await store.bound(await store.lane(place, self.person))
             wanted = wanted or (joined.id if joined else None)
         if wanted is not None:
-            if bound is None or bound.id != wanted:
-                await self.resume(wanted)
+            await self._turn(wanted, bound, asked.begins)
         elif asked.begins is Begins.NEW or self._seat.beside:
             if bound is not None and bound.tip is not None:
                 await store.move(Renew(self.lane, SessionId(uuid4().hex)), self.person)
@@ -252,6 +272,15 @@ class Window:
                     await store.move(Release(self.lane), self.person)
             except Refused as refused:
                 await self._send(NoticeFrame(str(refused)))
+
+    async def _turn(self, wanted: SessionId, bound: Session | None, begins: Begins) -> None:
+        """Turn to the session that was asked for, or begin it."""
+        if bound is not None and bound.id == wanted:
+            return
+        if begins is Begins.NEW:
+            await self._gateway.store.move(Renew(self.lane, wanted), self.person)
+        else:
+            await self.resume(wanted)
 
     async def _opens_by_itself(self, bound: Session | None) -> bool:
         """Whether a window has to choose its session: its lane has none, or one that others read by now.
@@ -287,11 +316,27 @@ class Window:
         if sight.turn != self._growing:
             await self._refresh()
             self._growing, self._grown = sight.turn, ""
+            self._parts = ()
         # One that waited here while its whole answer was shown comes too late.
-        if sight.turn > self._view.answered:
+        if sight.turn > self._view.answered and self._whole:
+            await self._grow_whole(sight)
+        elif sight.turn > self._view.answered:
             begins = not self._grown or not sight.text.startswith(self._grown)
             await self._send(GrowingFrame(sight.text if begins else sight.text[len(self._grown) :], begins))
             self._grown = sight.text
+
+    async def _grow_whole(self, sight: Growing) -> None:
+        """Send the parts from the last one on that was sent; of a text that goes on, what is new."""
+        sent, self._parts = self._parts, sight.parts
+        at = max(len(sent) - 1, 0)
+        new = sight.parts[at:]
+        was, now = (sent[at], new[0]) if sent and new else (None, None)
+        more = isinstance(was, Text) and isinstance(now, Text) and now.text.startswith(was.text)
+        if more and isinstance(was, Text) and isinstance(now, Text):
+            new = (Text(now.text[len(was.text) :]), *new[1:])
+        elif was != now or len(sight.parts) < len(sent):
+            at, new = 0, sight.parts
+        await self._send(GrowthFrame(sight.turn, at, new, more, sight.doing, sight.answers))
 
     async def _deliver(self, sight: Delivery) -> None:
         """Show a message that stands in no transcript here, and who of this window is answered by it."""
@@ -328,7 +373,7 @@ class Window:
                 found = await self._driver.read(answers.to_message, id)
                 if found is None:
                     # What was sent while this was read is known by then.
-                    coming = await self._driver.read(answers.on_its_way, self._place.address)
+                    coming = await self._driver.read(answers.on_its_way, self._place.address, self._newest)
                     if not coming and id not in self._told:
                         await self._answered(id)
                 elif found.over:
@@ -369,7 +414,10 @@ class Window:
         asked = await self._driver.read(questions.open_to, self.person.id, self._clock())
         here = {one.id for one in await self._driver.read(questions.open_in, self.lane, self.person.id, self._clock())}
         frame = QuestionsFrame(
-            tuple(ShownQuestion(one.id, one.words, one.choices, one.deadline, one.id in here) for one in asked)
+            tuple(
+                ShownQuestion(one.id, one.words, one.choices, one.deadline, one.id in here, one.session)
+                for one in asked
+            )
         )
         if frame != self._questions:
             self._questions = frame
@@ -400,6 +448,10 @@ class Window:
             self._look_away()
             self._look_away = self._gateway.watches.watch(id, self._see) if id else _nothing
             self._growing = 0
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 def _nothing() -> None:

@@ -1,0 +1,23 @@
+"""`segue acp`: Segue as the agent of an editor, by the Agent Client Protocol on standard input and output."""
+
+import asyncio
+from importlib import import_module
+from importlib.util import find_spec
+
+import click
+
+from segue.cli.host import config_here
+from segue.errors import NotInstalled
+
+
+@click.command()
+def command() -> None:
+    """Serve an editor that speaks the Agent Client Protocol, on standard input and output.
+
+    The editor lists your sessions of all platforms, opens one with its whole transcript, and talks in it. If no gateway
+    runs, one runs in this process for as long as the editor is open; `segue serve` keeps one running, and connects
+    platforms.
+    """
+    if find_spec("acp") is None:
+        raise NotInstalled("segue acp", "agent-client-protocol", "acp")
+    asyncio.run(import_module("segue.cli.terminal.editor").serve(config_here()))

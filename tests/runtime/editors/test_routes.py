@@ -1,0 +1,83 @@
+"""Editors elsewhere, over a WebSocket with a person's token."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from acp import RequestError
+from websockets.exceptions import ConnectionClosed
+
+from segue.changes.people import tokens
+from segue.changes.people.tokens import Token, TokenScope
+from segue.core.lanes import Identity, Person
+from segue.core.values import SessionId
+from segue.core.windows import HOSTS
+from segue.runtime.editors import routes
+from segue.testing.agents import EchoAgent
+from segue.testing.waits import PATIENCE
+from tests.editors import Editor, editor_at, editor_in
+from tests.runtime.house import House, house
+
+
+async def token_of(here: House, person: Person, session: SessionId | None = None) -> str:
+    store, shown = here.gateway.store, f"segue_{person.id}_{session}"
+    made = Token(f"t-{shown}", person.id, TokenScope.ACP, session, "an editor", 1.0, 1e12, None, None)
+    await store.driver.write(tokens.create, made, tokens.digest(shown), person.id, 1.0)
+    return shown
+
+
+async def talks(here: House, token: str, words: str) -> tuple[str, list[str]]:
+    """Say something in a new session; returns that, and all that are listed."""
+    async with editor_at(here.url, token) as (editor, _):
+        await editor.begin()
+        session = await editor.new()
+        assert await editor.says(session, words) == "end_turn"
+        assert editor.shows(session) == [("agent", words)]
+        return session, await listed(editor)
+
+
+async def listed(editor: Editor) -> list[str]:
+    return [one.session_id for one in (await editor.agent.list_sessions()).sessions]
+
+
+async def test_a_token_opens_its_persons_sessions_and_nobody_elses(tmp_path: Path) -> None:
+    async with house(tmp_path, EchoAgent()) as here, here.at_socket():
+        store = here.gateway.store
+        host = await store.person(HOSTS[0])
+        ann = await store.person(Identity("telegram", "bot", "7"), "Ann")
+        hosts, anns = await token_of(here, host), await token_of(here, ann)
+        his, all_his = await talks(here, hosts, "tea")
+        hers, all_hers = await talks(here, anns, "cake")
+        assert (all_his, all_hers) == ([his], [hers])
+        assert {identity.user for identity in await store.identities(ann)} == {"7", ann.id}
+        async with editor_at(here.url, anns) as (editor, _), editor_in(tmp_path) as at_home:
+            await editor.begin()
+            for refused in ("nothing", his):
+                with pytest.raises(RequestError, match=f"No session of yours is called “{refused}”"):
+                    await editor.load(refused)
+            await editor.load(hers)
+            assert editor.shows(hers) == [("person", "cake"), ("agent", "cake")]
+            assert await listed(at_home) == [his]
+
+
+async def test_a_token_that_doesnt_count_is_refused_and_one_that_is_revoked_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "LOOKED", 0.05)
+    async with house(tmp_path, EchoAgent()) as here:
+        store = here.gateway.store
+        host = await store.person(HOSTS[0])
+        shown = await token_of(here, host)
+        one, _ = await talks(here, shown, "tea")
+        for wrong in ("segue_none", await token_of(here, host, SessionId(one))):
+            async with editor_at(here.url, wrong) as (_, socket):
+                async with asyncio.timeout(PATIENCE):
+                    await socket.wait_closed()
+                assert socket.close_code == 4401
+        async with editor_at(here.url, shown) as (editor, socket):
+            await editor.begin()
+            await store.driver.write(tokens.revoke, f"t-{shown}", host.id, 2.0)
+            async with asyncio.timeout(PATIENCE):
+                await socket.wait_closed()
+            with pytest.raises((ConnectionError, ConnectionClosed, RequestError)):
+                await editor.agent.list_sessions()
