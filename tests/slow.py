@@ -45,6 +45,9 @@ REASONS = {
     "tests/first_hour/test_first_hour.py::test_from_an_empty_home_to_a_phone_and_back": (
         "a newcomer's first hour: a dozen commands, each a process of its own, and three servers"
     ),
+    "tests/stories/test_acp_others.py::test_it_streams_asks_is_stopped_killed_and_taken_back": (
+        "a coding agent of somebody else's starts twice"
+    ),
 }
 """By the test's name without its parameters."""
 
