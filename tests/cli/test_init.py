@@ -1,6 +1,7 @@
 import json
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -8,12 +9,14 @@ from threading import Thread
 
 import pytest
 
+from segue.agents.acp.keys import AcpKeys
 from segue.agents.models.keys import ModelKeys
 from segue.config import load
 from segue.core.values import Secret
 from tests.cli.conftest import Home
 
 KEY = "sk-very-secret"
+PROGRAM = Path(__file__).parent.parent / "agents" / "acp" / "program.py"
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +80,7 @@ def test_what_is_there_is_found_and_no_secret_is_written(
     written = (home.path / "segue.toml").read_text()
     assert all(one["what"] in written for one in found)
     assert KEY not in written
-    assert "which Segue can't speak yet" in found[-1]["offers"]
+    assert found[-1]["offers"] == "Gemini CLI; `segue add agent gemini` adds it"
     agent = load(home.path / "segue.toml", dict(os.environ)).agents[""]
     assert agent == ModelKeys("openai:gpt-5", api_key=Secret(KEY))
 
@@ -148,3 +151,27 @@ def test_a_place_that_cannot_be_is_one_line(home: Home, monkeypatch: pytest.Monk
     done = home.segue("init")
     assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
     assert str(home.path / "file" / "segue.toml") in done.stderr
+
+
+def test_a_program_that_speaks_acp_answers_where_there_is_no_model_and_is_added_beside_one(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = home.path / "codex-acp"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {PROGRAM} {tmp_path}\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{home.path}:/bin:/usr/bin")
+    done = home.segue("init")
+    assert "Codex answers, and works in this folder as you do" in done.stdout
+    assert load(home.path / "segue.toml", {}).agents[""] == AcpKeys(("codex-acp",), folder=tmp_path)
+    told = home.segue("doctor")
+    assert "program 1; goes on with its sessions after a restart; takes image, files" in told.stdout
+    added = home.segue("add", "agent")
+    assert added.exit_code == 0, added.output
+    assert "/agent codex" in added.stdout
+    assert load(home.path / "segue.toml", {}).agents["codex"] == AcpKeys(("codex-acp",), folder=tmp_path)
+    assert "it is there already" in home.segue("add", "agent", "codex").output
+    assert "There are: codex." in home.segue("add", "agent", "claude").output
+    program.write_text("#!/bin/sh\necho no such key >&2\n")
+    told = home.segue("doctor")
+    assert told.exit_code == 1
+    assert "codex-acp is gone: it ended. Its last words: no such key" in told.stdout

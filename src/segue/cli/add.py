@@ -16,6 +16,7 @@ from tomlkit.items import Array
 from segue import plugins
 from segue.cli import completes
 from segue.cli.output import printable
+from segue.cli.service.agents import with_agent
 from segue.cli.service.install import install
 from segue.cli.terminal.qr import qr
 from segue.config import Untrusted, find, load, trust
@@ -34,6 +35,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9_-]+")
 
 @click.command()
 @click.argument("platform", shell_complete=completes("platforms"))
+@click.argument("agent", required=False)
 @click.option("--account", help="What to call it; else the platform's own name for it.")
 @click.option("--owner", help="Your own user id there: whoever has it is the host.")
 @click.option("--public", is_flag=True, help="Let everybody talk to the agent there.")
@@ -46,12 +48,28 @@ _WORDS = re.compile(r"[^A-Za-z0-9_-]+")
     help="How long to wait for you to write there; 600 unless said.",
 )
 def command(
-    platform: str, account: str | None, owner: str | None, given: tuple[str, ...], wait: int, *, public: bool
+    platform: str,
+    agent: str | None,
+    account: str | None,
+    owner: str | None,
+    given: tuple[str, ...],
+    wait: int,
+    *,
+    public: bool,
 ) -> None:
     """Add a platform: ask what it needs, check it live, write segue.toml, and send a first message.
 
     In scripts every question is answered with --set, a secret by where it is: --set token=env:NAME.
+
+    `segue add agent [NAME]` adds a coding agent that is installed here (claude, codex, gemini, opencode, goose, qwen).
     """
+    if platform == "agent":
+        text, name = with_agent(agent, file := _file())
+        _replace(file, text)
+        click.echo(f"Wrote [agents.{name}] to {file}; `/agent {name}` lets it answer in a conversation.")
+        return
+    if agent is not None:
+        raise Invalid("agent", f"{platform} is a platform", "Name nothing after it, or write `segue add agent NAME`.")
     keys = _addable(platform)
     file = _file()
     answers, added = _checked(keys, _given(given), file)

@@ -20,10 +20,10 @@ from segue.cli.output import json_option, moment, print_json, print_rows, printa
 from segue.cli.terminal.client import NoGateway, ask
 from segue.config import Config, Untrusted, data_folder, default, find, load, mistakes
 from segue.core.accounts import Health, Reach
-from segue.core.contracts.setup import NeedsServers
+from segue.core.contracts.setup import IsTried, NeedsServers
 from segue.core.values import Value
 from segue.database.checks import Checked, Pile, Tally, check
-from segue.errors import Invalid, StoreError
+from segue.errors import AgentFailed, Invalid, StoreError
 from segue.runtime.server.listeners import Listener, is_served
 
 _NAME = re.compile(r"\w+")
@@ -76,6 +76,7 @@ async def _look() -> list[Finding]:
         findings += await _database(config)
         findings += [] if is_served(folder / SOCKET) else _port(config)
         findings += await _servers(config)
+        findings += await _agents(config)
     return [*findings, *await gateway_findings(folder)]
 
 
@@ -97,6 +98,20 @@ async def _servers(config: Config) -> list[Finding]:
         (n, k, at) for n, keys in made.items() if isinstance(keys, NeedsServers) for k, at in keys.servers.items()
     ]
     return list(await asyncio.gather(*(asyncio.to_thread(_server, *each) for each in wanted)))
+
+
+async def _agents(config: Config) -> list[Finding]:
+    """Whether the agents start that are programs of their own."""
+    tables = {f"agents.{name}" if name else "agent": keys for name, keys in config.agents.items()}
+    return [await _tried(name, keys) for name, keys in tables.items() if isinstance(keys, IsTried)]
+
+
+async def _tried(name: str, keys: IsTried) -> Finding:
+    """Whether an agent starts."""
+    try:
+        return Finding(name, FindingState.FINE, await keys.tried())
+    except AgentFailed as error:
+        return Finding(name, FindingState.WRONG, error.problem, error.fix)
 
 
 def _server(name: str, key: str, address: str) -> Finding:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
@@ -12,7 +11,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from segue.agents.acp.programs import KnownProgram, installed
 from segue.cli.output import json_option, print_json
+from segue.cli.service.agents import agent_table
 from segue.cli.service.install import install
 from segue.config.file import NAME
 from segue.config.trust import trust
@@ -32,15 +33,6 @@ _COMPATIBLE = {
     "OPENROUTER_API_KEY": "models by OpenRouter",
 }
 """The same for providers that speak like OpenAI's API at an address of their own."""
-_PROGRAMS = {
-    "claude-code-acp": "Claude Code",
-    "codex-acp": "Codex",
-    "gemini": "Gemini CLI",
-    "goose": "Goose",
-    "opencode": "OpenCode",
-    "qwen": "Qwen Code",
-}
-"""Programs that speak the Agent Client Protocol."""
 _OLLAMA = "127.0.0.1:11434"
 _NAME = re.compile(r"[\w./:-]{1,200}")
 """A model's name as it can be written between quotes."""
@@ -61,6 +53,8 @@ class FoundAgent(Value, frozen=True):
     """A reference to its key."""
     base_url: str = ""
     """Its address, if that isn't the usual one."""
+    program: KnownProgram | None = None
+    """The program that answers, if it is one."""
 
 
 @click.command()
@@ -74,7 +68,7 @@ def command(*, force: bool, as_json: bool) -> None:
     found = [*_keys(os.environ), *_ollama(os.environ), *_programs(os.environ)]
     home = os.environ.get("SEGUE_HOME")
     file = (Path(home) if home else Path.cwd()) / NAME
-    _write(file, text_of(found), "w" if force else "x")
+    _write(file, text_of(found, file), "w" if force else "x")
     trust(file, os.environ)
     if as_json:
         print_json({"file": str(file), "found": found})
@@ -82,8 +76,13 @@ def command(*, force: bool, as_json: bool) -> None:
     click.echo(f"Wrote {file}")
     for one in found:
         click.echo(f"Found {one.what}: {one.offers}")
-    if used := next((one.model for one in found if one.model), ""):
-        click.echo(f"{used} answers; change `model` in the file for another.")
+    used = _used(found)
+    if used is not None and used.program is not None:
+        click.echo(f"{used.program.title} answers, and works in this folder as you do; see docs/acp.md.")
+        if find_spec("acp") is None:
+            install("acp")
+    elif used is not None:
+        click.echo(f"{used.model} answers; change `model` in the file for another.")
         if find_spec("pydantic_ai") is None:
             install("model")
     else:
@@ -91,16 +90,24 @@ def command(*, force: bool, as_json: bool) -> None:
     click.echo("Talk with `segue`, or keep a gateway running with `segue serve`.")
 
 
-def text_of(found: list[FoundAgent]) -> str:
-    """The file: the first model that was found answers, the rest is comments."""
-    used = next((one for one in found if one.model), None)
+def text_of(found: list[FoundAgent], file: Path) -> str:
+    """The file: the first model that was found answers, else the first program; the rest is comments."""
+    used = _used(found)
     lines = "".join(f"#   {one.what}: {one.offers}\n" for one in found if one is not used)
     also = f"{_ALSO}{lines}" if lines else ""
     if used is None:
         return f"{_HEAD}{_BUILTIN}{also}"
+    if used.program is not None:
+        return f"{_HEAD}{also}\n[agent]\n{agent_table(used.program, file).as_string()}"
     keys = {"kind": "model", "model": used.model, "api_key": used.key, "base_url": used.base_url}
     table = "".join(f'{key} = "{value}"\n' for key, value in keys.items() if value)
     return f"{_HEAD}{also}\n[agent]\n{table}"
+
+
+def _used(found: list[FoundAgent]) -> FoundAgent | None:
+    """The agent that answers, of those that were found."""
+    models, programs = [one for one in found if one.model], [one for one in found if one.program is not None]
+    return next(iter([*models, *programs]), None)
 
 
 def _keys(environ: Mapping[str, str]) -> Iterator[FoundAgent]:
@@ -148,9 +155,8 @@ def _ollama_models(port: int) -> list[str]:
 
 
 def _programs(environ: Mapping[str, str]) -> Iterator[FoundAgent]:
-    for name, agent in _PROGRAMS.items():
-        if path := shutil.which(name, path=environ.get("PATH", "")):
-            yield FoundAgent(path, f"{agent}, by the Agent Client Protocol, which Segue can't speak yet")
+    for program, file in installed(environ.get("PATH", "")):
+        yield FoundAgent(file, f"{program.title}; `segue add agent {program.name}` adds it", program=program)
 
 
 def _write(file: Path, text: str, how: str) -> None:

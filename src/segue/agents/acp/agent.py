@@ -77,6 +77,13 @@ class AcpAgent:
             await process.end()
         await asyncio.gather(*self._ending, return_exceptions=True)
 
+    async def tried(self) -> str:
+        """Start the process and end it; returns what it can."""
+        try:
+            return (await self._running()).abilities
+        finally:
+            await self.close()
+
     async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
         """The reply as it comes."""
         process = await self._running()

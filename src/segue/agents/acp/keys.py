@@ -57,3 +57,7 @@ class AcpKeys(Value, frozen=True):
     def agent(self) -> Agent:
         """The agent that answers; here the library is imported."""
         return cast("Agent", import_module("segue.agents.acp.agent").AcpAgent(self))
+
+    async def tried(self) -> str:
+        """Start the program and end it; returns what it can."""
+        return cast("str", await import_module("segue.agents.acp.agent").AcpAgent(self).tried())

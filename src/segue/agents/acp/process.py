@@ -158,6 +158,21 @@ class Process:
         """Its process id, which is the id of its group too."""
         return self._process.pid
 
+    @property
+    def abilities(self) -> str:
+        """The name of the program, and what it can, in words."""
+        info, can, prompts = self.info, self.can, self.can.prompt_capabilities
+        sessions = can.session_capabilities
+        resumes = can.load_session or (sessions is not None and sessions.resume is not None)
+        takes = [name for name in ("image", "audio") if prompts is not None and getattr(prompts, name)]
+        takes += ["files"] if prompts is not None and prompts.embedded_context else []
+        words = [
+            f"{info.title or info.name} {info.version}" if info is not None else self.name,
+            "goes on with its sessions after a restart" if resumes else "is told the transcript after a restart",
+            f"takes {', '.join(takes)}" if takes else "takes text alone",
+        ]
+        return "; ".join(words)
+
     def session(self, id: str) -> AcpSession:
         """A session of the agent's."""
         return self.sessions.setdefault(id, AcpSession(id))

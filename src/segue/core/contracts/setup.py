@@ -56,6 +56,15 @@ class NeedsServers(Protocol):
 
 
 @runtime_checkable
+class IsTried(Protocol):
+    """Keys of an agent that can be started once, to see whether it works."""
+
+    async def tried(self) -> str:
+        """Start it and end it; returns what it can, raises `AgentFailed` if it doesn't work."""
+        ...
+
+
+@runtime_checkable
 class IsAdded(Protocol):
     """The keys of an account that `segue add` can ask for: a class that makes adapters may have this too."""
 
