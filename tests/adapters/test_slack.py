@@ -16,9 +16,11 @@ from segue.adapters.slack.account import MANIFEST
 from segue.adapters.slack.api import Api
 from segue.adapters.slack.incoming import View
 from segue.adapters.slack.markup import fits, plain, render
+from segue.config import load
 from segue.core.contracts.adapters import Letter
 from segue.core.lanes import Address, Kind
 from segue.core.messages import File, Pressed, plain_text
+from segue.core.settings import DmThreads
 from segue.core.values import Secret
 from segue.errors import Invalid, MessageGone, SendLater, SendNever, SendUnsure
 from segue.runtime.server.app import Mounted
@@ -154,6 +156,10 @@ async def test_the_agent_view(world: World) -> None:
     await world.slack.send(a_delivery(there, "with milk"))
     statuses = world.recorded.called("agents.sessions.setStatus")
     assert [(call["thread_ts"], call["status"]) for call in statuses] == [(ROOT, "processing"), (ROOT, "active")]
+    world.clock.passes(2.0)
+    opened = await world.slack.open_thread(Address("slack", "main", "", DM), "Tea", "k")
+    last = world.recorded.called("agents.sessions.setStatus")[-1]
+    assert (last["thread_ts"], last["title"], opened.thread) == ("1.000001", "Tea", "1.000001")
 
 
 async def test_a_deleted_root_of_a_thread_leaves_a_stone_on_slack(world: World) -> None:
@@ -273,6 +279,17 @@ def test_an_account_says_what_is_missing() -> None:
     ):
         with pytest.raises(Invalid, match=f"^{field}"):
             SlackAccount(token, app_token)
+
+
+@pytest.mark.parametrize(
+    ("more", "begins"),
+    [("", None), ('view = "agent"', DmThreads.FRESH), ('view = "agent"\ndm_threads = "fork"', DmThreads.FORK)],
+)
+def test_threads_of_the_agent_view_begin_with_nothing(tmp_path: Path, more: str, begins: DmThreads | None) -> None:
+    table = f'[slack.main]\ntoken = "env:BOT"\napp_token = "env:APP"\npublic = true\n{more}\n'
+    (tmp_path / "segue.toml").write_text(table)
+    config = load(tmp_path / "segue.toml", {"BOT": "xoxb-1", "APP": "xapp-1"})
+    assert config.gateway.accounts["slack", "main"].dm_threads is begins
 
 
 async def test_adding_names_the_scope_that_is_missing(world: World) -> None:

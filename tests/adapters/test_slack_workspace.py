@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from segue.adapters.slack import SlackAccount
 from segue.config import load
+from segue.core.contracts.setup import FoundOwner
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Pressed
 from segue.errors import Disconnected
@@ -86,6 +88,19 @@ async def test_buttons_and_commands_of_people(harness: SlackHarness) -> None:
         about = {"channel": at.chat, "user": PEOPLE["Ann"], "command": "/segue"}
         await between.control("command", **about, text="title Tea")
         assert (await inbox.gets("/title Tea")).place.address == at
+
+
+async def test_whoever_adds_an_app_is_found_by_what_they_write(harness: SlackHarness) -> None:
+    between = harness.between
+    answers = {"token": TOKEN, "app_token": APP_TOKEN, "api": harness.url}
+    meeting = asyncio.create_task(SlackAccount.meet(answers, ""))
+    await between.changes.until(lambda: between.listeners or None, lambda: "it never listened")
+    await between.says("C0001", "not in private")
+    private = await between.private("Ann")
+    said = await between.says(private, "it is me")
+    async with asyncio.timeout(PATIENCE):
+        met = await meeting
+    assert met == FoundOwner(PEOPLE["Ann"], private, f"Ann ({PEOPLE['Ann']})", said)
 
 
 async def test_a_script_adds_an_app(tmp_path: Path) -> None:

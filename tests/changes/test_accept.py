@@ -13,7 +13,7 @@ from segue.core.messages import Arrival, Aside, Text, decode_parts
 from segue.core.moves import Limits, Release, Renew, Spawn, Why
 from segue.core.prompt.section import RESET
 from segue.core.resets import Due, Policies, Policy, When
-from segue.core.settings import DmThreads, Settings
+from segue.core.settings import AccountSettings, DmThreads, GatewaySettings, Settings
 from segue.core.transcripts import AGENT, Role
 from segue.core.turns import TurnKind
 from segue.errors import Invalid
@@ -311,7 +311,12 @@ async def test_threads_begin_fresh_if_set_so_or_if_there_is_nothing_to_fork(worl
     fresh = await world.hear("bob", "aside", private("empty", "topic"))
     assert (await world.store.session(fresh.session, fresh.met.person)).parent is None
     await begun(world)
-    fresh = await world.hear("ann", "aside", private("dm", "x"), settings=Settings(dm_threads=DmThreads.FRESH))
+    of_account = AccountSettings(public=True, dm_threads=DmThreads.FRESH)
+    account = (fresh.lane.address.platform, fresh.lane.address.account)
+    everywhere, there = Settings(dm_threads=DmThreads.FRESH), GatewaySettings(accounts={account: of_account})
+    fresh = await world.hear("ann", "aside", private("dm", "x"), settings=everywhere)
+    assert await world.said(fresh.session) == []
+    fresh = await world.hear("ann", "aside", private("dm", "y"), settings=there)
     assert await world.said(fresh.session) == []
 
 

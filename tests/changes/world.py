@@ -199,11 +199,12 @@ class World:
         )
 
     async def accept(
-        self, arrival: Arrival, me: str | None = None, settings: Settings | None = None
+        self, arrival: Arrival, me: str | None = None, settings: Settings | GatewaySettings | None = None
     ) -> Queued | Handled | Duplicate:
         """Take an arrival in."""
         self.clock.passes(1)
-        door = FrontDoor(GatewaySettings(routing=settings or Settings()))
+        whole = settings if isinstance(settings, GatewaySettings) else GatewaySettings(routing=settings or Settings())
+        door = FrontDoor(whole)
         taken = await self.store.driver.write(door.accept, arrival, self.fresh(arrival), me)
         assert not isinstance(taken, OverLimit)
         return taken
@@ -219,7 +220,7 @@ class World:
         place: Place | None = None,
         *,
         me: str | None = None,
-        settings: Settings | None = None,
+        settings: Settings | GatewaySettings | None = None,
         **more: Any,
     ) -> Queued:
         """Somebody says something that becomes a turn."""

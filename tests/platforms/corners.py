@@ -117,6 +117,14 @@ class SlackCorner:
         self.chat = chat
         self._between = between
 
+    async def goes(self) -> None:
+        """Slack is out of reach."""
+        await self._between.cut()
+
+    def comes(self) -> None:
+        """Slack is there again."""
+        self._between.down = False
+
     def beside(self, chat: str) -> "SlackCorner":
         """Another chat in the same workspace."""
         return SlackCorner(self._between, chat)

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from enum import StrEnum
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -98,6 +100,17 @@ class World:
         process, self._process = self._process, None
         if process is not None:
             await asyncio.to_thread(kill, process)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let the gateway stand still, as a laptop does that sleeps."""
+        assert self._process is not None
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._process.pid, signal.SIGCONT)
 
     def dies_at(self, point: Point, times: int = 1) -> None:
         """The gateway will kill itself there, the so-manieth time that it comes there from now on."""

@@ -128,6 +128,11 @@ class Between:
         await asyncio.wait([self._calling])
         await self.client.aclose()
 
+    @property
+    def listeners(self) -> int:
+        """Sockets of the app's that are open."""
+        return len(self._sockets)
+
     async def cut(self) -> None:
         """Cut the app off."""
         self.down = True
@@ -191,6 +196,7 @@ class Between:
             return
         async with connect(f"ws://{self.slack.host}{socket.url.path}", close_timeout=0.1) as there:
             self._sockets[socket] = there
+            self.changes.tell()
             pump = asyncio.create_task(self._pump(there, socket))
             try:
                 while True:

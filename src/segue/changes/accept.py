@@ -453,7 +453,8 @@ class FrontDoor:
         """How a lane begins: as a fork of the private chat's session if this is a thread there, else anew."""
         arrival, fresh, person, (lane, place, *_) = came.arrival, came.fresh, came.met.person, came.spot
         anew = Renew(lane, fresh.session, Why.FIRST)
-        if place.kind is not Kind.DM or not place.address.thread or self._routing.dm_threads is DmThreads.FRESH:
+        begins = self._account(lane).dm_threads or self._routing.dm_threads
+        if place.kind is not Kind.DM or not place.address.thread or begins is DmThreads.FRESH:
             return anew
         if (yield q.lane_history(lane=lane.key, count=1)):
             return anew

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from segue import plugins
 from segue.config.sections import HomeSection
 from segue.config.tables import Tables, as_table, joined, keys_of, nearest
+from segue.core.contracts.setup import BeginsDmThreads
 from segue.core.destinations import OWN
 from segue.core.lanes import Identity
 from segue.core.settings import AccountSettings
@@ -110,7 +111,10 @@ def _account(platform: str, name: str, table: object, tables: Tables) -> Account
     if "home" in table:
         home = tables.read(table["home"], HomeSection, joined(path, "home"))
         settings = replace(settings, home=home.place(platform, name))
-    return AccountTable(platform, name, tables.read(_only(table, own), kind, path), settings)
+    keys = tables.read(_only(table, own), kind, path)
+    if settings.dm_threads is None and isinstance(keys, BeginsDmThreads):
+        settings = replace(settings, dm_threads=keys.dm_threads)
+    return AccountTable(platform, name, keys, settings)
 
 
 def _identity(owner: str, accounts: Mapping[str, AccountTable], key: str) -> Identity:

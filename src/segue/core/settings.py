@@ -176,6 +176,8 @@ class AccountSettings(Value, frozen=True):
     allow_groups: frozenset[str] = frozenset()
     """Chat ids of the groups and channels in which the agent may be talked to."""
     mentions: Mentions = Mentions.OPTIONAL
+    dm_threads: DmThreads | None = None
+    """The beginning of a thread in a private chat there; None if the account has no rule of its own."""
     home: Place | None = None
     """Fallback place for output that has no lane."""
     streams: Streams = Streams.LIVE

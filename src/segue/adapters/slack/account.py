@@ -15,6 +15,7 @@ from segue.adapters.slack.outgoing import Pace
 from segue.adapters.slack.sockets import opened
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
+from segue.core.settings import DmThreads
 from segue.core.values import LEFT, Secret, Value
 from segue.errors import Invalid, SendNever
 
@@ -74,6 +75,11 @@ class SlackAccount(Value, frozen=True):
         if Secret("") == app == signing:
             fix = "Give app_token for Socket Mode, or signing_secret if Slack calls this Segue."
             raise Invalid("app_token", "there is no way in", fix)
+
+    @property
+    def dm_threads(self) -> DmThreads | None:
+        """In the agent view every message begins a thread: it isn't about what the last one was about."""
+        return DmThreads.FRESH if self.view is View.AGENT else None
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:

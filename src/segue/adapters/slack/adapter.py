@@ -27,7 +27,7 @@ from segue.adapters.slack.events import Attachment, Press
 from segue.adapters.slack.history import missed
 from segue.adapters.slack.incoming import Heard, Incoming, View
 from segue.adapters.slack.markup import escape, fits
-from segue.adapters.slack.outgoing import Outgoing, Pace
+from segue.adapters.slack.outgoing import PAGE, Outgoing, Pace
 from segue.adapters.slack.sockets import Socket, from_json, opened
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
@@ -206,11 +206,12 @@ class Slack:
 
     async def _open(self, parent: Address, title: str, key: str) -> Address:
         key = f"thread/{key}"
-        root = await self._outgoing.found(parent, key)
-        if root is None:
-            text = escape(title.strip()[:_LONGEST_TITLE]) or "Session"
-            root = await self._outgoing.post(parent, text, key)
-        return self._own.address(parent.chat, root)
+        name = title.strip()[:_LONGEST_TITLE] or "Session"
+        # Whoever died while opening one opens it again soon.
+        root = await self._outgoing.found(parent, key, most=PAGE)
+        opened = self._own.address(parent.chat, root or await self._outgoing.post(parent, escape(name), key))
+        await self._outgoing.status(opened, "active", name)
+        return opened
 
 
 class SlackByEvents(Slack):

@@ -22,7 +22,7 @@ from segue.errors import SendError, SendLater
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _MARK = "segue_delivery"
-_PAGE, _MOST = 200, 2000
+PAGE, _MOST = 200, 2000
 """Messages of a history that are asked for at once, and in all."""
 _LONGEST_BUTTON = 75
 
@@ -91,9 +91,9 @@ class Outgoing:
         """The message that a delivery already made."""
         return await self.found(delivery.address, delivery.key, delivery.answers[-1] if delivery.answers else "")
 
-    async def found(self, there: Address, key: str, after: str = "") -> str | None:
-        """The message with this key; it is younger than the one that it answers."""
-        about: Json = {"channel": there.chat, "limit": _PAGE, "include_all_metadata": True}
+    async def found(self, there: Address, key: str, after: str = "", most: int = _MOST) -> str | None:
+        """The message with this key, among so many; it is younger than the one that it answers."""
+        about: Json = {"channel": there.chat, "limit": PAGE, "include_all_metadata": True}
         if after.replace(".", "").isdecimal():
             about["oldest"] = after
         method = "conversations.replies" if there.thread else "conversations.history"
@@ -105,17 +105,16 @@ class Outgoing:
             if metadata.get("event_type") == _MARK and (metadata.get("event_payload") or {}).get("key") == key:
                 return str(message["ts"])
             looked_at += 1
-            if looked_at >= _MOST:
+            if looked_at >= most:
                 break
         return None
 
-    async def status(self, there: Address, status: str) -> None:
-        """Show in the agent view whether the agent works on a thread; nobody waits for that."""
+    async def status(self, there: Address, status: str, title: str | None = None) -> None:
+        """Show in the agent view whether the agent works on a thread, and its first title; nobody waits for that."""
         if self._view is View.AGENT and there.thread and there.chat.startswith("D"):
             with contextlib.suppress(SendError):
-                await self._api.call(
-                    "agents.sessions.setStatus", channel_id=there.chat, thread_ts=there.thread, status=status
-                )
+                about = {"channel_id": there.chat, "thread_ts": there.thread, "title": title}
+                await self._api.call("agents.sessions.setStatus", status=status, **about)
 
     async def _rest(self, delivery: Delivery) -> None:
         if delivery.attempt:

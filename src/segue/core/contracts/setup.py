@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from segue.core.settings import DmThreads
 from segue.core.values import Secret, Value
 
 
@@ -61,6 +62,16 @@ class IsTried(Protocol):
 
     async def tried(self) -> str:
         """Start it and end it; returns what it can, raises `AgentFailed` if it doesn't work."""
+        ...
+
+
+@runtime_checkable
+class BeginsDmThreads(Protocol):
+    """Keys of an account that say how threads in its private chats begin, unless the host says so."""
+
+    @property
+    def dm_threads(self) -> DmThreads | None:
+        """The way that fits; None if none does better than the host's own."""
         ...
 
 

@@ -1,0 +1,44 @@
+"""Slack is out of reach, the gateway stands still or is off: what is said meanwhile is answered once, in order."""
+
+import asyncio
+
+from tests.platforms.conftest import Worlds
+from tests.platforms.corners import SlackCorner
+from tests.platforms.world import Way
+
+
+async def answered(here: SlackCorner, *words: str) -> None:
+    """Wait until the agent has said again just these words; what one person has waiting may be one turn."""
+
+    async def told() -> list[str]:
+        return [word for text in await here.texts() for word in text.removeprefix("You said: ").split(" + ")]
+
+    async def are_there() -> bool:
+        return await told() == list(words)
+
+    async def missing() -> str:
+        return f"{words} never; there are {await told()}"
+
+    await here.until(are_there, missing)
+
+
+async def test_what_is_said_in_an_outage_is_answered_once_and_in_order(worlds: Worlds) -> None:
+    async with worlds(Way.POLLING, "slack") as town:
+        here = town.slack
+        assert here is not None
+        await here.says("one")
+        await answered(here, "one")
+        await here.goes()
+        await here.says("two")
+        await here.says("three")
+        here.comes()
+        await answered(here, "one", "two", "three")
+        with town.frozen():
+            await here.says("four")
+            # Longer than a lease lasts.
+            await asyncio.sleep(1.5)
+        await answered(here, "one", "two", "three", "four")
+        await town.kill()
+        await here.says("five")
+        await town.start()
+        await answered(here, "one", "two", "three", "four", "five")
