@@ -62,6 +62,7 @@ class Refusal(Enum):
     OVER_BUDGET = (
         "As many turns came of one message as are allowed. Answer with what there is, and let the person go on."
     )
+    OVER_LIMIT = "That is more than I take for one person in a minute, or keep waiting. Try again in a minute."
     SAME_LANE = "The conversation is already in that place."
     MOVED_SINCE = "This place has moved on to another session since. Use /resume to go back."
     NOTHING_TO_UNDO = "There is nothing to take back."

@@ -29,7 +29,7 @@ from segue.core.contracts.wakes import Topic
 from segue.core.lanes import Lane, Person, account_key
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, SessionId
-from segue.core.windows import ShowsWindows
+from segue.core.windows import PROGRAM, ShowsWindows
 from segue.database.none import Absent
 from segue.database.transactions import unheeded
 from segue.errors import Fenced
@@ -112,7 +112,7 @@ class Gateway:
             self.watches,
             probe,
         )
-        planner = Planner(self._adapters, self.settings)
+        planner = Planner(self._places(), self.settings)
         self._messages = Messages(ground)
         prompt = Prompt(self._patient, self._adapters, self.settings, clock, files or NoFiles())
         self._outboxes = {a: Outbox(ground, one, Exporting(self._patient, files)) for a, one in self._adapters.items()}
@@ -251,9 +251,13 @@ class Gateway:
         """The commands that people can type."""
         return list(SPECS)
 
+    def _places(self) -> dict[tuple[str, str], Adapter]:
+        """The adapters of places that a conversation can go to: programs are none."""
+        return {account: adapter for account, adapter in self._adapters.items() if account[0] != PROGRAM}
+
     def _typed(self) -> Commands:
         me, health = (lambda: self._replica.id), (lambda: self.accounts)
-        return Commands(self.settings, self._ids, self._adapters, self.problems, me, health, tuple(self.agents))
+        return Commands(self.settings, self._ids, self._places(), self.problems, me, health, tuple(self.agents))
 
     @property
     def ready(self) -> bool:

@@ -17,7 +17,9 @@ from mcp_types import TextContent
 from segue.changes.people import grants, tokens
 from segue.changes.people.grants import Scope
 from segue.changes.people.tokens import Token, TokenScope
+from segue.core.contracts.agents import Event, ToolServer, Work
 from segue.core.lanes import account_key
+from segue.core.messages import Text
 from segue.core.values import PersonId, SessionId
 from segue.store import Store
 from segue.testing.agents import said
@@ -280,3 +282,34 @@ async def test_a_program_hands_a_conversation_off_and_asks_its_person_where_they
             await ann.chat.reads("thanks")
             texts = [entry.text for entry in await there.store.path(SessionId(begun["session"]))]
             assert (texts[0], texts[-1]) == ("plan the trip", "thanks")
+
+
+async def test_the_tools_of_a_turn_are_lent_to_its_agents_program_while_it_runs(tmp_path: Path) -> None:
+    servers: list[ToolServer] = []
+    told: list[Any] = []
+
+    class Lender:
+        async def answer(self, work: Work) -> AsyncIterator[Event]:
+            assert work.tool_server is not None
+            servers.append(work.tool_server)
+            url, _, _ = work.tool_server.url.rpartition("/mcp")
+            async with program(url, work.tool_server.token) as own:
+                names = {tool.name for tool in (await own.client.list_tools()).tools}
+                assert names == {tool.name for tool in work.tools.offered}
+                told.append(await own.does("sessions_list"))
+            yield Text("done")
+
+    async with house(tmp_path, Lender()) as here, here.terminal() as terminal:
+        await terminal.opened()
+        await terminal.says("hello")
+        await terminal.shows("hello", "done")
+        await terminal.says("again")
+        await terminal.shows("hello", "done", "again", "done")
+        assert servers[0] == servers[1]
+        assert terminal.session is not None
+        assert [one["this"] for one in told] == [terminal.session.id] * 2
+        async with httpx2.AsyncClient(base_url=here.url, trust_env=False) as http:
+            for token in (servers[0].token, servers[0].token[:-1] + "x"):
+                shown = ACCEPTED | {"Authorization": f"Bearer {token}"}
+                answer = await http.post("/mcp", json={}, headers=shown)
+                assert answer.status_code == 401

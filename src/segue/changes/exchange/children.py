@@ -22,6 +22,7 @@ from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, Place
 from segue.core.messages import Parts, Sent, plain_text
 from segue.core.moves import Begin, Limits, Spawn
+from segue.core.people import Allowance
 from segue.core.settings import Settings
 from segue.core.text.notices import CLOSED
 from segue.core.transcripts import Ending, Entry, Role, Session
@@ -32,6 +33,16 @@ from segue.errors import Refusal, Refused
 
 _WRITTEN = 3
 _WAITS = "waits"
+
+
+class Program(Value, frozen=True):
+    """A program that acts for a person."""
+
+    identity: str
+    """The key of the identity that its person speaks by then."""
+    allowance: Allowance
+    only: SessionId | None = None
+    """The one session that it reaches; None for all of its person's."""
 
 
 OUTSIDE = SessionId("")
@@ -49,13 +60,18 @@ class Asker(Value, frozen=True):
     cause: str
     """The turn that all of it comes of: this one, unless an agent asked for it."""
     trace: str
-    only: SessionId | None = None
-    """The one session that a program reaches; None for all of its person's."""
+    program: Program | None = None
+    """The program, if it is one."""
 
     @property
     def session(self) -> SessionId:
         """The session that the turn is of."""
         return self.held.session if self.held else OUTSIDE
+
+    @property
+    def only(self) -> SessionId | None:
+        """The one session that a program reaches; None for all of its person's."""
+        return self.program.only if self.program else None
 
 
 class Child(Value, frozen=True):
@@ -199,8 +215,17 @@ def begin(asker: Asker, call: str, session: SessionId, title: str, task: str, at
         return before.session
     person = yield from actors.hold(asker.person)
     yield from moves.begin(Begin(session, person, None, title=title), at)
-    yield from turns.ask(_ask(asker, session, call, Sent(task, own=True), None, ""), at)
+    yield from _say(asker, session, call, task, "", at)
     return session
+
+
+def _say(asker: Asker, to: SessionId, call: str, words: str, route: str, at: Moment) -> Transaction[Asked]:
+    """Say something for a person, unless that is more than they may; it counts like what they say themselves."""
+    asked = yield from turns.ask(_ask(asker, to, call, Sent(words, own=True), None, route), at)
+    may = asker.program.allowance if asker.program else Allowance()
+    if not (yield q.within(person=asker.person, messages=may.messages_a_minute, waiting=may.waiting)):
+        raise Refused(Refusal.OVER_LIMIT)
+    return asked
 
 
 def find(asker: Asker, label: str, session: str) -> Transaction[SessionId]:
@@ -266,7 +291,7 @@ def send(
     if asker.held is None:
         # Whoever waits gets the answer as the result, and nobody else is told.
         _, route = (yield from routes.newest(to)) if wait is None else (None, "")
-        return (yield from turns.ask(_ask(asker, to, call, Sent(message, own=True), None, route), at))
+        return (yield from _say(asker, to, call, message, route, at))
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn))
     words = Sent(message)
     if not (addressee.depth and addressee.parent == asker.session):
@@ -391,6 +416,7 @@ def _ask(
         lane,
         route,
         asker.trace,
+        identity=asker.program.identity if asker.program else "",
         by=asker.session or None,
         by_turn=asker.turn or None,
         cause=asker.cause,

@@ -191,7 +191,7 @@ class Destinations:
         looked_at = sorted({*adapter.chats, *(address.chat for address in others)})
         open_now = [seen for seen in looked_at if not of_script(seen) and seen != own and chat in ("", seen)]
         if not open_now:
-            what, fix = _UNSEEN.get(adapter.platform, _PROGRAM)
+            what, fix = _UNSEEN[adapter.platform]
             raise Invalid("destination", what, fix)
         one = len(open_now) == 1
         return [
@@ -217,7 +217,6 @@ _UNSEEN = {
     EDITOR: ("an editor fetches its conversations itself", "Open this one from the list of sessions there."),
 }
 """Why a window isn't to be had, and how one is opened."""
-_PROGRAM = ("nobody looks at a program now", "Choose a chat, the terminal or the page.")
 
 
 def _local(adapter: ShowsWindows, chat: str) -> Address:

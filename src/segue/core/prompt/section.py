@@ -12,7 +12,7 @@ from segue.core.prompt.envelopes import Voices
 from segue.core.prompt.pseudonyms import Veil
 from segue.core.resets import Due
 from segue.core.values import Value
-from segue.core.windows import EDITOR, TERMINAL, WEB
+from segue.core.windows import EDITOR, PROGRAM, TERMINAL, WEB
 
 RESET = {
     Due.IDLE: "This is a new session: nobody had said anything for so long that the one before ended by itself (idle).",
@@ -40,6 +40,7 @@ _WINDOWS = {
     TERMINAL: "a terminal on the machine that runs this gateway",
     WEB: "a page in a browser",
     EDITOR: "an editor of code, which shows this conversation beside the code",
+    PROGRAM: "a program that acts for its person",
 }
 
 

@@ -12,23 +12,27 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from segue.changes import audit
+from segue.changes.audit import Event, Fact
 from segue.changes.commands.handoff import HandoffCommand
 from segue.changes.exchange import children, handoffs, questions
 from segue.changes.exchange.asking import Asks
-from segue.changes.exchange.children import Asker
+from segue.changes.exchange.children import Asker, Program
 from segue.changes.people import persons
+from segue.changes.people.allowances import Allowing
 from segue.changes.people.tokens import Bearer
 from segue.changes.sessions import lists
 from segue.core.contracts.agents import Tool
 from segue.core.contracts.wakes import Topic
 from segue.core.handoffs import HandoffRecord
-from segue.core.lanes import Person, clean_name
+from segue.core.lanes import Identity, Person, clean_name
 from segue.core.messages import ToolCall, ToolResult
 from segue.core.moves import Consent
 from segue.core.people import Standing
 from segue.core.questions import Question, QuestionState
 from segue.core.values import Plain, SessionId, Value, make_id
-from segue.errors import Invalid, Unanswered
+from segue.core.windows import ACCOUNT, PROGRAM
+from segue.errors import Invalid, Refusal, Refused, StoreError, Unanswered
 from segue.runtime.parts import Ground
 from segue.runtime.tools.arguments import SESSION, named
 from segue.runtime.tools.children import Label
@@ -118,6 +122,7 @@ class Programs:
         self._messages = messages
         self._handoff = handoff
         self._asks = Asks(ground.adapters, ground.settings)
+        self._allowing = Allowing(ground.settings)
         self._agent = agent
         self._own = {offer.tool.name: offer for offer in self._offers()}
         self.offers = {offer.tool.name: offer for offer in offers} | self._own
@@ -159,9 +164,16 @@ class Programs:
         """A call that one of them makes."""
         return Calling(asker, key, nullcontext, ProgramAsker(self, asker), self._agent)
 
-    def asker(self, person: Person, key: str, only: SessionId | None) -> Asker:
+    async def asker(self, person: Person, token: str, key: str, only: SessionId | None) -> Asker:
         """Whoever makes it."""
-        return Asker(None, 0, person.id, person.name, key, self._ground.ids(), only)
+        allowance = await self._store.read(self._allowing.of, person.id)
+        program = Program(Identity(PROGRAM, ACCOUNT, token or "host").key, allowance, only)
+        return Asker(None, 0, person.id, person.name, key, self._ground.ids(), program)
+
+    async def over(self, person: Person) -> None:
+        """A person's programs went over a limit: it is written down."""
+        at = self._ground.clock()
+        await self._store.write(audit.note, Fact(Event.LIMITED, person.id, detail="programs"), at)
 
     async def begin(self, calling: Calling, asked: BeginArguments) -> dict[str, Any]:
         """Begin a conversation."""
@@ -247,14 +259,22 @@ class ProgramTools:
             return ToolResult(
                 call.id, str(Invalid(_KEY, "it is missing, or isn't one", f"Give {_KEY_IS}")), failed=True
             )
-        return await performed(self._offers, msgspec.structs.replace(call, arguments=given), self._run(key))
+        try:
+            return await performed(self._offers, msgspec.structs.replace(call, arguments=given), self._run(key))
+        except StoreError as error:
+            return ToolResult(call.id, f"{error} Then make the same call again.", failed=True)
 
     def _run(self, key: str) -> Callable[[Offer, Value], Awaitable[Any]]:
         async def run(offer: Offer, arguments: Value) -> Any:
             written = sha256(msgspec.json.encode(arguments, order="deterministic")).hexdigest()[:32]
             called = f"program/{self._token}/{offer.tool.name}/{written}/{key}"
-            asker = self._programs.asker(self._person, called, self._only)
-            return await offer.run(self._programs.calling(asker, called), arguments)
+            asker = await self._programs.asker(self._person, self._token, called, self._only)
+            try:
+                return await offer.run(self._programs.calling(asker, called), arguments)
+            except Refused as refused:
+                if refused.why is Refusal.OVER_LIMIT:
+                    await self._programs.over(self._person)
+                raise
 
         return run
 
