@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from segue.core.messages import File
-from segue.core.values import Value, converted
+from segue.core.values import Plain, Value, converted
 from segue.errors import Invalid
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class Message(Value, frozen=True):
     message_reference: Reference | None = None
     referenced_message: "Message | None" = None
     message_snapshots: tuple[Forwarded, ...] = ()
-    poll: dict[str, Any] | None = None
+    poll: dict[str, Plain] | None = None
     flags: int = 0
 
     @property
