@@ -22,7 +22,7 @@ from tests.forge import kill
 _ANSWERS = ("yes", "no")
 _AT_ONCE = 16
 """Connections of all people together."""
-_PATIENCE = 60.0
+_PATIENCE = 300.0
 _QUIET = 30.0
 """Seconds without anything new after which nothing more will come."""
 _END = re.compile(r"(?:Did|Left) chat-\d+\.")
@@ -99,6 +99,7 @@ async def run(
     kills: int = 6,
     deadline: float = 86_400.0,
     streams: Streams = Streams.WHOLE,
+    lease: float = 0.5,
     bug: Bug = Bug.NONE,
 ) -> Found:
     """Each of so many people has something done that they are asked about; with a deadline, nobody answers.
@@ -107,13 +108,16 @@ async def run(
     """
     chance = random.Random(seed)
     town = Town(people, seed)
-    limits = httpx2.Limits(max_connections=_AT_ONCE)
+    calls: dict[str, Any] = {
+        "limits": httpx2.Limits(max_connections=_AT_ONCE),
+        "timeout": httpx2.Timeout(5.0, pool=None),
+    }
     with TemporaryDirectory(prefix="segue-drill-") as scratch:
         ledger = Path(scratch) / "done"
-        async with town.platform(), http_client(timeout=5.0, limits=limits) as client:
+        async with town.platform(), http_client(**calls) as client:
             quiz = Quiz(town, client, seed)
             more: dict[str, Any] = {"mind": Mind.ASKS, "spy": str(ledger), "streams": streams, "bug": bug}
-            plan = Plan(where, town.port, town.callback, deadline=deadline, **more)
+            plan = Plan(where, town.port, town.callback, lease, deadline=deadline, **more)
             gateway = await asyncio.to_thread(start, plan)
             await _ready(town)
             answers = asyncio.create_task(quiz.answer()) if deadline > 60 else None
