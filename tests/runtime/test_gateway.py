@@ -1,9 +1,11 @@
 """What a gateway does while a turn runs, when it stops, and with what it can't understand."""
 
+import asyncio
 import time
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from segue import Invalid, Role, open_store
@@ -324,6 +326,24 @@ async def test_a_turn_that_waits_for_another_session_holds_no_slot(tmp_path: Pat
             await platform.dm(bob).reads("bob's")
         pause.over()
         await platform.dm(ann).reads("ann's")
+
+
+async def test_a_session_is_handed_over_however_long_the_store_takes(postgres_dsn: str) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann, agent = platform.person("Ann"), ScriptedAgent([pause, "first"], "again")
+    async with gateway_on(postgres_dsn, agent, platform, account=AccountSettings(public=True), grace=0.1) as gateway:
+        ann.says("hello", platform.dm(ann))
+        await pause.reached()
+        [live] = gateway._turns._live.values()
+        beside = await asyncpg.connect(postgres_dsn)
+        async with beside.transaction():
+            await beside.execute("select from segue.sessions for update")
+            handing_over = asyncio.create_task(gateway._turns._answering.hand_over(live))
+            await asyncio.sleep(1.2)
+        await beside.close()
+        await handing_over
+        await platform.dm(ann).reads("again")
+        pause.over()
 
 
 async def test_a_bug_in_an_adapter_delays_its_message_and_nothing_else(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _SHARE = 4
 _NOBODY = "-"
+_HANDING_OVER = 1.0
+"""Seconds that a gateway that ends takes to hand its sessions over."""
 
 
 class Slots:
@@ -199,10 +201,12 @@ class Turns:
                 live.answering.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        for patience in (_HANDING_OVER, None):
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                # What can't be handed over because of the store is free once this replica is known to be gone.
+                await asyncio.wait(self._tasks, timeout=patience)
 
     @asynccontextmanager
     async def waiting(self, run: Run) -> AsyncIterator[None]:
