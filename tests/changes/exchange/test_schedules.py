@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from segue.changes import audit
 from segue.changes.audit import Event
-from segue.changes.exchange import schedules, turns
+from segue.changes.exchange import routes, schedules, turns
 from segue.changes.exchange.schedules import Order, Recipient, Schedule, Time
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Place
@@ -186,3 +186,17 @@ async def test_work_of_whoever_may_talk_no_more_ends_instead_of_running(world: W
     assert await world.store.driver.read(schedules.owned, made.owner) == []
     [fact] = await world.store.driver.read(audit.newest, 9)
     assert (fact.fact.event, fact.fact.person, fact.fact.detail) == (Event.REFUSED, made.owner, "scheduled work")
+
+
+async def test_what_is_said_unasked_goes_to_nobody_elses_private_chat_once_two_are_parted(world: World) -> None:
+    ann, bob = [await world.hear(user, "hello", private(user)) for user in ("ann", "bob")]
+    chats = [private(user).address for user in ("ann", "bob")]
+
+    async def heard_in() -> list[bool]:
+        return [await world.store.driver.read(routes.hears, chat, bob.session) for chat in chats]
+
+    assert await heard_in() == [False, True]
+    merge = await world.store.link(ann.met.person, bob.met.person)
+    assert await heard_in() == [True, True]
+    await world.store.unlink(merge)
+    assert await heard_in() == [False, True]

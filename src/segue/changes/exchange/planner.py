@@ -9,13 +9,13 @@ from segue.changes.people import actors, persons
 from segue.changes.people.allowances import Allowing
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
-from segue.changes.places.destinations import reader
+from segue.changes.places.destinations import is_own
 from segue.changes.rows import first
 from segue.changes.sessions import moves, readings, sessions
 from segue.core import schedules as times
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import matching, parse, shown
-from segue.core.lanes import Address, Audience, Identity, Place
+from segue.core.lanes import Address, Identity, Place
 from segue.core.moves import Begin
 from segue.core.people import MINUTE, Standing
 from segue.core.schedules import LONGEST_TASK, Plan
@@ -88,7 +88,7 @@ class Planner:
     def _heard(self, address: Address, session: SessionId, person: PersonId, standing: Standing) -> Transaction[None]:
         """Refuse to deliver what a session says where others read who haven't read it."""
         place = yield from first(Place, q.address(address=address.key))
-        if place is not None and place.audience is Audience.ONE and (yield from self._own(place, person)):
+        if place is not None and (yield from is_own(place, person)):
             return
         owner = (yield from sessions.known(session)).owner
         home = yield from self._homes.of(address.platform, address.account)
@@ -97,12 +97,6 @@ class Planner:
         if not (yield from readings.whole(address, session)):
             problem = "others read there who haven't read this session"
             raise Invalid("deliver", problem, "Schedule it there instead, or deliver to origin.")
-
-    def _own(self, place: Place, person: PersonId) -> Transaction[bool]:
-        """Whether a private chat is a person's own: nobody else has spoken there, and its id is nobody else's."""
-        address = place.address
-        named = yield from persons.who(Identity(address.platform, address.account, address.chat))
-        return named in (None, person) and not (yield from reader(place, person))
 
     def route(self, schedule: Schedule) -> Transaction[Recipient]:
         """The recipient of the answer, as things stand when the work is due: a home may have moved."""

@@ -4,10 +4,11 @@ Law: it never goes to a place with other readers than those who asked. What has 
 """
 
 from segue.changes.places import lanes
+from segue.changes.places.destinations import is_own
 from segue.changes.rows import each, first
 from segue.changes.sessions import readings
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Audience, Lane, Place
+from segue.core.lanes import Address, Lane, Place
 from segue.core.transcripts import Session
 from segue.core.values import SessionId
 from segue.database.statements import q
@@ -41,7 +42,8 @@ def newest(session: SessionId) -> Transaction[tuple[str | None, str]]:
 
 
 def hears(address: Address, session: SessionId) -> Transaction[bool]:
-    """Whether a place may hear what a session says now: it is private, or has read all of it."""
+    """Whether a place may hear what a session says now: it is its owner's private chat, or has read all of it."""
     place = yield from first(Place, q.address(address=address.key))
-    private = place is not None and place.audience is Audience.ONE
-    return private or (yield from readings.whole(address, session))
+    found = yield from first(Session, q.session(session=session))
+    own = place is not None and found is not None and (yield from is_own(place, found.owner))
+    return own or (yield from readings.whole(address, session))

@@ -14,7 +14,7 @@ from segue.core.accounts import Health, Reach
 from segue.core.contracts.adapters import Adapter, OpensThreads
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import Wanted, matching, shown
-from segue.core.lanes import Address, Audience, Kind, Lane, Place, Rules, Sharing, lane_of
+from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Place, Rules, Sharing, lane_of
 from segue.core.moves import Consent
 from segue.core.people import Standing
 from segue.core.settings import GatewaySettings
@@ -75,6 +75,13 @@ def reader(place: Place, person: PersonId) -> Transaction[str]:
     spoke = yield from addresses.people(place.address)
     others = sorted(name or "somebody else" for id, name in spoke.items() if id != person)
     return others[0] if others else ""
+
+
+def is_own(place: Place, person: PersonId) -> Transaction[bool]:
+    """Whether a private chat is a person's own: nobody else has spoken there, and its id is nobody else's."""
+    address = place.address
+    named = yield from persons.who(Identity(address.platform, address.account, address.chat))
+    return place.audience is Audience.ONE and named in (None, person) and not (yield from reader(place, person))
 
 
 def own_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
