@@ -42,7 +42,7 @@ class WindowView:
         self._shows_nothing = True
         """Nothing of the session was sent yet."""
         self._named: ShownSession | None = None
-        self._tip: Tip | None = None
+        self.tip: Tip | None = None
         """The last entry that is shown."""
         self._earlier: Tip | None = None
         """The last entry that was left out."""
@@ -62,8 +62,8 @@ class WindowView:
         """New entries of the session that is looked at; its last page, if they don't follow those shown."""
         named = shown(session) if session else None
         tip = session.tip if session else None
-        new = None if self._shows_nothing else await self._driver.read(pages.since, tip, self._tip, MOST)
-        known, self._named, self._tip = self._named, named, tip
+        new = None if self._shows_nothing else await self._driver.read(pages.since, tip, self.tip, MOST)
+        known, self._named, self.tip = self._named, named, tip
         if new is None:
             page = await self._driver.read(pages.newest, tip, self._page)
             self._shows_nothing, self._earlier = False, _before(page)

@@ -377,6 +377,9 @@ class Window:
                     if not coming and id not in self._told:
                         await self._answered(id)
                 elif found.over:
+                    if found.session.id == self._view.session and found.session.tip != self._view.tip:
+                        # It was answered since this window looked.
+                        await self._show_new()
                     said = tuple(answer(parts) for parts in found.said)
                     del self._unanswered[id]
                     await self._send(AnsweredFrame(id, said, shown(found.session), found.turn, found.state))
@@ -426,17 +429,20 @@ class Window:
     async def _refresh(self) -> None:
         """Show what is new."""
         async with self._telling:
-            session = await self._gateway.store.bound(self.lane)
-            # Watched before it is read, so that nothing happens in between unseen.
-            self._turn_to(session)
-            frame = await self._view.update(session)
-            waiting = await self._driver.read(turns.waiting, session.id, _MOST_WAITING) if session else []
-            if frame is not None:
-                self._grown = ""
-                await self._send(frame)
-            said = tuple(self._waits(turn) for turn in waiting if turn.kind is TurnKind.ARRIVAL)
-            self._grown = self._grown if said else ""
-            await self._send(WaitingFrame(said))
+            await self._show_new()
+
+    async def _show_new(self) -> None:
+        session = await self._gateway.store.bound(self.lane)
+        # Watched before it is read, so that nothing happens in between unseen.
+        self._turn_to(session)
+        frame = await self._view.update(session)
+        waiting = await self._driver.read(turns.waiting, session.id, _MOST_WAITING) if session else []
+        if frame is not None:
+            self._grown = ""
+            await self._send(frame)
+        said = tuple(self._waits(turn) for turn in waiting if turn.kind is TurnKind.ARRIVAL)
+        self._grown = self._grown if said else ""
+        await self._send(WaitingFrame(said))
 
     def _waits(self, turn: Turn) -> ShownTurn:
         text, mine = plain_text(turn.parts), self._view.mine(turn.person)
