@@ -33,6 +33,7 @@ from tests.drills import (
     budgets,
     children,
     disks,
+    editors,
     everywhere,
     forgeries,
     forgetting,
@@ -149,6 +150,15 @@ def _everywhere(_fresh: Fresh, seed: int) -> str:
     return "\n".join(found.wrong)
 
 
+def _editors(_fresh: Fresh, seed: int) -> str:
+    try:
+        found = asyncio.run(editors.run(50, 30, seed))
+    except pytest.skip.Exception as missing:
+        return str(missing)
+    _say(f"editors: {found}")
+    return "\n".join(found.wrong)
+
+
 def _backlog(fresh: Fresh, _seed: int) -> str:
     return "\n".join(asyncio.run(backlog.run(fresh(), 10_000)))
 
@@ -240,6 +250,7 @@ DRILLS = {
     "slowness": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on SQLite", 6, _slowness),
     "slowness-postgres": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on PostgreSQL", 6, _slowness),
     "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),
+    "editors": Drill(1_000, "prompts in two editors, on Telegram and the page at once, with kills", 200, _editors),
     "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),
 }
 

@@ -19,7 +19,7 @@ from segue.core.moves import Release, Renew, Resume
 from segue.core.transcripts import Session, Tip
 from segue.core.turns import Turn, TurnKind
 from segue.core.values import SessionId, Value
-from segue.core.windows import HOSTS, WEB
+from segue.core.windows import EDITOR, HOSTS, WEB
 from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
@@ -232,7 +232,9 @@ class Window:
     async def _accept(self, id: str, text: str, files: Sequence[File] = ()) -> None:
         speaker = Speaker(self._identity, self._seat.name)
         said = (Text(text),) if text or not files else ()
-        await self._gateway.accept(Arrival(self._place, id, speaker, (*said, *files), self._clock()))
+        # An editor that is started again may take another lane, and say what it has said.
+        seen_as = (f"{self.person.id}/{id}",) if self._place.address.platform == EDITOR else ()
+        await self._gateway.accept(Arrival(self._place, id, speaker, (*said, *files), self._clock(), seen_as))
 
     async def _tell(self) -> None:
         """Every window on this lane looks again, and every one on its session."""
