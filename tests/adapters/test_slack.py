@@ -19,7 +19,7 @@ from segue.adapters.slack.markup import fits, plain, render
 from segue.config import load
 from segue.core.contracts.adapters import Letter
 from segue.core.lanes import Address, Kind
-from segue.core.messages import File, Pressed, plain_text
+from segue.core.messages import Citation, Citing, File, Pressed, plain_text
 from segue.core.settings import DmThreads
 from segue.core.values import Secret
 from segue.errors import Invalid, MessageGone, SendLater, SendNever, SendUnsure
@@ -27,6 +27,7 @@ from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
 from segue.testing import HandClock, Shelf
 from segue.testing.contracts.base import a_delivery
+from segue.testing.harness import Bookmark, Given
 from segue.testing.inbox import Inbox
 
 Json = dict[str, Any]
@@ -107,6 +108,7 @@ async def test_only_people_are_heard(world: World) -> None:
         said("", subtype="message_changed", message=said("a bot's", bot_id="B2"), previous_message=said("before")),
         said("", subtype="message_changed", message=said("a link"), previous_message=said("a link")),
         {"type": "reaction_added", "user": "U1"},
+        {"type": "channel_rename", "channel": {"id": CHANNEL, "name": "club"}},
     ):
         await world.hears(event)
     assert (world.inbox.arrivals, world.inbox.letters) == ([], [])
@@ -153,6 +155,7 @@ async def test_the_agent_view(world: World) -> None:
     there = Address("slack", "main", "", DM, ROOT)
     assert {arrival.place.address for arrival in world.inbox.arrivals} == {there}
     await world.slack.typing(there)
+    await world.slack.typing(there)
     await world.slack.send(a_delivery(there, "with milk"))
     statuses = world.recorded.called("agents.sessions.setStatus")
     assert [(call["thread_ts"], call["status"]) for call in statuses] == [(ROOT, "processing"), (ROOT, "active")]
@@ -176,6 +179,28 @@ async def test_a_file_elsewhere_is_not_shown_the_token(world: World) -> None:
     [arrival] = world.inbox.arrivals
     assert not any(isinstance(part, File) for part in arrival.parts)
     assert arrival.remarks == ("cat.png wasn't taken in. It isn't kept by Slack.",)
+
+
+async def test_a_message_that_is_passed_on_is_a_citation(world: World) -> None:
+    passed = {"is_share": True, "text": "tea &amp; cake", "author_id": "U2", "author_name": "Ben"}
+    await world.hears(said("", attachments=[passed, {"text": "what a link leads to"}]))
+    [arrival] = world.inbox.arrivals
+    assert (arrival.parts, arrival.cites) == ((), (Citation("tea & cake", "U2", "Ben", Citing.FORWARD),))
+
+
+async def test_what_cannot_be_read_back_yet_is_read_back_later(world: World) -> None:
+    cursor, since = Bookmark("1782234000.000000"), said("before", ts="1782234001.000001")
+    intake = Given(world.inbox.accept, cursor)
+    world.recorded.answers["users.conversations"] = {"channels": [{"id": CHANNEL}]}
+    world.recorded.answers["conversations.history"] = JSONResponse({"ok": False}, 429, {"Retry-After": "60"})
+    await world.slack._catch_up(intake)
+    await world.slack._keep(intake, 1782239999.0)
+    assert cursor.value == "1782234000.000000", "what was missed would never be looked for again"
+    world.recorded.answers["conversations.history"] = {"messages": [since]}
+    await world.slack._catch_up(intake)
+    assert world.inbox.texts == ["before"]
+    await world.slack._keep(intake, 1782239999.0)
+    assert cursor.value == "1782239939.000000"
 
 
 async def test_what_cannot_be_read_is_a_letter(world: World) -> None:

@@ -22,7 +22,7 @@ from segue.errors import Invalid, SendNever
 SCOPES = (
     "app_mentions:read", "assistant:write", "channels:history", "channels:read", "chat:write", "commands",
     "files:read", "files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write",
-    "mpim:history", "mpim:read", "users:read",
+    "metadata.message:read", "mpim:history", "mpim:read", "users:read",
 )  # fmt: skip
 """What the app may do."""
 _EVENTS = (

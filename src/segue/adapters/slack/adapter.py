@@ -87,6 +87,8 @@ class Slack:
         self._tries = Tries()
         self._me = ""
         self._kept = 0.0
+        self._whole = False
+        """Nothing that was said before the newest event is missing, so the place may be kept."""
         self.fits = fits
         self.send = self._outgoing.send
         self.edit = self._outgoing.edit
@@ -130,7 +132,7 @@ class Slack:
         raise Disconnected("Slack closed the line.")
 
     async def _keep(self, intake: Intake, ts: float) -> None:
-        if ts and self._ticks() - self._kept >= _KEEP:
+        if ts and self._whole and self._ticks() - self._kept >= _KEEP:
             self._kept = self._ticks()
             await intake.cursor.keep(f"{max(ts - _OVERLAP, float(await intake.cursor.read() or 0)):.6f}")
 
@@ -140,14 +142,15 @@ class Slack:
         if not since:
             # What was said before the first time isn't answered.
             await intake.cursor.keep(f"{int(self._clock())}.000000")
-            return
         try:
-            found = await missed(self._api, float(since))
+            found = await missed(self._api, float(since)) if since else []
         except SendError as error:
-            log.warning("%s: what was missed can't be read back: %s", self._own, error)
+            self._whole = False
+            log.warning("%s: what was missed is read back at the next connection: %s", self._own, error)
             return
         for event in found:
             await self.take("events_api", {"event": event}, intake.accept)
+        self._whole = True
 
     async def take(self, kind: str, payload: Any, accept: Accept) -> float:
         """Take in one thing that was delivered; returns when it happened, if it is a message."""

@@ -8,6 +8,8 @@ from segue.core.messages import File
 from segue.core.values import Value, converted
 from segue.errors import Invalid
 
+_KINDS = frozenset({None, "message", "app_mention", "member_joined_channel"})
+_KINDS |= {"agent_session_stopped", "agent_session_title_changed"}
 _SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that a person wrote."""
 
@@ -28,6 +30,15 @@ class Attachment(Value, frozen=True):
         return File(self.name or "file", self.mimetype, "", self.size)
 
 
+class Shared(Value, frozen=True):
+    """Something beneath a message: of interest is another message that it passes on."""
+
+    is_share: bool = False
+    text: str = ""
+    author_id: str = ""
+    author_name: str = ""
+
+
 class Event(Value, frozen=True):
     """Something that happened: most often a message."""
 
@@ -43,6 +54,7 @@ class Event(Value, frozen=True):
     """Who wrote the root of its thread."""
     bot_id: str = ""
     files: tuple[Attachment, ...] = ()
+    attachments: tuple[Shared, ...] = ()
     message: "Event | None" = None
     previous_message: "Event | None" = None
     deleted_ts: str = ""
@@ -111,6 +123,12 @@ class Press(Value, frozen=True):
     message: Event = Event()
     actions: tuple[Action, ...] = ()
     trigger_id: str = ""
+
+
+def is_known(raw: object) -> bool:
+    """Whether an event is of a kind that is read at all; others have whatever fields they like."""
+    event = raw.get("event") if isinstance(raw, dict) else None
+    return not isinstance(event, dict) or event.get("type") in _KINDS
 
 
 def decode(raw: object, kind: type[Value]) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 
 from segue.adapters.shared.account import Account
 from segue.adapters.slack.directory import Directory
-from segue.adapters.slack.events import Attachment, Callback, Command, Event, Press, decode
+from segue.adapters.slack.events import Attachment, Callback, Command, Event, Press, decode, is_known
 from segue.adapters.slack.markup import MENTIONED, plain
 from segue.core.lanes import Kind, Place
-from segue.core.messages import Arrival, Pressed, Speaker, Text
+from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
@@ -49,6 +49,8 @@ class Incoming:
     async def read(self, kind: str, payload: Any, me: str, at: Moment) -> Heard | None:
         """The message in what was delivered, if there is one; raises `Invalid` for what can't be understood."""
         match kind:
+            case "events_api" if not is_known(payload):
+                return None
             case "events_api":
                 callback: Callback = decode(payload, Callback)
                 seen = (f"event/{callback.event_id}",) if callback.event_id else ()
@@ -88,7 +90,9 @@ class Incoming:
         if not event.spoken or event.user == me:
             return None
         text = await self._words(event.text, me)
-        if not text and not event.files and not edits:
+        shared = [one for one in event.attachments if one.is_share and one.text]
+        cites = tuple(Citation(plain(one.text, {}), one.author_id, one.author_name, Citing.FORWARD) for one in shared)
+        if not text and not event.files and not edits and not cites:
             return None
         arrival = Arrival(
             place=await self._place(event.channel, self._thread(event), event.user),
@@ -98,6 +102,7 @@ class Incoming:
             at=_moment(event.ts),
             seen_as=seen,
             edits=edits,
+            cites=cites,
             mentions_agent=event.type == "app_mention" or f"<@{me}" in event.text or event.parent_user_id == me,
         )
         return Heard(arrival, event.files)

@@ -25,6 +25,7 @@ _MARK = "segue_delivery"
 PAGE, _MOST = 200, 2000
 """Messages of a history that are asked for at once, and in all."""
 _LONGEST_BUTTON = 75
+_THREADS = 1000
 
 
 class Pace(Value, frozen=True):
@@ -45,6 +46,8 @@ class Outgoing:
         self._pace = pace
         self._limiter = Limiter(clock, _PATIENCE)
         self._view = view
+        self._statuses: dict[Address, str] = {}
+        """What Slack shows of threads in the agent view."""
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
@@ -111,7 +114,11 @@ class Outgoing:
 
     async def status(self, there: Address, status: str, title: str | None = None) -> None:
         """Show in the agent view whether the agent works on a thread, and its first title; nobody waits for that."""
-        if self._view is View.AGENT and there.thread and there.chat.startswith("D"):
+        begun = there.thread and there.chat.startswith("D") and self._statuses.get(there) != status
+        if self._view is View.AGENT and begun:
+            if len(self._statuses) >= _THREADS:
+                self._statuses.clear()
+            self._statuses[there] = status
             with contextlib.suppress(SendError):
                 about = {"channel_id": there.chat, "thread_ts": there.thread, "title": title}
                 await self._api.call("agents.sessions.setStatus", status=status, **about)
