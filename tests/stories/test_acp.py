@@ -1,6 +1,7 @@
 """An ACP agent as the agent of sessions: what it sees is what we keep, and no trouble of its process ends a session."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,10 +14,12 @@ from segue.agents.acp.agent import AcpAgent
 from segue.core.messages import File, Reasoning, ToolCall, ToolResult
 from segue.core.settings import GatewaySettings
 from segue.core.transcripts import Entry
+from segue.core.values import SessionId
 from segue.testing import PERSONAS
 from segue.testing.waits import PATIENCE
 from tests.agents.acp.keys import program
 from tests.drills.gateways import Mind
+from tests.runtime.house import house
 from tests.stories.conftest import Stage
 from tests.stories.square import Square, both
 
@@ -249,3 +252,37 @@ async def test_a_turn_that_waits_for_a_permission_survives_kills_of_gateway_and_
     assert "An earlier attempt at the following was cut off." in seen
     orphans = [line.split()[1].split("-")[0] for line in told.lines if line.startswith("new")]
     await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in orphans))
+
+
+async def test_an_agent_has_a_lasting_child_without_a_thread_by_the_gateways_tools(tmp_path: Path) -> None:
+    platform = PERSONAS[0]()
+    ann = platform.person("Ann")
+    chat, agent = platform.dm(ann), made(tmp_path)
+
+    async def calls(tool: str, **arguments: object) -> dict[str, str]:
+        before = len(chat.replies)
+        ann.says(f"call {tool} {json.dumps(arguments)}", chat)
+
+        def answered() -> str | None:
+            return next((reply for reply in chat.replies[before:] if reply.startswith("{")), None)
+
+        result: dict[str, str] = json.loads(await platform.changes.until(answered, lambda: f"{chat.replies}"))
+        return result
+
+    try:
+        async with house(tmp_path, agent, platform.adapter()) as here, platform.reaching(here.gateway.webhooks()):
+            begun = await calls("sessions_spawn", task="I am plum 0", mode="session", label="fruit")
+            await until(lambda: any("You said: I am plum 0" in reply for reply in chat.replies))
+            for n in range(1, 10):
+                if n in {4, 7}:
+                    assert agent._process is not None
+                    os.kill(agent._process.pid, signal.SIGKILL)
+                sent = await calls("sessions_send", label="fruit", message=f"I am plum {n}", wait=30)
+                assert sent["reply"] == f"You said: I am plum {n}"
+            await calls("sessions_send", label="fruit", message="recall", wait=30)
+            seen = (tmp_path / "view").read_text()
+            assert [seen.count(f"You said: I am plum {n}") for n in range(10)] == [1] * 10
+            assert "sessions_send" not in seen, "its context is its own"
+            assert await here.gateway.store.lanes_of(SessionId(begun["session"])) == []
+    finally:
+        await agent.close()

@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import acp
 from acp import schema as s
@@ -36,6 +37,7 @@ class Program:
         self.folder = folder
         self.forgetful = forgetful
         self.told: dict[str, list[str]] = {}
+        self.servers: dict[str, list[Any]] = {}
         self.model: dict[str, str] = {}
         self.cancelled: dict[str, asyncio.Event] = {}
         self.client: Any = None
@@ -47,6 +49,7 @@ class Program:
         can = s.AgentCapabilities(
             load_session=not self.forgetful,
             prompt_capabilities=s.PromptCapabilities(image=True, embedded_context=True),
+            mcp_capabilities=s.McpCapabilities(http=True),
         )
         info = s.Implementation(name="program", version="1")
         return s.InitializeResponse(protocol_version=protocol_version, agent_capabilities=can, agent_info=info)
@@ -60,14 +63,16 @@ class Program:
             )
         ]
 
-    async def new_session(self, cwd: str, **_: Any) -> s.NewSessionResponse:
+    async def new_session(self, cwd: str, mcp_servers: Any = None, **_: Any) -> s.NewSessionResponse:
         id = f"{os.getpid()}-{len(self.told)}"
         self.told[id] = []
+        self.servers[id] = mcp_servers or []
         self.log(f"new {id} {cwd}")
         await self.offer(id)
         return s.NewSessionResponse(session_id=id, config_options=self.options(id))
 
-    async def load_session(self, cwd: str, session_id: str, **_: Any) -> s.LoadSessionResponse:
+    async def load_session(self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any) -> s.LoadSessionResponse:
+        self.servers[session_id] = mcp_servers or []
         file = self.folder / f"{session_id}.json"
         if not file.exists():
             raise acp.RequestError.resource_not_found(session_id)
@@ -198,6 +203,22 @@ class Program:
         chosen = getattr(answer.outcome, "option_id", "cancelled")
         self.log(f"permission {name} {chosen}")
         return f"{name} is gone" if chosen == "y" else f"{name} stays ({chosen})"
+
+    async def do_call(self, id: str, rest: str) -> str:
+        """Call a tool of the gateway's, by the one request that this is over MCP."""
+        tool, _, arguments = rest.partition(" ")
+        [server] = self.servers[id]
+        params = {"name": tool, "arguments": json.loads(arguments)}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        headers = {header.name: header.value for header in server.headers}
+        accepts = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        request = Request(server.url, body, headers | accepts)
+
+        def call() -> Any:
+            with urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+
+        return json.dumps((await asyncio.to_thread(call))["result"]["structuredContent"])
 
     async def do_form(self, id: str, _: str) -> str:
         schema = s.ElicitationSchema(

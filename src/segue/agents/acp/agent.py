@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 from acp.exceptions import RequestError
-from acp.schema import PromptCapabilities, PromptResponse
+from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio, PromptCapabilities, PromptResponse
 from msgspec.structs import replace
 from pydantic import ValidationError
 
@@ -58,6 +58,7 @@ class AcpAgent:
     def __init__(self, keys: AcpKeys) -> None:
         self._keys = keys
         self._env = {name: secret.reveal() for name, secret in keys.env.items()}
+        self.gateway_tools = keys.tools
         self._process: Process | None = None
         self._starting = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
@@ -203,17 +204,17 @@ class AcpAgent:
         folder = await self._folder(work)
         async with asyncio.timeout(self._keys.start):
             if had is not None and since is not None and had.folder == folder:
-                session = await self._again(process, had)
+                session = await self._again(process, had, work)
                 if session is not None:
                     return replace(had, process=process.nonce), session, since
-            opened = await process.connection.new_session(folder, mcp_servers=[])
+            opened = await process.connection.new_session(folder, mcp_servers=_servers(process, work))
             session = process.session(opened.session_id)
             session.opened(opened)
             chosen = had.options if had is not None else {}
             await Options(process, session).restore(chosen)
         return Leg(session.id, folder, process.nonce, options=chosen), session, None
 
-    async def _again(self, process: Process, leg: Leg) -> AcpSession | None:
+    async def _again(self, process: Process, leg: Leg, work: Work) -> AcpSession | None:
         """The session that the agent had: in memory, resumed or loaded; None if it can't be had again."""
         if leg.process == process.nonce and leg.session in process.sessions:
             session = process.sessions[leg.session]
@@ -226,7 +227,8 @@ class AcpAgent:
             return None
         try:
             opening = connection.resume_session if resumes else connection.load_session
-            opened: Any = await opening(session_id=leg.session, cwd=leg.folder, mcp_servers=[])
+            servers = _servers(process, work)
+            opened: Any = await opening(session_id=leg.session, cwd=leg.folder, mcp_servers=servers)
         except RequestError as error:
             log.info("%s doesn't know its session any more (%s): it gets the transcript", process.name, error)
             return None
@@ -242,6 +244,18 @@ class AcpAgent:
         own = self._keys.folders.absolute() / work.session
         await asyncio.to_thread(own.mkdir, parents=True, exist_ok=True)
         return str(own)
+
+
+def _servers(process: Process, work: Work) -> list[Any]:
+    """The gateway's tools, as a server of MCP in the form that the agent takes; none where they aren't served."""
+    served, can = work.tool_server, process.can.mcp_capabilities
+    if served is None or not work.tools.offered:
+        return []
+    if can is not None and can.http:
+        header = HttpHeader(name="Authorization", value=f"Bearer {served.token}")
+        return [HttpMcpServer(type="http", name="segue", url=served.url, headers=[header])]
+    [command, *arguments], env = served.command, [EnvVariable(name=n, value=v) for n, v in served.environment.items()]
+    return [McpServerStdio(name="segue", command=command, args=arguments, env=env)]
 
 
 def _note(leg: Leg) -> AgentState:

@@ -18,6 +18,7 @@ from typing import Annotated, cast
 from msgspec import Meta, field
 
 from segue.core.contracts.agents import Agent
+from segue.core.settings import check_tools
 from segue.core.values import Secret, Value
 from segue.errors import Invalid, NotInstalled
 
@@ -35,6 +36,8 @@ class AcpKeys(Value, frozen=True):
     """The folder in which each session has a folder to work in."""
     env: Mapping[str, Secret] = field(default_factory=dict)
     """Variables of its environment, by reference, beside the few that every program needs."""
+    tools: tuple[str, ...] | None = None
+    """The gateway's tools that it gets: names, or names after a minus that it doesn't get; None for all of them."""
     commands: tuple[str, ...] = ()
     """Its slash commands that are known before it has told them."""
     start: Annotated[float, Meta(ge=1, le=3600)] = 60.0
@@ -51,6 +54,7 @@ class AcpKeys(Value, frozen=True):
             raise Invalid("folder", problem, fix)
         if self.folder is not None and not self.folder.is_dir():
             raise Invalid("folder", f"{self.folder} is no folder", "Make it, or name another.")
+        check_tools(self.tools)
         if find_spec(_LIBRARY) is None:
             raise NotInstalled("kind", _LIBRARY, "acp")
 
