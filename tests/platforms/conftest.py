@@ -14,10 +14,10 @@ Worlds = Callable[..., AbstractAsyncContextManager[World]]
 
 @pytest.fixture
 def worlds(tmp_path: Path, synapse: Synapse, request: pytest.FixtureRequest) -> Worlds:
-    """Makes a world; a database only for the way that needs one."""
+    """Makes a world with a platform in it; a database only for the way that needs one."""
 
     def make(way: Way, platform: str = "") -> AbstractAsyncContextManager[World]:
         dsn = request.getfixturevalue("today_dsn") if way is Way.POSTGRES else ""
-        return world(tmp_path, synapse, way=way, dsn=dsn, with_slack=platform == "slack")
+        return world(tmp_path, synapse, way=way, dsn=dsn, also=platform)
 
     return make

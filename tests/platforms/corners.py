@@ -1,4 +1,4 @@
-"""Where people talk: a chat or a forum on Telegram, a room on Matrix, Slack; and what they see of the agent there."""
+"""Where people talk: on Telegram, Matrix, Slack and Discord; and what they see of the agent there."""
 
 import asyncio
 import json
@@ -7,8 +7,10 @@ from typing import Protocol
 
 from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER
+from tests.adapters.discord import shown
 from tests.adapters.matrix import User
 from tests.servers.crabline import Between
+from tests.servers.discord import LocalDiscord
 from tests.servers.slack import Between as BetweenSlack
 
 
@@ -186,6 +188,39 @@ class MatrixCorner:
                     since = str(answer["next_batch"])
                     if await so():
                         return
+        except TimeoutError:
+            raise AssertionError(await missing()) from None
+
+
+class DiscordCorner:
+    """A channel."""
+
+    platform = "discord"
+
+    def __init__(self, town: LocalDiscord, chat: str) -> None:
+        self.chat = chat
+        self.town = town
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        return self.town.says(thread or self.chat, text, who)
+
+    async def texts(self, thread: str = "") -> list[str]:
+        read = [shown(message.content) for message in self.town.seen(thread or self.chat)]
+        return [text for text in read if text != PLACEHOLDER]
+
+    async def threads(self) -> list[str]:
+        found = [str(one.id) for one in self.town.backend.channels.values() if str(one.parent_id) == self.chat]
+        return [thread for thread in found if await self.texts(thread)]
+
+    async def joined(self) -> None:
+        """Wait until the agent listens: what is said from now on is for it."""
+        await self.town.changes.until(lambda: self.town.identified or None, lambda: "it never connected")
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while not await so():
+                    await self.town.changes.next()
         except TimeoutError:
             raise AssertionError(await missing()) from None
 

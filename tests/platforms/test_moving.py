@@ -1,4 +1,4 @@
-"""A conversation moves between a terminal, Telegram, Matrix and Slack, whatever becomes of the gateway on its way."""
+"""A conversation moves between a terminal and four platforms, whatever becomes of the gateway on its way."""
 
 from pathlib import Path
 
@@ -18,7 +18,9 @@ MILK = ["with milk?", "You said: with milk?"]
 HOT = ["still hot?", "You said: still hot?"]
 ALL = [*TEA, HERE, *MILK]
 THERE = "This conversation goes on in {}. /resume brings it back here."
-PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main", "slack": "slack.main"}
+PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main", "slack": "slack.main", "discord": "discord.bot"}
+READ_BY_ALL = {"discord"}
+"""Platforms whose home is a channel: no window opens by itself on what everybody there reads."""
 DEATHS = [
     ("telegram", Point.HANDOFF_OPENED, 1, Way.POLLING),
     ("telegram", Point.TURN_FINISHED, 1, Way.POLLING),
@@ -33,6 +35,8 @@ DEATHS = [
     ("slack", Point.HANDOFF_OPENED, 1, Way.POLLING),
     ("slack", Point.SEND_CALLED, 2, Way.POLLING),
     ("slack", Point.SEND_CALLED, 2, Way.WEBHOOK),
+    ("discord", Point.HANDOFF_OPENED, 1, Way.POLLING),
+    ("discord", Point.SEND_CALLED, 2, Way.POLLING),
 ]
 """Where to, and where the gateway dies on the way; what is sent first is the answer to /handoff."""
 
@@ -49,7 +53,7 @@ async def goes_on(town: World, there: Corner) -> str:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platform: str) -> None:
-    async with world(tmp_path, synapse, with_slack=platform == "slack") as town:
+    async with world(tmp_path, synapse, also=platform) as town:
         there = town.home_on(platform)
         async with screens.terminal(town.home) as here:
             here.types("about tea\r")
@@ -61,6 +65,8 @@ async def test_from_a_terminal_and_back(tmp_path: Path, synapse: Synapse, platfo
             assert f"This conversation goes on in {PLATFORMS[platform]}." in here.text
         thread = await goes_on(town, there)
         async with screens.terminal(town.home) as here:
+            if platform in READ_BY_ALL:
+                here.types("/resume Tea\r")
             await here.shows("You said: with milk?")
             here.types("still hot?\r")
             await here.shows("You said: still hot?")
@@ -84,7 +90,7 @@ async def test_from_a_terminal_and_back_though_the_gateway_dies(
             await town.rises()
         thread = await goes_on(town, there)
         async with terminal(town.home) as here:
-            await here.shows(*ALL)
+            await here.shows(*([] if platform in READ_BY_ALL else ALL))
             await here.says("/new")
             await here.shows()
             await here.says("/resume Tea")
@@ -108,7 +114,7 @@ async def test_from_a_terminal_and_back_though_the_gateway_dies(
     ],
 )
 async def test_from_telegram_to_matrix_and_back(worlds: Worlds, point: Point | None, times: int, way: Way) -> None:
-    async with worlds(way) as town:
+    async with worlds(way, "") as town:
         here, there = town.telegram, town.matrix
         said = ["You said: about tea"]
         await here.says("about tea")

@@ -20,6 +20,7 @@ DEATHS = [
     ("telegram", Point.SEND_CALLED, Way.WEBHOOK),
     ("matrix", Point.TURN_STARTED, Way.POSTGRES),
     ("slack", Point.SEND_CALLED, Way.POLLING),
+    ("discord", Point.SEND_CALLED, Way.POLLING),
 ]
 
 
@@ -30,6 +31,10 @@ async def thread_in(town: World, platform: str) -> tuple[Corner, str, dict[str, 
     if platform == "slack":
         channel = town.channel()
         return channel, await channel.says("let's plan"), PEOPLE
+    if town.discord is not None:
+        club, chat = town.discord.town, int(town.discord.chat)
+        thread = club.backend.create_thread(chat, "Plans", club.people["Ann"].id)
+        return town.discord, str(thread.id), {name: str(user.id) for name, user in club.people.items()}
     room = await town.room("Ben")
     await shows(room, [WELCOME])
     root = await room.says("let's plan")

@@ -1,4 +1,4 @@
-"""Telegram by crabline, Matrix by Synapse, Slack by local-slack, a terminal, and one gateway that can be killed."""
+"""Telegram, Matrix, Slack and Discord by servers of others, a terminal, and one gateway that can be killed."""
 
 import asyncio
 import json
@@ -17,17 +17,19 @@ from segue.core.prompt.envelopes import read
 from segue.core.transcripts import Role
 from tests.adapters.matrix import User
 from tests.forge import kill
-from tests.platforms.corners import Corner, MatrixCorner, SlackCorner, TelegramCorner
+from tests.platforms.corners import Corner, DiscordCorner, MatrixCorner, SlackCorner, TelegramCorner
 from tests.platforms.gateways import LOG, WIRE, Plan, die_at, start
 from tests.platforms.windows import is_open
 from tests.ports import free_port
 from tests.servers.crabline import TOKEN, Between, telegram
+from tests.servers.discord import TOKEN as DISCORD_TOKEN
+from tests.servers.discord import LocalDiscord, local_discord
 from tests.servers.homeserver import NAME, Synapse
 from tests.servers.slack import APP_TOKEN, PEOPLE, SIGNING, slack
 from tests.servers.slack import TOKEN as SLACK_TOKEN
 
 SETTINGS = """
-owners = ["telegram.bot/501", "matrix.main/{ann}", "slack.main/{slack_ann}"]
+owners = ["telegram.bot/501", "matrix.main/{ann}"]
 
 [telegram.bot]
 token = "file:telegram-token"
@@ -59,6 +61,13 @@ api = "{url}"
 public = true
 home = {{ chat = "{chat}", kind = "dm" }}
 """
+DISCORD = """
+[discord.bot]
+token = "file:discord-token"
+api = "{url}"
+public = true
+home = {{ chat = "{channel}", kind = "group", space = "{guild}" }}
+"""
 _PATIENCE = 120.0
 
 
@@ -84,6 +93,8 @@ class World:
         self.telegram = TelegramCorner(between, "501")
         self.matrix = MatrixCorner(bot.id, room, people)
         self.slack: SlackCorner | None = None
+        self.discord: DiscordCorner | None = None
+        """A channel, in a story that needs one."""
         self._plan = plan
         self._process: BaseProcess | None = None
 
@@ -125,10 +136,13 @@ class World:
         await self.start()
 
     def home_on(self, platform: str) -> Corner:
-        """Ann's private chat there."""
+        """Ann's private chat there; on Discord, where such a chat has no threads, a channel."""
         if platform == "slack":
             assert self.slack is not None, "this world has no Slack"
             return self.slack
+        if platform == DiscordCorner.platform:
+            assert self.discord is not None, "this world has no Discord"
+            return self.discord
         return self.telegram if platform == self.telegram.platform else self.matrix
 
     async def room(self, *others: str) -> MatrixCorner:
@@ -184,10 +198,9 @@ async def world(
     lease: float = 1.0,
     way: Way = Way.POLLING,
     dsn: str = "",
-    *,
-    with_slack: bool = False,
+    also: str = "",
 ) -> AsyncIterator[World]:
-    """A world whose gateway runs; Ann is the host, and the homes are her private chats."""
+    """A world whose gateway runs; Ann is the host, the homes are her private chats; `also` is one more platform."""
     home = folder / "home"
     home.mkdir(mode=0o700)
     plan = Plan(str(home), free_port())
@@ -199,17 +212,21 @@ async def world(
         people = {name: await User.register(synapse, name) for name in ("Ann", "Ben")}
         room = await people["Ann"].make_room(bot, is_direct=True)
         said = {"ann": people["Ann"].id, "telegram": url, "matrix": synapse.url, "bot": bot.id, "room": room}
-        said |= {"webhook": webhook, "store": store, "slack_ann": PEOPLE["Ann"]}
+        said |= {"webhook": webhook, "store": store}
         (home / "segue.toml").write_text(SETTINGS.format(**said, space=NAME, lease=lease))
         (home / "telegram-token").write_text(TOKEN)
         (home / "matrix-token").write_text(bot.token)
         (home / WIRE).touch()
         made = World(plan, between, bot, people, room)
-        if with_slack:
+        if also == SlackCorner.platform:
             made.slack = await _slack(home, stack, webhook)
+        if also == DiscordCorner.platform:
+            made.discord = _discord(home, await stack.enter_async_context(local_discord()))
         try:
             await made.start()
             await made.joined(made.matrix)
+            if made.discord is not None:
+                await made.discord.joined()
             yield made
         finally:
             await made.kill()
@@ -223,8 +240,22 @@ async def _slack(home: Path, stack: AsyncExitStack, webhook: str) -> SlackCorner
     between.webhook = f"{webhook}/in/slack/main" if webhook else ""
     chat = await between.private("Ann")
     said = {"way": "signing_secret" if webhook else "app_token", "url": url, "chat": chat}
-    with (home / "segue.toml").open("a") as settings:
-        settings.write(SLACK.format(**said))
+    _add(home, SLACK.format(**said), f"slack.main/{PEOPLE['Ann']}")
     (home / "slack-token").write_text(SLACK_TOKEN)
     (home / "slack-secret").write_text(SIGNING if webhook else APP_TOKEN)
     return SlackCorner(between, chat)
+
+
+def _discord(home: Path, club: LocalDiscord) -> DiscordCorner:
+    """Discord beside the others; its home is a new channel."""
+    corner = DiscordCorner(club, club.channel())
+    keys = DISCORD.format(url=club.url, channel=corner.chat, guild=club.guild.id)
+    _add(home, keys, f"discord.bot/{club.people['Ann'].id}")
+    (home / "discord-token").write_text(DISCORD_TOKEN)
+    return corner
+
+
+def _add(home: Path, table: str, owner: str) -> None:
+    """Write one more account into the settings, and who of its people is the host."""
+    settings = home / "segue.toml"
+    settings.write_text(settings.read_text().replace("owners = [", f'owners = ["{owner}", ') + table)
