@@ -45,6 +45,14 @@ REASONS = {
     "tests/first_hour/test_first_hour.py::test_from_an_empty_home_to_a_phone_and_back": (
         "a newcomer's first hour: a dozen commands, each a process of its own, and three servers"
     ),
+    "tests/runtime/mcp/test_processes.py::"
+    "test_the_inspector_calls_every_tool_over_http_and_lists_them_by_standard_input": (
+        "the inspector, a program of Node's, is started for each tool"
+    ),
+    "tests/runtime/mcp/test_processes.py::"
+    "test_the_hosts_programs_go_on_over_a_kill_of_the_gateway_and_nothing_is_done_twice": (
+        "a gateway is killed and started three times, and loads the library of MCP each time"
+    ),
     "tests/stories/test_acp_others.py::test_it_streams_asks_is_stopped_killed_and_taken_back": (
         "a coding agent of somebody else's starts twice"
     ),
