@@ -119,7 +119,7 @@ async def gateway(
             bears = token is not None and hmac.compare_digest(shown, f"Bearer {token.reveal()}".encode())
             return bears or is_local(request) or sign_in.knows(request)
 
-        door = McpDoor(runs, sign_in, listener.url)
+        door = McpDoor(runs, sign_in, listener.near)
         await stack.enter_async_context(door.open())
         app = make_app(runs, hosts, [*windows.routes(), *door.routes(), *EditorDoor(windows, runs).routes()], knows)
         local = LocalListener(config.data / SOCKET)

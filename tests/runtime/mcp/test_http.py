@@ -21,6 +21,8 @@ from segue.core.contracts.agents import Event, ToolServer, Work
 from segue.core.lanes import account_key
 from segue.core.messages import Text
 from segue.core.values import PersonId, SessionId
+from segue.runtime.mcp import door
+from segue.runtime.server.listeners import Listener
 from segue.store import Store
 from segue.testing.agents import said
 from segue.testing.chats import Chat, Someone
@@ -313,3 +315,22 @@ async def test_the_tools_of_a_turn_are_lent_to_its_agents_program_while_it_runs(
                 shown = ACCEPTED | {"Authorization": f"Bearer {token}"}
                 answer = await http.post("/mcp", json={}, headers=shown)
                 assert answer.status_code == 401
+
+
+async def test_a_gateway_without_the_library_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "_EXTRA", "no_such_library")
+    async with street(tmp_path) as there, httpx2.AsyncClient(base_url=there.here.url, trust_env=False) as http:
+        ann = await there.meets("Ann")
+        shown = {"Authorization": f"Bearer {await given(there.store, ann.id, 'anns')}"}
+        answer = await http.post("/mcp", json={}, headers=shown)
+        assert (answer.status_code, "segue install" in answer.json()["error"]) == (501, True)
+        assert there.here.gateway.programs.lent.server(SessionId("s")) is None
+
+
+@pytest.mark.parametrize(("host", "near"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])
+def test_tools_are_lent_at_an_address_that_programs_of_this_machine_find(host: str, near: str) -> None:
+    listener = Listener(host, 0)
+    assert listener.near == f"http://{near}:{listener.port}"
+    listener.close()

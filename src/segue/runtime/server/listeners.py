@@ -23,6 +23,7 @@ _KEEP_ALIVE = 60
 LARGEST_FRAME = 4 * 1024 * 1024
 _LONGEST = 80
 """Characters of a command line that are shown."""
+_NEAR = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 -- listened on, and called by no name
 _PORT = {errno.EADDRINUSE, errno.EACCES}
 
 
@@ -44,6 +45,11 @@ class Listener:
     def url(self) -> str:
         """The address on which it listens."""
         return f"http://{self.host}:{self.port}"
+
+    @property
+    def near(self) -> str:
+        """The address at which programs of this machine find it."""
+        return f"http://{_NEAR.get(self.host, self.host)}:{self.port}"
 
     def close(self) -> None:
         """Turn callers away."""
