@@ -1,6 +1,6 @@
-"""One session on Telegram, Matrix and the page at once, while each of them and the gateway go away and come back.
+"""One session on Telegram, Matrix, Slack and the page at once, while the platforms and the gateway go and come back.
 
-Somebody talks in all three places. Telegram is crabline, which forgets what it was told when it ends: so it is stopped
+Somebody talks in all four places. Telegram is crabline, which forgets what it was told when it ends: so it is stopped
 when the gateway has been told everything, which isn't to say that it has taken it in; what it has not is told again.
 """
 
@@ -30,8 +30,8 @@ from tests.platforms.world import World, world
 from tests.servers.homeserver import Synapse
 
 TITLE = "Everywhere"
-PLACES = ("telegram", "matrix", "page")
-_TOKEN = re.compile(r"(?:telegram|matrix|page)-\d+")
+PLACES = ("telegram", "matrix", "slack", "page")
+_TOKEN = re.compile(r"(?:telegram|matrix|slack|page)-\d+")
 _SETTLE = 60.0
 """Seconds without anything new after which what isn't answered never will be."""
 
@@ -55,7 +55,7 @@ class Found(Value, frozen=True):
 
 
 class Everywhere:
-    """Somebody who talks in three places, and what goes wrong there."""
+    """Somebody who talks in four places, and what goes wrong there."""
 
     def __init__(self, town: World, synapse: Synapse, page: Page, dice: random.Random) -> None:
         self.town = town
@@ -71,17 +71,18 @@ class Everywhere:
         self._messages: list[int] = []
 
     async def begin(self) -> None:
-        """One session in all three places."""
+        """One session in all four places."""
         await self.page.says("hello")
         await self.page.says(f"/title {TITLE}")
         await self.page.tells(TITLE)
-        for corner in (self.town.telegram, self.town.matrix):
+        for corner in map(self.town.home_on, PLACES[:-1]):
             await corner.says(f"/resume {TITLE}")
             await counts(corner, 1)
 
     async def talk(self, place: str, until: float) -> None:
         """Say one thing after the other in a place."""
-        say = {"telegram": self._on_telegram, "matrix": self._on_matrix, "page": self._on_page}[place]
+        ways = {"telegram": self._on_telegram, "matrix": self._on_matrix, "slack": self._on_slack}
+        say = ways.get(place, self._on_page)
         while time.monotonic() < until:
             await say()
             await asyncio.sleep(self.dice.expovariate(1 / 0.6))
@@ -94,6 +95,9 @@ class Everywhere:
 
     async def _on_page(self) -> None:
         await self.page.says(self._next("page"))
+
+    async def _on_slack(self) -> None:
+        await self.town.home_on("slack").says(self._next("slack"))
 
     async def _on_telegram(self) -> None:
         async with self._telegram:
@@ -162,12 +166,21 @@ class Everywhere:
         await asyncio.sleep(self.dice.uniform(0.0, 1.0))
         await asyncio.to_thread(self.synapse.start)
 
+    async def stop_slack(self) -> None:
+        """Slack can't be reached for a while; people there talk on."""
+        slack = self.town.slack
+        assert slack is not None
+        await slack.goes()
+        await asyncio.sleep(self.dice.uniform(0.0, 2.0))
+        slack.comes()
+
     async def trouble(self, until: float, pause: float) -> None:
         """One outage after the other, each of them at least once; two may meet."""
         kinds: dict[str, Callable[[], Awaitable[None]]] = {
             "the gateway was killed": self.kill_gateway,
             "Telegram was gone": self.stop_telegram,
             "Matrix was gone": self.stop_matrix,
+            "Slack was gone": self.stop_slack,
         }
         order = list(kinds)
         while time.monotonic() < until or len(self.outages) < len(kinds):
@@ -242,7 +255,7 @@ async def run(seconds: float, seed: int, pause: float = 4.0) -> Found:
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="segue-everywhere-") as folder, ExitStack() as stack:
         synapse = await asyncio.to_thread(stack.enter_context, Synapse.own())
-        async with world(Path(folder), synapse) as town:
+        async with world(Path(folder), synapse, also="slack") as town:
             page = await Page.sign_in(town.home)
             following = asyncio.create_task(page.follow())
             everywhere = Everywhere(town, synapse, page, dice)

@@ -84,7 +84,7 @@ class SlackAccount(Value, frozen=True):
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
         """The questions, in the order in which they are asked."""
-        make = _MAKE + quote(json.dumps(MANIFEST, separators=(",", ":")))
+        make = _MAKE + quote(json.dumps(MANIFEST, separators=(",", ":")), safe=",:/")
         return (
             SetupQuestion(
                 "token",
