@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from acp import RequestError
@@ -12,6 +14,7 @@ from acp import RequestError
 from segue.testing.waits import PATIENCE
 from tests.editors import Process, editor_of
 from tests.served import served
+from tests.servers import harnesses, node
 
 MORE = "slowly one more"
 SLOW = """
@@ -22,6 +25,9 @@ from segue import Work
 
 async def answer(work: Work):
     text = work.asked[-1].text
+    if text == "tidy up":
+        yield f"You said {await work.ask('Delete all of it?', choices=('yes', 'no'))}."
+        return
     print("an agent that prints")
     for word in text.split():
         yield word + " "
@@ -56,6 +62,54 @@ async def test_an_editor_outlives_its_gateway_and_the_prompt_outlives_the_editor
                 await dying
         await editor.until(lambda: editor.shows(session)[-1] == ("agent", MORE))
         assert editor.shows(session) == [("agent", words), ("person", MORE), ("agent", MORE)]
+
+
+async def test_acpx_lists_resumes_prompts_is_asked_and_cancels(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    client = [str(node()), str(harnesses() / "acpx" / "dist" / "cli.js"), "--ttl", "1"]
+    client += ["--agent", f"{sys.executable} -m segue acp", "--approve-all", "--format", "quiet"]
+    environ = os.environ | {"HOME": str(tmp_path / "home"), "SEGUE_HOME": str(tmp_path)}
+
+    async def acpx(*arguments: str) -> str:
+        done = await asyncio.create_subprocess_exec(
+            *client, *arguments, cwd=tmp_path, env=environ, stdout=PIPE, stderr=PIPE
+        )
+        async with asyncio.timeout(PATIENCE):
+            out, err = await done.communicate()
+        return (out + err).decode()
+
+    async with served(tmp_path, agent_in(tmp_path)), editor_of(tmp_path) as (editor, _):
+        session = await editor.new()
+        await editor.says(session, "a good cup of tea")
+        assert session in await acpx("sessions", "list")
+        assert session in await acpx("sessions", "new", "--resume-session", session)
+        assert "You said yes." in await acpx("tidy up")
+        await editor.until(lambda: "You said yes." in str(editor.shows(session)))
+        assert editor.shows(session)[1:3] == [("person", "tidy up"), ("tool", "Delete all of it?: pending completed")]
+        endless = asyncio.create_task(acpx(" ".join(["slowly"] * 2_000)))
+        await editor.until(lambda: editor.shows(session)[-1][1].startswith("slowly slowly"))
+        await acpx("cancel")
+        await endless
+        await editor.until(lambda: editor.shows(session)[-1][1].endswith("(Stopped.)"))
+
+
+async def test_an_editor_that_reads_nothing_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "segue.toml").touch()
+    long = "tea" * 100_000
+    async with served(tmp_path, agent_in(tmp_path)), editor_of(tmp_path) as (editor, _):
+        session = await editor.new()
+        await editor.says(session, "tea")
+        async with Process(tmp_path).streams() as (reader, writer):
+            params = {"sessionId": session, "cwd": "/", "mcpServers": []}
+            load = {"jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params}
+            writer.write(json.dumps(load).encode() + b"\n")
+            async with asyncio.timeout(PATIENCE):
+                while b'"id":1' not in await reader.readline():
+                    """It is replayed."""
+            cast("asyncio.ReadTransport", reader._transport).pause_reading()  # type: ignore[attr-defined]
+            for n in range(5):
+                assert await editor.says(session, f"{long} {n}") == "end_turn"
+            assert editor.shows(session)[-1][1].endswith("4")
 
 
 async def test_without_a_gateway_one_runs_for_the_editors(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from segue.errors import SegueError
 from segue.runtime.editors.conversation import Conversation, WindowWire
 from segue.runtime.editors.wire import Pipe
 from segue.runtime.windows.frames import (
+    LISTED,
     MOST,
     Begins,
     NoticeFrame,
@@ -99,7 +100,7 @@ class EditorAgent:
         finally:
             await link.close()
         listed = [_info(session, cwd or str(Path.cwd())) for session in found]
-        return ListSessionsResponse(sessions=listed, next_cursor=found[-1].id if found else None)
+        return ListSessionsResponse(sessions=listed, next_cursor=found[-1].id if len(found) == LISTED else None)
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         """Begin a conversation."""

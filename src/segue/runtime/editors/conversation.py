@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable
+from itertools import islice
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -127,7 +128,7 @@ class Conversation:
         self._prompts: dict[str, Prompted] = {}
         self._own: dict[str, str] = {}
         """Prompts that the transcript doesn't hold yet, by their ids."""
-        self._early: list[str] = []
+        self._early: dict[str, str] = {}
         """Messages from elsewhere that were shown before the transcript held them."""
         self._waiting: dict[str, ShownTurn] = {}
         self._growing: dict[tuple[SessionId, int], Growth] = {}
@@ -309,19 +310,17 @@ class Conversation:
         if own is not None:
             del self._own[own]
             return True
-        if entry.text in self._early:
-            self._early.remove(entry.text)
-            return True
-        return False
+        early = next((id for id, text in self._early.items() if text == entry.text), None)
+        if early is not None:
+            del self._early[early]
+        return early is not None
 
     async def _grow(self, frame: GrowthFrame) -> None:
         key = self._last, frame.turn
         growth = self._growing.get(key)
         if growth is None:
             growth = self._growing[key] = Growth(Unfolding(self._link.locate))
-            for turn in (self._waiting[id] for id in frame.answers if id in self._waiting and id not in self._prompts):
-                self._early.append(turn.text)
-                await self._update(*updates.asked(turn.text, "" if turn.mine else turn.name))
+            await self._show_early(frame.answers)
         growth.parts = updates.grown(growth.parts, frame.at, frame.parts, more=frame.more)
         called = growth.parts[-1].name if growth.parts and isinstance(growth.parts[-1], ToolCall) else ""
         doing = "" if frame.doing == called else frame.doing
@@ -331,6 +330,14 @@ class Conversation:
         if doing != self._doing:
             self._doing, self._doings = doing, self._doings + 1
             await self._update(start_tool_call(f"doing {self._doings}", doing, kind="other", status="in_progress"))
+
+    async def _show_early(self, ids: Iterable[str]) -> None:
+        """Show messages from elsewhere whose turn runs, before what comes of it."""
+        for id in ids:
+            turn = self._waiting.get(id)
+            if turn is not None and id not in self._prompts and id not in self._early:
+                self._early[id] = turn.text
+                await self._update(*updates.asked(turn.text, "" if turn.mine else turn.name))
 
     async def _done(self) -> None:
         """The agent does no more what it said."""
@@ -344,6 +351,8 @@ class Conversation:
         for id in [id for id in self._asking if id not in asked]:
             self._asking.pop(id).cancel()
             await self._update(update_tool_call(id, status="completed"))
+        if any(asked[id].session for id in asked.keys() - self._asking.keys()):
+            await self._show_early(islice(self._waiting, 1))
         for id in asked.keys() - self._asking.keys():
             self._asking[id] = asyncio.create_task(self._put(asked[id]), name=f"question {id}")
             self._asking[id].add_done_callback(_told)

@@ -20,6 +20,8 @@ from segue.core.values import Moment, SessionId, Value
 
 PAGE = 50
 """Entries that a window is sent at once if it asks for no other number."""
+LISTED = 50
+"""Sessions of a list, or of one page of it."""
 MOST = 500
 """Entries that a window is sent at once at most."""
 

@@ -23,6 +23,7 @@ from segue.core.windows import EDITOR, HOSTS, WEB
 from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
+    LISTED,
     AcceptedFrame,
     AnsweredFrame,
     Begins,
@@ -53,7 +54,6 @@ from segue.runtime.windows.watchers import Arrived, Changed, Forgotten, Growing,
 from segue.store import Store
 
 _MOST_WAITING = 100
-_LISTED = 50
 _LOOKED_AT = 8
 """Messages that wait for their answers and are looked at each time."""
 _INVITES = Command("handoff")
@@ -216,12 +216,12 @@ class Window:
 
     async def list_sessions(self, after: SessionId | None = None) -> None:
         """Show the person's own sessions, the last used first."""
-        found = await self._driver.read(lists.recent, self.person.id, _LISTED, after)
+        found = await self._driver.read(lists.recent, self.person.id, LISTED, after)
         await self._send(SessionsFrame(tuple(listed(each.session, each.text) for each in found)))
 
     async def search(self, words: str) -> None:
         """Show the sessions in which something was said."""
-        found = await self._driver.read(lists.having, self.person.id, words, _LISTED)
+        found = await self._driver.read(lists.having, self.person.id, words, LISTED)
         await self._send(FoundFrame(words, tuple(listed(each.session, each.text) for each in found)))
 
     async def _keep(self, file: SaidFile) -> File:
