@@ -212,6 +212,15 @@ class DiscordCorner:
         found = [str(one.id) for one in self.town.backend.channels.values() if str(one.parent_id) == self.chat]
         return [thread for thread in found if await self.texts(thread)]
 
+    async def goes(self) -> None:
+        """Nobody reaches Discord any more, and it forgets the gateway's session."""
+        await self.town.cut()
+        self.town.forget()
+
+    def comes(self) -> None:
+        """Discord is there again."""
+        self.town.away = False
+
     async def joined(self) -> None:
         """Wait until the agent listens: what is said from now on is for it."""
         await self.town.changes.until(lambda: self.town.identified or None, lambda: "it never connected")

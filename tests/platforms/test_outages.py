@@ -1,13 +1,15 @@
-"""Slack is out of reach, the gateway stands still or is off: what is said meanwhile is answered once, in order."""
+"""A platform is out of reach, the gateway stands still or is off: what is said meanwhile is answered once, in order."""
 
 import asyncio
 
+import pytest
+
 from tests.platforms.conftest import Worlds
-from tests.platforms.corners import SlackCorner
+from tests.platforms.corners import DiscordCorner, SlackCorner
 from tests.platforms.world import Way
 
 
-async def answered(here: SlackCorner, *words: str) -> None:
+async def answered(here: SlackCorner | DiscordCorner, *words: str) -> None:
     """Wait until the agent has said again just these words; what one person has waiting may be one turn."""
 
     async def told() -> list[str]:
@@ -22,9 +24,10 @@ async def answered(here: SlackCorner, *words: str) -> None:
     await here.until(are_there, missing)
 
 
-async def test_what_is_said_in_an_outage_is_answered_once_and_in_order(worlds: Worlds) -> None:
-    async with worlds(Way.POLLING, "slack") as town:
-        here = town.slack
+@pytest.mark.parametrize("platform", ["slack", "discord"])
+async def test_what_is_said_in_an_outage_is_answered_once_and_in_order(worlds: Worlds, platform: str) -> None:
+    async with worlds(Way.POLLING, platform) as town:
+        here = town.slack or town.discord
         assert here is not None
         await here.says("one")
         await answered(here, "one")
