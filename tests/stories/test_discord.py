@@ -14,7 +14,7 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Identity
 from segue.core.messages import Citation, File, Text
-from segue.core.settings import AccountSettings, Mentions
+from segue.core.settings import AccountSettings, Mentions, Streams
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
@@ -258,13 +258,14 @@ async def test_killed_between_the_call_and_its_record_it_says_it_once(
     town: LocalDiscord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, late: bool
 ) -> None:
     chat, killed = town.private(), KilledAt(Point.SEND_CALLED, 1)
-    async with running(tmp_path, town, EchoAgent(), probe=killed):
+    whole = AccountSettings(public=True, streams=Streams.WHOLE)
+    async with running(tmp_path, town, EchoAgent(), whole, killed):
         town.says(chat, "only once")
         await killed.dead.wait()
     if late:
         town.forget_nonces()
         monkeypatch.setattr("segue.adapters.discord.outgoing._REMEMBERED", 0.0)
-    async with running(tmp_path, town, EchoAgent()):
+    async with running(tmp_path, town, EchoAgent(), whole):
         town.says(chat, "and then")
         await shows(town, chat, "only once", "and then")
 
