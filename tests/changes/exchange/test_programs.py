@@ -1,5 +1,7 @@
 """What programs do for a person, in no turn: once for a key, within that person's reach and limits."""
 
+import asyncio
+
 import pytest
 
 from segue.changes.exchange import children, questions, schedules, turns
@@ -113,3 +115,22 @@ async def test_work_notes_and_questions_of_programs_are_made_once(world: World) 
         await write(asks.ask_for_program, ann.id, None, asking, "same", world.clock())
     assert [question.words for question in await read(questions.open_to, ann.id, world.clock())] == ["Which day?"]
     assert await read(questions.open_to, bob.id, world.clock()) == []
+
+
+async def test_the_same_call_at_once_is_one_call(world: World) -> None:
+    ann = await world.person("ann")
+    lane = await world.dm(ann)
+    await world.renew(lane, ann, "hello")
+    write, planner = world.store.driver.write, Planner([("telegram", "bot")], SETTINGS)
+    assert len(set(await asyncio.gather(*(begin(world, asker(ann), "one") for _ in range(4))))) == 1
+    plan, to = planner.plan("in 2h", world.clock()), f"telegram:{lane.address.chat}"
+    at = world.clock()
+    made = await asyncio.gather(
+        *(write(planner.make, asker(ann), "k", plan, "look", to, world.ids(), at) for _ in range(4))
+    )
+    assert len({schedule.id for schedule in made}) == 1
+    asks = Asks({("telegram", "bot"): object()}, SETTINGS)  # type: ignore[dict-item]
+    asking = asks.wanted(("", ""), "q", "Which day?", (), "")
+    asked = await asyncio.gather(*(write(asks.ask_for_program, ann.id, None, asking, "same", at) for _ in range(4)))
+    assert {one.id for one in asked} == {"same"}
+    assert [await world.count(table) for table in ("sessions", "schedules", "questions", "deliveries")] == [3, 1, 1, 1]

@@ -6,7 +6,7 @@ import msgspec
 
 from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, name
-from segue.changes.exchange import handoffs, questions
+from segue.changes.exchange import children, handoffs, questions
 from segue.changes.places import addresses
 from segue.changes.places.destinations import Choice, Destinations, reader
 from segue.changes.sessions import moves, sessions, transcripts
@@ -101,6 +101,7 @@ class HandoffCommand:
         self, by: tuple[PersonId, Standing], session: SessionId, typed: str, consent: Consent, id: str, at: Moment
     ) -> Transaction[None]:
         """Hand off a session for a program that acts for its owner; asked again under the same id, it is the same."""
+        yield from children.hold_call(id)
         if (yield from handoffs.find(id)) is None:
             # What is spoken to from nowhere leaves from a lane of the program's, in which nobody reads.
             lane = yield from moves.see(Place(Address(PROGRAM, ACCOUNT, chat=session), Kind.DM), PersonId(""), at)

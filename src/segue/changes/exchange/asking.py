@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from segue.changes.exchange import deliveries, questions, routes
+from segue.changes.exchange import children, deliveries, questions, routes
 from segue.changes.exchange.questions import Asking
 from segue.changes.people import persons
 from segue.changes.people.allowances import Allowing
@@ -58,6 +58,7 @@ class Asks:
         self, person: PersonId, only: SessionId | None, asking: Asking, id: str, at: Moment
     ) -> Transaction[Question]:
         """Ask a person what a program of theirs wants to know; asked again under the same id, it is the same."""
+        yield from children.hold_call(id)
         known = yield from questions.find(id)
         if known is not None:
             return known

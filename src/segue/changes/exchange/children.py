@@ -156,6 +156,11 @@ def hold(asker: Asker) -> Transaction[None]:
         yield from turns.check(asker.held)
 
 
+def hold_call(call: str) -> Transaction[None]:
+    """Let the same call wait until this one is done: it finds what was made, and makes nothing."""
+    yield q.hold_name(name=f"call {call}")
+
+
 def opening(asker: Asker) -> Transaction[Place | None]:
     """The place at which a thread would be opened for the turn that asks; None if it is spoken to from nowhere."""
     _, route = yield from routes.now(asker.session, (asker.session, asker.turn))
@@ -210,6 +215,7 @@ def spawn(
 
 def begin(asker: Asker, call: str, session: SessionId, title: str, task: str, at: Moment) -> Transaction[SessionId]:
     """Begin a conversation of a person's by what a program says for them; nobody speaks to it from anywhere yet."""
+    yield from hold_call(call)
     before = yield from known(call)
     if before is not None:
         return before.session

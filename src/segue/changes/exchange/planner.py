@@ -61,6 +61,7 @@ class Planner:
     ) -> Transaction[Schedule]:
         """Scheduled work that an agent asks for in its turn."""
         yield from children.hold(asker)
+        yield from children.hold_call(key)
         if (made := (yield from schedules.known(key))) is not None:
             return made
         session = asker.session or asker.only
