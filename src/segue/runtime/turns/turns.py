@@ -10,7 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from segue.changes.exchange import turns
 from segue.core.contracts.agents import Agent
@@ -201,12 +201,10 @@ class Turns:
                 live.answering.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
-        for patience in (_HANDING_OVER, None):
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                # What can't be handed over because of the store is free once this replica is known to be gone.
-                await asyncio.wait(self._tasks, timeout=patience)
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     @asynccontextmanager
     async def waiting(self, run: Run) -> AsyncIterator[None]:
@@ -260,7 +258,10 @@ class Turns:
                 return
             except asyncio.CancelledError as error:
                 if live.dropped or cancelled():
-                    await self._answering.hand_over(live)
+                    # A gateway that ends waits for no store: what it still holds is free once it is known to be gone.
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_HANDING_OVER):
+                            await self._answering.hand_over(live)
                     raise
                 # Nobody here did: a cancelled task of its own got out of the agent.
                 run = await self._fail(live, error)
