@@ -53,7 +53,7 @@ class LocalSlack:
 
     def __init__(self, port: int, *, calls: bool) -> None:
         self.between = port
-        """The port at which it is reached, and at which it calls."""
+        """The port at which it calls."""
         self.port = free_port()
         self.host = f"127.0.0.1:{self.port}"
         self._folder = tempfile.TemporaryDirectory(prefix="local-slack-")
@@ -98,9 +98,9 @@ def _local_slack(*, calls: bool) -> LocalSlack:
 class Between:
     """Passes calls on to local-slack, and what happens there to the app."""
 
-    def __init__(self, server: LocalSlack) -> None:
+    def __init__(self, server: LocalSlack, host: str) -> None:
         self.slack = server
-        self.host = f"127.0.0.1:{server.between}"
+        self.host = host
         self.calls: list[tuple[str, dict[str, str]]] = []
         """What the app called, in order."""
         self.refuse: Callable[[str, dict[str, str]], Response | None] = lambda _method, _fields: None
@@ -301,7 +301,9 @@ class Between:
 async def slack(*, calls: bool = False) -> AsyncIterator[tuple[Between, str]]:
     """Slack as an app sees it: what stands between, and the address of its API."""
     server = _local_slack(calls=calls)
-    between, listener = Between(server), Listener("127.0.0.1", server.between)
+    # Only what it calls must be where it was told.
+    listener = Listener("127.0.0.1", server.between if calls else 0)
+    between = Between(server, listener.url.removeprefix("http://"))
     try:
         await server.fresh(between.client)
         async with serving(Mounted(between), listener, 0.1):
