@@ -157,3 +157,26 @@ async def test_payloads_that_simcord_does_not_make(harness: DiscordHarness) -> N
     assert (cat.parts, cat.remarks) == ((), ("cat.png wasn't taken in. It isn't on a server of Discord's.",))
     assert Text("the last") in last.parts
     assert [letter.why.partition(":")[0] for letter in inbox.letters] == ["poll"]
+
+
+async def test_a_channel_that_the_bot_may_not_see_holds_up_nothing(harness: DiscordHarness) -> None:
+    town, inbox = harness.town, Inbox()
+    hidden = town.channel("hidden")
+    async with harness.deliver(harness.adapter(), inbox.accept):
+        town.backend.emit("MESSAGE_CREATE", told(town, channel_id="1", content="from nowhere"))
+        town.backend.emit("MESSAGE_UPDATE", {"id": "2", "channel_id": hidden, "embeds": []})
+        town.slash(hidden, "title", "Tea")
+        await inbox.gets("/title Tea")
+    assert [letter.kind for letter in inbox.letters] == ["SendNever"]
+
+
+async def test_a_session_is_resumed_elsewhere_if_its_server_is_gone(harness: DiscordHarness) -> None:
+    town, inbox = harness.town, Inbox()
+    async with harness.deliver(harness.adapter(), inbox.accept):
+        town.says(town.private(), "before")
+        await inbox.gets("before")
+    harness.cursor.value = harness.cursor.value.replace(f":{town.port}/", ":1/")
+    town.says(town.private(), "meanwhile")
+    async with harness.deliver(harness.adapter(), inbox.accept):
+        await inbox.gets("meanwhile")
+    assert (town.identified, town.resumed) == (1, 1)

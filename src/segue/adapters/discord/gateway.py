@@ -23,6 +23,8 @@ from segue.errors import Disconnected
 
 _AT_ONCE = 500
 """Events that are read ahead of those that are taken in."""
+_KEPT = 100
+"""Events after which the position is kept though more wait."""
 _CONNECT = 60.0
 _PATIENCE = 1.0
 """Seconds that a slash command or a button waits for what came before it: Discord wants it acknowledged in three."""
@@ -136,8 +138,9 @@ class Gateway:
             raise
         except (OSError, aiohttp.ClientError, discord.ConnectionClosed) as error:
             if at.url:
-                # The server that the session was on may be gone for good: the next try asks for another.
+                # The server that the session was on may be gone for good: another may know it.
                 self.position = msgspec.structs.replace(at, url="")
+                return await self._connected(came)
             raise Disconnected(f"Discord's gateway can't be reached ({type(error).__name__}).") from error
 
     async def _read(self, socket: DiscordWebSocket, came: list[tuple[str, Any]], queue: asyncio.Queue[Any]) -> None:
@@ -169,7 +172,7 @@ class Gateway:
             await before
 
     async def _keep(self, socket: DiscordWebSocket, intake: Intake, queue: asyncio.Queue[Any]) -> None:
-        """Move the position along; it is kept whenever nothing more waits."""
+        """Move the position along; it is kept when nothing more waits, and now and then."""
         while True:
             event, taken = await queue.get()
             await taken
@@ -178,7 +181,7 @@ class Gateway:
             self.position = msgspec.structs.replace(self.position, session=session, url=url, seq=event.seq)
             if event.name in {"READY", "RESUMED"}:
                 intake.connected()
-            if queue.empty():
+            if queue.empty() or event.seq % _KEPT == 0:
                 await intake.cursor.keep(msgspec.json.encode(self.position).decode())
 
 

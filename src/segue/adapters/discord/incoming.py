@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from segue.adapters.discord.channels import Channels
 from segue.adapters.discord.payloads import (
     Attachment,
@@ -53,6 +55,8 @@ class Incoming:
     async def read(self, event: str, raw: Any, me: User) -> list[Heard]:
         """The messages to the agent in an event; raises `Invalid` for what can't be understood."""
         match event:
+            case "MESSAGE_UPDATE" if isinstance(raw, dict) and "author" not in raw:
+                return []  # a part of a message, such as a preview, that nobody wrote
             case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
                 message = decode(raw, Message)
                 heard = await self._said(message, me, edited=event == "MESSAGE_UPDATE")
@@ -100,6 +104,9 @@ class Incoming:
         if done.type not in {COMMAND, BUTTON}:
             return []
         user, name = done.by
+        if done.channel is not None:
+            # Commands are used in channels, too, that the bot can't look up.
+            self._channels.heed([msgspec.structs.replace(done.channel, guild_id=done.guild_id)])
         place, speaker = await self._channels.place(done.channel_id, name), self._account.speaker(user, name)
         seen, at = (f"interaction/{done.id}",), moment(done.id)
         if done.type == BUTTON and done.message:

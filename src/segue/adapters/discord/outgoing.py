@@ -1,5 +1,6 @@
 """Messages to Discord: texts, buttons, files, and what only one person sees."""
 
+import asyncio
 import base64
 import hashlib
 import logging
@@ -110,10 +111,17 @@ class Outgoing:
 
     async def _answered_aloud(self, slash: tuple[str, str]) -> None:
         """Take back what only its person sees of a slash command, once everybody sees the answer."""
-        try:
-            await self._answer("DELETE", "@original", slash)
-        except SendError as error:
-            log.info("a slash command stays as it is: %s", error)
+        for wait in (0.5, 1.0, 0.0):
+            try:
+                await self._answer("DELETE", "@original", slash)
+            except (Expired, MessageGone):
+                # It may be acknowledged at this moment.
+                await asyncio.sleep(wait)
+            except SendError as error:
+                log.info("a slash command stays as it is: %s", error)
+                return
+            else:
+                return
 
     async def _answer(
         self, method: str, message: str, slash: tuple[str, str], body: object = None, file: Any = None

@@ -161,28 +161,6 @@ class Button(Value, frozen=True):
     flags: int = 0
 
 
-class Interaction(Value, frozen=True):
-    """A slash command or a button."""
-
-    id: str
-    token: str
-    type: int
-    data: Choice = Choice()
-    channel_id: str = ""
-    guild_id: str | None = None
-    member: Member | None = None
-    user: User | None = None
-    message: Button | None = None
-
-    @property
-    def by(self) -> tuple[str, str]:
-        """The id and the name of whoever did it."""
-        user = self.user or (self.member.user if self.member else None)
-        if user is None or user.bot:
-            raise Invalid("user", "nobody did it", "A slash command or a button has somebody who used it.")
-        return user.id, (self.member.nick if self.member else None) or user.name
-
-
 class Channel(Value, frozen=True):
     """A channel, a private chat, a forum or a thread."""
 
@@ -205,6 +183,29 @@ class Channel(Value, frozen=True):
     @property
     def is_forum(self) -> bool:
         return self.type in _FORUMS
+
+
+class Interaction(Value, frozen=True):
+    """A slash command or a button."""
+
+    id: str
+    token: str
+    type: int
+    data: Choice = Choice()
+    channel_id: str = ""
+    channel: Channel | None = None
+    guild_id: str | None = None
+    member: Member | None = None
+    user: User | None = None
+    message: Button | None = None
+
+    @property
+    def by(self) -> tuple[str, str]:
+        """The id and the name of whoever did it."""
+        user = self.user or (self.member.user if self.member else None)
+        if user is None or user.bot:
+            raise Invalid("user", "nobody did it", "A slash command or a button has somebody who used it.")
+        return user.id, (self.member.nick if self.member else None) or user.name
 
 
 class Tags(Value, frozen=True):

@@ -95,7 +95,7 @@ class Reception:
             return
         after, found = since - _MARGIN, list[dict[str, Any]]()
         for channel in channels:
-            if channel.is_private or int(channel.last_message_id or 0) > after:
+            if channel.is_private or (not channel.is_forum and int(channel.last_message_id or 0) > after):
                 found += [{**raw, "guild_id": channel.guild_id} for raw in await self._said_in(channel, after)]
         for raw in sorted(found, key=lambda raw: int(raw["id"])):
             await self._hear("MESSAGE_CREATE", raw, gateway, accept)
@@ -118,7 +118,11 @@ class Reception:
         return found
 
     async def _hear(self, name: str, raw: Any, gateway: Gateway, accept: Accept) -> None:
-        heard = await self._account.or_letter(self._incoming.read(name, raw, self._me), raw)
+        try:
+            heard = await self._account.or_letter(self._incoming.read(name, raw, self._me), raw)
+        except SendNever as error:
+            # What it needs to know of the channel is never told: it would come again and again.
+            heard = self._account.letter(raw, error)
         if isinstance(heard, Letter):
             await accept(heard)
             return
