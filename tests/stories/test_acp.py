@@ -190,8 +190,8 @@ async def test_a_kill_of_the_process_between_turns_is_no_trouble(square: Square,
     agent = made(tmp_path)
     async with talking(square, agent):
         await square.says("one apple")
-        assert agent._process is not None
-        os.kill(agent._process.pid, signal.SIGKILL)
+        assert agent.process is not None
+        os.kill(agent.process.pid, signal.SIGKILL)
         assert await square.says("two pears") == "You said: two pears"
         assert Told(tmp_path).count("load") == 1
 
@@ -205,19 +205,19 @@ async def test_ten_sessions_share_a_process_and_one_that_hangs_keeps_nobody(squa
     async with talking(square, agent, GatewaySettings(attempts=1)):
         for person, chat in zip(people, chats, strict=True):
             await square.says("hello", who=person, where=chat)
-        assert agent._process is not None
-        first = agent._process
+        assert agent.process is not None
+        first = agent.process
         people[0].says("hang", chats[0])
         await until(lambda: told.count("prompt hang") == 1)
         for person, chat in zip(people[1:], chats[1:], strict=True):
             assert await square.says("go on", who=person, where=chat) == "You said: go on"
-        assert agent._process is first
+        assert agent.process is first
         people[1].says("wait", chats[1])
         await until(lambda: told.count("prompt wait") == 1)
         await square.says("/stop", who=people[0], where=chats[0])
         await until(lambda: first.retired)
         assert await square.says("again", who=people[2], where=chats[2]) == "You said: again"
-        assert agent._process is not first
+        assert agent.process is not first
         await square.says("/stop", who=people[1], where=chats[1])
         await until(lambda: first._process.returncode is not None)
 
@@ -275,8 +275,8 @@ async def test_an_agent_has_a_lasting_child_without_a_thread_by_the_gateways_too
             await until(lambda: any("You said: I am plum 0" in reply for reply in chat.replies))
             for n in range(1, 10):
                 if n in {4, 7}:
-                    assert agent._process is not None
-                    os.kill(agent._process.pid, signal.SIGKILL)
+                    assert agent.process is not None
+                    os.kill(agent.process.pid, signal.SIGKILL)
                 sent = await calls("sessions_send", label="fruit", message=f"I am plum {n}", wait=30)
                 assert sent["reply"] == f"You said: I am plum {n}"
             await calls("sessions_send", label="fruit", message="recall", wait=30)

@@ -111,11 +111,11 @@ async def test_it_streams_asks_is_stopped_killed_and_taken_back(
                 square.ann.says("take your time", square.dm)
                 await came(server, "take your time")
                 assert await square.says("/stop") == "(Stopped.)"
-                assert agent._process is not None
-                before = agent._process
+                assert agent.process is not None
+                before = agent.process
                 os.killpg(before.pid, signal.SIGKILL)
                 assert await square.says("I like pears") == "Pears it is"
-                assert agent._process is not before
+                assert agent.process is not before
                 loaded = await sent(server, "I like pears")
                 assert "touch made.txt" in loaded, "its own session was loaded"
                 assert "Said since your last answer" in loaded

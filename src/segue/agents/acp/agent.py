@@ -59,7 +59,8 @@ class AcpAgent:
         self._keys = keys
         self._env = {name: secret.reveal() for name, secret in keys.env.items()}
         self.gateway_tools = keys.tools
-        self._process: Process | None = None
+        self.process: Process | None = None
+        """The process that takes turns now, if there is one."""
         self._starting = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
         self._known: set[str] = set()
@@ -67,13 +68,13 @@ class AcpAgent:
     @property
     def commands(self) -> set[str]:
         """The words of its slash commands, as far as they were told."""
-        if self._process is not None:
-            self._known |= self._process.commands
+        if self.process is not None:
+            self._known |= self.process.commands
         return {*self._keys.commands, *Options.WORDS, *self._known}
 
     async def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is not None:
             await process.end()
         await asyncio.gather(*self._ending, return_exceptions=True)
@@ -172,21 +173,21 @@ class AcpAgent:
     async def _running(self) -> Process:
         """The process; started if there is none, or none that can be used."""
         async with self._starting:
-            if self._process is None or not self._process.usable:
+            if self.process is None or not self.process.usable:
                 keys = self._keys
                 folder = keys.folder or keys.folders or Path()
                 await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-                if self._process is not None:
-                    self._process.retire()
-                    self._let_go(self._process)
-                self._process = await Process.start(keys.command, self._env, folder, keys.start)
-            return self._process
+                if self.process is not None:
+                    self.process.retire()
+                    self._let_go(self.process)
+                self.process = await Process.start(keys.command, self._env, folder, keys.start)
+            return self.process
 
     def _let_go(self, process: Process) -> None:
         """End a process that is of no more use, once its last turn is over."""
-        if self._process is process:
+        if self.process is process:
             self._known |= process.commands
-            self._process = None
+            self.process = None
         if not process.turns and not process.ending:
             process.ending = True
             _ = self._later(process.end())
