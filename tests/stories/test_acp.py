@@ -63,6 +63,13 @@ async def until(so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
+async def titled(square: Square, title: str) -> None:
+    """The session goes by a title; it is given after the answer."""
+    async with asyncio.timeout(PATIENCE):
+        while (await square.session()).title != title:  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0.02)
+
+
 async def path(square: Square) -> Sequence[Entry]:
     """The entries of Ann's session."""
     return await square.store.path((await square.session()).id)
@@ -110,6 +117,11 @@ async def test_what_the_agent_sees_is_the_transcript_after_undo_branch_and_resta
 async def test_thoughts_plans_tools_files_and_cost_come_through(square: Square, tmp_path: Path) -> None:
     async with talking(square, made(tmp_path)):
         assert await square.says("tool") == "Done."
+        await titled(square, "Notes and a file")
+        await square.says("/title Mine")
+        assert await square.says("tool") == "Done."
+        assert (await square.session()).title == "Mine", "a person's own title stays"
+        await square.says("/undo")
         parts = [part for entry in await path(square) for part in entry.parts]
         assert Reasoning("acp", {"text": "I had better look."}) in parts
         [call] = [part for part in parts if isinstance(part, ToolCall)]
@@ -117,7 +129,7 @@ async def test_thoughts_plans_tools_files_and_cost_come_through(square: Square, 
         [result] = [part for part in parts if isinstance(part, ToolResult)]
         assert "-old line\n+new line" in result.content
         assert "written" in result.content
-        assert "20 tokens in (10 read from the cache), 10 out (5 of it reasoning)" in await square.says("/usage")
+        assert "40 tokens in (20 read from the cache), 20 out (10 of it reasoning)" in await square.says("/usage")
         await square.says("picture", answers=2)
         [picture] = [part for entry in await path(square) for part in entry.parts if isinstance(part, File)]
         assert (await square.files.read(picture)).startswith(b"\x89PNG")

@@ -173,6 +173,7 @@ class Program:
         return "never"
 
     async def do_tool(self, id: str, _: str) -> str:
+        await self.tell(id, s.SessionInfoUpdate(session_update="session_info_update", title="Notes  and a file"))
         await self.tell(id, update_agent_thought_text("I had better look."))
         entries = [plan_entry("Look", status="completed"), plan_entry("Write", status="in_progress")]
         await self.tell(id, update_plan(entries))

@@ -27,6 +27,7 @@ from acp.schema import (
     PromptResponse,
     RequestPermissionResponse,
     ResourceContentBlock,
+    SessionInfoUpdate,
     TextContentBlock,
     TextResourceContents,
     ToolCallProgress,
@@ -37,7 +38,7 @@ from acp.schema import (
 
 from segue.agents.acp.calls import Calls, called
 from segue.agents.acp.forms import fill
-from segue.core.contracts.agents import Event, KeepsFiles, Progress, Usage, Work
+from segue.core.contracts.agents import Event, KeepsFiles, Progress, Titled, Usage, Work
 from segue.core.messages import File, Reasoning, Text
 from segue.core.questions import LONGEST, NO, YES
 from segue.errors import Invalid, Unanswered
@@ -45,6 +46,8 @@ from segue.errors import Invalid, Unanswered
 log = logging.getLogger(__name__)
 
 PROVIDER = "acp"
+_NAMELESS = "New session"
+"""Beginning of what some agents call a session until they have found a title."""
 _ONCE, _ALWAYS, _NOT, _NEVER = "allow_once", "allow_always", "reject_once", "reject_always"
 
 
@@ -162,6 +165,8 @@ class AcpTurn:
                 yield self._does(f"plan {done}/{len(entries)}{f': {now}' if now else ''}"[:200])
             case UsageUpdate(cost=cost) if cost is not None and cost.currency == "USD":
                 self.cost = cost.amount
+            case SessionInfoUpdate(title=str(title)) if not title.startswith(_NAMELESS):
+                yield Titled(title)
             case _:
                 """Told to the session, or news to this version."""
 

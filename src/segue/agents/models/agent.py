@@ -53,7 +53,18 @@ from segue.agents.models.bounds import Reserving
 from segue.agents.models.deferred import Deferred
 from segue.agents.models.history import history, history_of, put_off, verbatim
 from segue.agents.models.keys import Prices
-from segue.core.contracts.agents import AgentState, Event, NoBudget, Progress, PutOff, SummedUp, Tools, Usage, Work
+from segue.core.contracts.agents import (
+    AgentState,
+    Event,
+    NoBudget,
+    Progress,
+    PutOff,
+    SummedUp,
+    Titled,
+    Tools,
+    Usage,
+    Work,
+)
 from segue.core.messages import Part, Text, ToolCall, ToolResult
 from segue.core.prompt.compaction import request_to_sum_up
 from segue.errors import AgentFailed, Invalid, ModelRefused, TooLong
@@ -102,7 +113,7 @@ class PydanticAgent:
             try:
                 async with aclosing(self._run(work, withheld(messages) if refused else messages)) as events:
                     async for event in events:
-                        if not isinstance(event, Usage | Progress | AgentState | PutOff):
+                        if not isinstance(event, Usage | Progress | AgentState | PutOff | Titled):
                             done.append(event)
                             failed = 0
                         yield event

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 
 from segue.changes.people import actors
 from segue.changes.rows import each, first, one
+from segue.changes.sessions import sessions
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address
@@ -11,7 +12,7 @@ from segue.core.titles import LONGEST, Title, clean, folded, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
 from segue.database.statements import q
 from segue.database.transactions import Moved
-from segue.errors import Refusal, Refused
+from segue.errors import Invalid, Refusal, Refused
 
 _NEAR = 200
 _MOST = 10_000
@@ -24,6 +25,18 @@ def entitle(session: SessionId, text: str, by: PersonId, at: Moment) -> Transact
     by = yield from _owner(session, by)
     current = yield from of(session)
     return current if current and current.name == name else (yield from take(session, by, name, at))
+
+
+def suggest(session: SessionId, text: str, at: Moment) -> Transaction[None]:
+    """Name a session in words of its agent's, unless it has a title or the words are none."""
+    try:
+        name = new_title(clean(text)[:LONGEST].strip())
+    except Invalid:
+        return
+    owner = yield from actors.hold((yield from sessions.known(session)).owner)
+    yield q.lock_session(session=session)
+    if (yield from of(session)) is None:
+        yield from take(session, owner, name, at)
 
 
 def untitle(session: SessionId, by: PersonId, at: Moment) -> Transaction[None]:

@@ -45,6 +45,12 @@ class AgentState(Value, frozen=True):
     """Whether that entry was taken back since, by an undo, a retry or a rewind: what the note says of it is void."""
 
 
+class Titled(Value, frozen=True):
+    """A title that an agent found for its session; it counts where nobody has given one."""
+
+    title: str
+
+
 class PutOff(Value, frozen=True):
     """Sign that calls which were told of wait for what people say, and that a later attempt may make them.
 
@@ -55,8 +61,8 @@ class PutOff(Value, frozen=True):
     """Their ids."""
 
 
-Event = Part | Usage | Progress | AgentState | PutOff
-"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, notes."""
+Event = Part | Usage | Progress | AgentState | PutOff | Titled
+"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, notes, titles."""
 
 
 class Tool(Value, frozen=True):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from segue.changes.exchange import handoffs, questions, turns
 from segue.changes.places import addresses
-from segue.changes.sessions import transcripts
+from segue.changes.sessions import titles, transcripts
 from segue.changes.sessions.resets import reset_taken_back
 from segue.core.contracts.agents import (
     Agent,
@@ -22,6 +22,7 @@ from segue.core.contracts.agents import (
     PutOff,
     Steers,
     SummedUp,
+    Titled,
     Usage,
     Work,
 )
@@ -37,7 +38,6 @@ from segue.core.messages import (
     ToolCall,
     ToolResult,
     cleaned,
-    encode_parts,
 )
 from segue.core.settings import NO_ACCOUNT, Busy
 from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
@@ -274,13 +274,10 @@ class Answering:
                 await events.aclose()
 
     async def _take_in(self, live: Running, stream: Stream, event: Event) -> None:
-        if isinstance(event, Usage):
-            live.spent.append(event)
-            return
         if not (isinstance(event, Text) and event.text.isascii() and "\0" not in event.text):
             event = cleaned(event)
-        if isinstance(event, AgentState):
-            live.state = encode_parts((event.value,))
+        if isinstance(event, Usage | AgentState | Titled):
+            live.note(event)
             return
         if isinstance(event, Progress):
             stream.grew(event.doing)
@@ -364,6 +361,8 @@ class Answering:
         self._prompt.transcripts.go_on(live.begun.path, run, done, finished, at)
         if state is not None:
             self._agents.keep(run, live.agent_name, note(state, finished.tip))
+        if live.title:
+            await self._store.write(titles.suggest, run.held.session, live.title, at)
         self._metrics.turns.labels(done.outcome).inc()
         self._metrics.turn_seconds.observe(self._clock() - run.turns[0].accepted)
         return finished.next

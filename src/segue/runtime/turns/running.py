@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from functools import partial
 from types import UnionType
 
-from segue.core.contracts.agents import NoBudget, Reserves, Usage, Work
+from segue.core.contracts.agents import AgentState, NoBudget, Reserves, Titled, Usage, Work
 from segue.core.lanes import Address
-from segue.core.messages import File, Notice, Part, Parts, Reasoning, Text, ToolCall, ToolResult
+from segue.core.messages import File, Notice, Part, Parts, Reasoning, Text, ToolCall, ToolResult, encode_parts
 from segue.core.text.splitting import Fits, split
 from segue.core.transcripts import GATEWAY, NOTHING, Author, Draft, Role
 from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Turn, TurnKind, draft_of
@@ -53,6 +53,8 @@ class Running:
         """The agent's name, if it is one that keeps notes."""
         self.state: str | None = None
         """The agent's own note about the session, as JSON."""
+        self.title = ""
+        """The title that the agent found for the session."""
         self.told: Moment | None = None
         """When its handoff was last told that it makes progress."""
         self.telling: asyncio.Task[None] | None = None
@@ -102,6 +104,16 @@ class Running:
     def _listen(self, until: float | None) -> None:
         if self.silence is not None and not self.silence.expired():
             self.silence.reschedule(until)
+
+    def note(self, told: Usage | AgentState | Titled) -> None:
+        """Note what an agent tells beside its answer."""
+        match told:
+            case Usage():
+                self.spent.append(told)
+            case AgentState():
+                self.state = encode_parts((told.value,))
+            case Titled():
+                self.title = told.title
 
     def stop(self) -> None:
         """End it; what was said so far is kept."""
