@@ -54,13 +54,10 @@ from segue.agents.models.deferred import Deferred
 from segue.agents.models.history import history, history_of, put_off, verbatim
 from segue.agents.models.keys import Prices
 from segue.core.contracts.agents import (
-    AgentState,
     Event,
     NoBudget,
-    Progress,
     PutOff,
     SummedUp,
-    Titled,
     Tools,
     Usage,
     Work,
@@ -113,7 +110,7 @@ class PydanticAgent:
             try:
                 async with aclosing(self._run(work, withheld(messages) if refused else messages)) as events:
                     async for event in events:
-                        if not isinstance(event, Usage | Progress | AgentState | PutOff | Titled):
+                        if isinstance(event, Part):
                             done.append(event)
                             failed = 0
                         yield event
