@@ -23,8 +23,8 @@ REASONS = {
     "tests/drills/test_bindings.py::test_what_four_processes_saw_of_each_lane_fits_one_order": (
         "four processes that are killed and started again"
     ),
-    "tests/drills/test_everywhere.py::test_one_session_in_four_places_loses_doubles_and_mixes_nothing": (
-        "four places, three of them with an outage each, one of them a homeserver of its own"
+    "tests/drills/test_everywhere.py::test_one_session_in_five_places_loses_doubles_and_mixes_nothing": (
+        "four platforms with an outage each, one of them a homeserver of its own"
     ),
     "tests/drills/test_handoffs.py::test_a_handoff_is_done_or_undone_on_both_sides_whatever_races_it": (
         "two gateways that are killed and started again while handoffs race"

@@ -251,7 +251,7 @@ DRILLS = {
     "slowness-postgres": Drill(6, "calls of 5, 20 and 60 seconds under the shipped lease on PostgreSQL", 6, _slowness),
     "soak": Drill(20_000, "turns through one gateway, of which nothing is kept", 20_000, _soak),
     "editors": Drill(1_000, "prompts in two editors, on Telegram and the page at once, with kills", 200, _editors),
-    "everywhere": Drill(5, "minutes on Telegram, Matrix and the page at once, with outages", 5, _everywhere),
+    "everywhere": Drill(5, "minutes on four platforms and the page at once, with outages", 5, _everywhere),
 }
 
 

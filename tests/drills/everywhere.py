@@ -1,6 +1,6 @@
-"""One session on Telegram, Matrix, Slack and the page at once, while the platforms and the gateway go and come back.
+"""One session on Telegram, Matrix, Slack, Discord and the page at once, while each and the gateway go and come back.
 
-Somebody talks in all four places. Telegram is crabline, which forgets what it was told when it ends: so it is stopped
+Somebody talks in all five places. Telegram is crabline, which forgets what it was told when it ends: so it is stopped
 when the gateway has been told everything, which isn't to say that it has taken it in; what it has not is told again.
 """
 
@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
@@ -30,10 +31,11 @@ from tests.platforms.world import World, world
 from tests.servers.homeserver import Synapse
 
 TITLE = "Everywhere"
-PLACES = ("telegram", "matrix", "slack", "page")
-_TOKEN = re.compile(r"(?:telegram|matrix|slack|page)-\d+")
+PLACES = ("telegram", "matrix", "slack", "discord", "page")
+_TOKEN = re.compile(rf"(?:{'|'.join(PLACES)})-\d+")
 _SETTLE = 60.0
 """Seconds without anything new after which what isn't answered never will be."""
+_FORGETS = 0.3
 
 
 class Found(Value, frozen=True):
@@ -55,7 +57,7 @@ class Found(Value, frozen=True):
 
 
 class Everywhere:
-    """Somebody who talks in four places, and what goes wrong there."""
+    """Somebody who talks in five places, and what goes wrong there."""
 
     def __init__(self, town: World, synapse: Synapse, page: Page, dice: random.Random) -> None:
         self.town = town
@@ -66,23 +68,25 @@ class Everywhere:
         self.outages: Counter[str] = Counter()
         self.again = 0
         """Messages that Telegram told once more."""
+        assert town.slack is not None
+        assert town.discord is not None
+        self.slack, self.discord = town.slack, town.discord.private
         self._telegram = asyncio.Lock()
         """Held while somebody writes there, and while it is gone."""
         self._messages: list[int] = []
 
     async def begin(self) -> None:
-        """One session in all four places."""
+        """One session in all five places."""
         await self.page.says("hello")
         await self.page.says(f"/title {TITLE}")
         await self.page.tells(TITLE)
-        for corner in map(self.town.home_on, PLACES[:-1]):
+        for corner in (self.town.telegram, self.town.matrix, self.slack, self.discord):
             await corner.says(f"/resume {TITLE}")
             await counts(corner, 1)
 
     async def talk(self, place: str, until: float) -> None:
         """Say one thing after the other in a place."""
-        ways = {"telegram": self._on_telegram, "matrix": self._on_matrix, "slack": self._on_slack}
-        say = ways.get(place, self._on_page)
+        say = {"telegram": self._on_telegram, "matrix": self._on_matrix}.get(place, partial(self._on, place))
         while time.monotonic() < until:
             await say()
             await asyncio.sleep(self.dice.expovariate(1 / 0.6))
@@ -93,11 +97,13 @@ class Everywhere:
         self.said[place].append(text)
         return text
 
-    async def _on_page(self) -> None:
-        await self.page.says(self._next("page"))
-
-    async def _on_slack(self) -> None:
-        await self.town.home_on("slack").says(self._next("slack"))
+    async def _on(self, place: str) -> None:
+        said: dict[str, Callable[[str], Awaitable[object]]] = {
+            "page": self.page.says,
+            "slack": self.slack.says,
+            "discord": self.discord.says,
+        }
+        await said[place](self._next(place))
 
     async def _on_telegram(self) -> None:
         async with self._telegram:
@@ -167,12 +173,21 @@ class Everywhere:
         await asyncio.to_thread(self.synapse.start)
 
     async def stop_slack(self) -> None:
-        """Slack can't be reached for a while; people there talk on."""
-        slack = self.town.slack
-        assert slack is not None
-        await slack.goes()
+        """Slack is out of reach, and tells nothing of what is said meanwhile."""
+        await self.slack.goes()
+        await self._on("slack")
         await asyncio.sleep(self.dice.uniform(0.0, 2.0))
-        slack.comes()
+        self.slack.comes()
+
+    async def stop_discord(self) -> None:
+        """Discord is out of reach; it may have forgotten by then who listened."""
+        town = self.discord.town
+        await town.cut()
+        await self._on("discord")
+        await asyncio.sleep(self.dice.uniform(0.0, 2.0))
+        if self.dice.random() < _FORGETS:
+            town.forget()
+        town.away = False
 
     async def trouble(self, until: float, pause: float) -> None:
         """One outage after the other, each of them at least once; two may meet."""
@@ -181,6 +196,7 @@ class Everywhere:
             "Telegram was gone": self.stop_telegram,
             "Matrix was gone": self.stop_matrix,
             "Slack was gone": self.stop_slack,
+            "Discord was gone": self.stop_discord,
         }
         order = list(kinds)
         while time.monotonic() < until or len(self.outages) < len(kinds):
@@ -208,7 +224,7 @@ class Everywhere:
     async def _replies(self, place: str) -> list[str]:
         if place == "page":
             return [text for text in self.page.entries if text.startswith("You said: page")]
-        return await self.town.home_on(place).texts()
+        return await (self.discord if place == "discord" else self.town.home_on(place)).texts()
 
     async def compare(self) -> list[str]:
         """What was lost, doubled, out of order or mixed up: in each place, on the page, and in the record."""
@@ -255,7 +271,7 @@ async def run(seconds: float, seed: int, pause: float = 4.0) -> Found:
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="segue-everywhere-") as folder, ExitStack() as stack:
         synapse = await asyncio.to_thread(stack.enter_context, Synapse.own())
-        async with world(Path(folder), synapse, also="slack") as town:
+        async with world(Path(folder), synapse, also=("slack", "discord")) as town:
             page = await Page.sign_in(town.home)
             following = asyncio.create_task(page.follow())
             everywhere = Everywhere(town, synapse, page, dice)

@@ -18,6 +18,6 @@ def worlds(tmp_path: Path, synapse: Synapse, request: pytest.FixtureRequest) -> 
 
     def make(way: Way, platform: str = "") -> AbstractAsyncContextManager[World]:
         dsn = request.getfixturevalue("today_dsn") if way is Way.POSTGRES else ""
-        return world(tmp_path, synapse, way=way, dsn=dsn, also=platform)
+        return world(tmp_path, synapse, way=way, dsn=dsn, also=(platform,))
 
     return make

@@ -193,13 +193,18 @@ class MatrixCorner:
 
 
 class DiscordCorner:
-    """A channel."""
+    """A channel, or a private chat with Ann."""
 
     platform = "discord"
 
     def __init__(self, town: LocalDiscord, chat: str) -> None:
         self.chat = chat
         self.town = town
+
+    @property
+    def private(self) -> "DiscordCorner":
+        """Ann's private chat with the agent."""
+        return DiscordCorner(self.town, self.town.private("Ann"))
 
     async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
         return self.town.says(thread or self.chat, text, who)

@@ -14,6 +14,8 @@ from segue.cli.terminal.client import Client, NoGateway, ask, connected
 from segue.runtime.windows.frames import (
     MOST,
     AcceptedFrame,
+    EarlierFrame,
+    EarlierRequest,
     EntriesFrame,
     HandoffFrame,
     NoticeFrame,
@@ -48,6 +50,8 @@ class Window:
                 self.title = frame.session.title if frame.session else ""
                 kept = [] if isinstance(frame, TranscriptFrame) else self.entries
                 self.entries = [*kept, *(entry.text for entry in frame.entries)]
+            case EarlierFrame():
+                self.entries = [*(entry.text for entry in frame.entries), *self.entries]
             case NoticeFrame():
                 self.notices.append(frame.text)
             case HandoffFrame():
@@ -131,7 +135,9 @@ class Page(Window):
                     self._socket = socket
                     self.changes.tell()
                     async for text in socket:
-                        self.see(_shown.decode(text))
+                        self.see(frame := _shown.decode(text))
+                        if isinstance(frame, TranscriptFrame | EarlierFrame) and frame.earlier is not None:
+                            await socket.send(encode(EarlierRequest(frame.earlier)))
             self._socket = None
             await asyncio.sleep(0.05)
 

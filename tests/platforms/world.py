@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from enum import StrEnum
 from multiprocessing.process import BaseProcess
@@ -198,9 +198,9 @@ async def world(
     lease: float = 1.0,
     way: Way = Way.POLLING,
     dsn: str = "",
-    also: str = "",
+    also: Collection[str] = (),
 ) -> AsyncIterator[World]:
-    """A world whose gateway runs; Ann is the host, the homes are her private chats; `also` is one more platform."""
+    """A world whose gateway runs; Ann is the host, the homes are her private chats; `also` are more platforms."""
     home = folder / "home"
     home.mkdir(mode=0o700)
     plan = Plan(str(home), free_port())
@@ -218,9 +218,9 @@ async def world(
         (home / "matrix-token").write_text(bot.token)
         (home / WIRE).touch()
         made = World(plan, between, bot, people, room)
-        if also == SlackCorner.platform:
+        if SlackCorner.platform in also:
             made.slack = await _slack(home, stack, webhook)
-        if also == DiscordCorner.platform:
+        if DiscordCorner.platform in also:
             made.discord = _discord(home, await stack.enter_async_context(local_discord()))
         try:
             await made.start()

@@ -282,7 +282,7 @@ class Between:
         if at.thread:
             told = (await self._ask("conversations.replies", channel=at.chat, ts=at.thread))["messages"]
         else:
-            told = reversed((await self._ask("conversations.history", channel=at.chat))["messages"])
+            told = reversed((await self._ask("conversations.history", channel=at.chat, limit="999"))["messages"])
         return [one for one in told if one.get("bot_id") and one["ts"] != at.thread]
 
     async def read(self, at: Address, who: str = "") -> list[Seen]:
