@@ -31,7 +31,7 @@ from segue.testing.waits import PATIENCE
 from tests.chatting import by_function
 from tests.runtime.house import House, house
 
-WAIT = 20
+WAIT = 50
 ACCEPTED = {"Accept": "application/json, text/event-stream"}
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class Program:
 async def program(url: str, token: str, mode: str = "auto") -> AsyncIterator[Program]:
     headers = {"Authorization": f"Bearer {token}"}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=30) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=90) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield Program(client)
