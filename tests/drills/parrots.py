@@ -78,6 +78,8 @@ class Parrot:
         self._children: defaultdict[str, list[str]] = defaultdict(list)
         """The lasting sessions that each session has started."""
         self._calls = 0
+        self.orders: dict[str, tuple[str, dict[str, Any]]] = {}
+        """Calls that it is to make when it next answers in a session."""
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
         said = [entry.parts for entry in work.transcript] + [draft.parts for draft in work.asked]
@@ -85,6 +87,11 @@ class Parrot:
         heard = set(CANARY.findall(" ".join(words)))
         if any(plain_text(draft.parts).startswith(FAILS) for draft in work.asked):
             raise AgentFailed(f"The key {ERROR} was refused.", "Get another.", passes=False)
+        if order := self.orders.pop(work.session, None):
+            name, arguments = order
+            self._calls += 1
+            arguments |= {"question" if name == "ask" else "message": " ".join(sorted(heard))}
+            await work.tools.call(ToolCall(f"call {self._calls}", name, arguments))
         for _ in range(self._dice.choice((0, 0, 1, 1, 2))):
             self._calls += 1
             [name] = self._dice.choices([*WISHES], [weight for weight, _ in WISHES.values()])

@@ -20,12 +20,13 @@ from segue.changes.commands.consent import Consents
 from segue.changes.commands.people import LinkCommand, _typed
 from segue.changes.commands.request import Answer, Request
 from segue.changes.commands.schedules import ScheduleCommands
-from segue.changes.exchange import children, routes, schedules
+from segue.changes.exchange import children, questions, routes, schedules
 from segue.changes.exchange.explanations import Errors
 from segue.changes.exchange.planner import Planner
 from segue.changes.exchange.readers import Reader
 from segue.changes.people import codes
 from segue.changes.people.codes import Code, CodeKind
+from segue.changes.people.notes import Notebooks
 from segue.changes.sessions import readings
 from segue.changes.sessions.readings import Unread
 from segue.core.contracts.adapters import Accepted, Letter
@@ -52,6 +53,7 @@ from segue.runtime.turns.prompt import Prompt
 from segue.runtime.turns.running import Running
 from segue.runtime.windows.window import Window
 from segue.store import Store
+from tests.drills.parrots import ACCOUNT, PLATFORM
 
 
 class Patch(NamedTuple):
@@ -252,6 +254,23 @@ def _read_out(listed: Callable[..., Transaction[Answer]]) -> Any:
     return read_out
 
 
+def _asked_aloud(listed: Callable[..., Transaction[Answer]]) -> Any:
+    def aloud(self: Consents, request: Request) -> Transaction[Answer]:
+        answer = yield from listed(self, request)
+        asked = yield from questions.open_to(request.met.person.id, request.at)
+        return replace(answer, text=" ".join([answer.text, *(one.words for one in asked)]))
+
+    return aloud
+
+
+def _home_at_last(newest: Callable[..., Transaction[tuple[str | None, str]]]) -> Any:
+    def at_last(session: SessionId) -> Transaction[tuple[str | None, str]]:
+        lane, address = yield from newest(session)
+        return lane, address or Address(PLATFORM, ACCOUNT, chat="lobby").key
+
+    return at_last
+
+
 _HELD = ("holder = :me and epoch = :epoch", "1 = 1")
 _BEAT = "update replicas set expires = {now} + :seconds where id = :me and expires >= {now}"
 _COME_BACK = """insert into replicas (id, expires) values (:me, {now} + :seconds)
@@ -351,6 +370,10 @@ class Bug(enum.Enum):
     LINKED_AT_ONCE = "a code makes two people one without a question"
     CANCELS_ALOUD = "what is cancelled among others is read out, wherever it was scheduled"
     BACK_TO_THE_UNREAD = "a session goes back to what its readers haven't read"
+    LATE_ANSWERS_GO_HOME = "what has nowhere to go is told in the host's home"
+    PARTED_READ_ON = "who was parted from somebody goes on in that one's session"
+    QUESTIONS_ALOUD = "what waits for somebody's answer is listed wherever they ask for it"
+    NOTES_FOR_ALL = "notes about a person are told wherever they speak"
 
     @property
     def patches(self) -> tuple[Patch, ...]:
@@ -446,5 +469,9 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.LINKED_AT_ONCE: (Patch(LinkCommand, "_use", _linked_at_once),),
     Bug.CANCELS_ALOUD: (Patch(ScheduleCommands, "schedules", _read_out),),
     Bug.BACK_TO_THE_UNREAD: (Patch(transcript, "_missed", lambda _: lambda *_: _gives(value=False)),),
+    Bug.LATE_ANSWERS_GO_HOME: (Patch(routes, "newest", _home_at_last),),
+    Bug.PARTED_READ_ON: (query("lanes_astray", "where s.owner = :owner", "where 1 = 0 and s.owner = :owner"),),
+    Bug.QUESTIONS_ALOUD: (Patch(Consents, "questions", _asked_aloud),),
+    Bug.NOTES_FOR_ALL: (Patch(Notebooks, "opens", lambda _: lambda *_: _gives(value=True)),),
     Bug.TERMINAL_OPENS_ON_ANY: (query("last_own", "and a.kind <> 'dm'", "and 1 = 0"),),
 }

@@ -15,13 +15,14 @@ from typing import Any
 
 from segue.changes.commands.consent import READERS
 from segue.changes.exchange import questions
-from segue.changes.people import persons
+from segue.changes.people import persons, register
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
-from segue.core.messages import Arrival, Delivery, Speaker, Text
+from segue.core.messages import Arrival, Delivery, Speaker, Text, encode_parts
 from segue.core.moves import Limits
 from segue.core.people import UNBOUNDED
 from segue.core.questions import YES
+from segue.core.resets import Policies, Policy, When
 from segue.core.settings import (
     AccountSettings,
     GatewaySettings,
@@ -36,7 +37,16 @@ from segue.core.windows import HOSTS, TERMINAL
 from segue.database import statements
 from segue.database.sqlite import RunsIn, Sqlite
 from segue.runtime.gateway import Gateway
-from segue.runtime.windows.frames import OpenRequest, Shown, TranscriptFrame, encode
+from segue.runtime.windows.frames import (
+    HandoffRequest,
+    OpenRequest,
+    ResumeRequest,
+    SayRequest,
+    Shown,
+    TranscriptFrame,
+    WaitingFrame,
+    encode,
+)
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.window import Seat, Window, meet_host
 from segue.store import Store
@@ -55,6 +65,8 @@ _BY_A_CODE = re.compile(r"^(\d+)\. .*by a code", re.MULTILINE)
 _PATIENCE = 20.0
 _HOUR = 3700.0
 """Seconds after which scheduled work is due and questions are over."""
+_IDLE = Policies(Policy(When.IDLE, _HOUR / 120))
+"""A conversation that nobody went on with for half of that is over."""
 _SQL = {
     # A turn that waits for an answer does nothing else, and what is behind it waits, too.
     "drill_busy": """select (select count(*) from sessions s where head < tail and not exists (
@@ -89,6 +101,10 @@ _SQL = {
     "drill_owners": """select distinct s.owner from entries e join sessions s on s.id = e.session
         where e.parts like :like""",
 }
+
+
+Wish = ResumeRequest | HandoffRequest
+"""A request by which a window moves a session."""
 
 
 class Found(Value, frozen=True):
@@ -197,24 +213,35 @@ class Neighbourhood:
         await self._gateway.accept(arrival)
         return await self.settle(who, text, place, agrees=agrees)
 
-    async def opens_terminal(self, text: str) -> None:
-        """Ann opens a terminal, which chooses its session by itself, looks around, and says something for nobody."""
+    async def opens_terminal(self, text: str, *wishes: Wish, user: str = ANN) -> None:
+        """Ann opens a terminal, which chooses its session by itself, says something for nobody, and looks around.
+
+        There she may turn to any session, and hand any one off.
+        """
         frames: list[Shown] = []
 
         async def send(frame: Shown) -> None:
             frames.append(frame)
 
         asked = OpenRequest(page=4)
-        window = Window(self._gateway, self._terminals, Seat(ANN, ANN), send, self._clock)
-        await window.open(asked)
-        await window._begin(asked)
-        self._count += 1
-        place = Place(Address(TERMINAL, self._terminals.account, chat=ANN))
+        window = await Window(self._gateway, self._terminals, Seat(user, ANN), send, self._clock).open(asked)
+        showing = asyncio.create_task(window.show(asked))
+        await self._until(lambda: any(isinstance(frame, WaitingFrame) for frame in frames), "a terminal opened")
+        place = Place(Address(TERMINAL, self._terminals.account, chat=user))
         self._said(ANN, place, text)
-        speaker = Speaker(next(host for host in HOSTS if host.platform == TERMINAL), ANN)
-        await self._gateway.accept(Arrival(place, f"m{self._count}", speaker, (Text(text),), self._clock.passes(1.0)))
+        self._count += 1
+        await window.say(SayRequest(f"m{self._count}", text))
         self._may[self._home.key].update(CANARY.findall(text))
         await self.settle(ANN, "", place)
+        for wish in wishes:
+            match wish:
+                case ResumeRequest():
+                    await window.resume(wish.session)
+                case HandoffRequest():
+                    await window.hand_off(wish)
+            own = isinstance(wish, ResumeRequest) or wish.yes or wish.destination == f"{PLATFORM}:{ANN}"
+            await self.settle(ANN, "", place, agrees=own)
+        await self._until(lambda: not window._sights, "a terminal had shown all")
         await window._refresh()
         await window._show_questions()
         await window.list_sessions()
@@ -222,8 +249,36 @@ class Neighbourhood:
         pages = [frame.earlier for frame in frames if isinstance(frame, TranscriptFrame) and frame.earlier]
         for cursor in pages[:1]:
             await window.earlier(cursor)
+        showing.cancel()
+        await asyncio.wait([showing])
         shown = " ".join(encode(frame) for frame in frames)
         await self._show([(ANN, shown)])
+
+    async def _until(self, so: Callable[[], bool], what: str) -> None:
+        """Wait until something is so."""
+        until = time.monotonic() + _PATIENCE
+        while not so():
+            if time.monotonic() > until:
+                self.wrong.append(f"never: {what}")
+                return
+            await asyncio.sleep(0.002)
+
+    async def read_by_the_host(self, who: str) -> None:
+        """The host reads somebody's words at the command line: among them is nothing that wasn't for their own eyes."""
+        driver, at = self._gateway.store.driver, self._clock.passes(1.0)
+        person = (await self._gateway.store.person(Identity(PLATFORM, ACCOUNT, who))).id
+        read = await driver.write(register.read, person, (await self._gateway.store.person(HOSTS[0])).id, at)
+        words = [encode_parts(entry.parts) for _, path in read.sessions for entry in path]
+        await self._show([(who, " ".join([*words, *(note.text for note in read.notes)]))])
+
+    async def speaks_to(self, place: Place) -> str:
+        """The session that a place speaks to; empty if to none."""
+        bound = [Bound(*row) for row in await self.read("drill_bound")]
+        return next((one.session for one in bound if one.address == place.address.key), "")
+
+    def orders(self, session: str, name: str, arguments: dict[str, Any]) -> None:
+        """The agent is to call a tool when it answers next in a session, with all that it knows as the message."""
+        self._parrot.orders[session] = (name, arguments)
 
     async def time_passes(self) -> None:
         """So much that scheduled work is due."""
@@ -461,25 +516,79 @@ class Steps:
         around = self._around
         return (
             (0.05, around.time_passes),
-            (0.04, lambda: around.opens_terminal(around.canary())),
+            (0.04, self._opens_terminal),
             (0.01, self._imports),
+            (0.01, lambda: around.read_by_the_host(self._dice.choice((BOB, CEM, DEE)))),
             (0.01 * self._often, self._leaves_work_behind),
             (0.01 * self._often, self._links),
             (0.02 * self._often, self._unlinks),
             (0.01 * self._often, self._cancels),
             (0.01 * self._often, self._takes_back_first),
             (0.01 * self._often, self._brings),
+            (0.01 * self._often, self._opens_beside),
+            (0.01 * self._often, self._writes_across),
+            (0.01 * self._often, self._lists_questions),
             (0.01 * self._often, self._fails),
         )
 
+    async def _opens_terminal(self) -> None:
+        """Ann opens a terminal, and may ask there for any session, also by an id that isn't hers to know."""
+        around, dice = self._around, self._dice
+        sessions = [SessionId(id) for id in around.owned]
+        wishes: list[Wish] = []
+        if sessions and dice.random() < 0.5:
+            wishes.append(ResumeRequest(dice.choice(sessions)))
+        if sessions and dice.random() < 0.3:
+            # By her own yes what is hers may go to Bob, too, who is then in it with her.
+            chat, yes = dice.choice(((CLUB, True), (CLUB, False), (ANN, False), (BOB, False)))
+            wishes.append(HandoffRequest(dice.choice(sessions), dice.choice((PLATFORM, f"{PLATFORM}:{chat}")), yes))
+        await around.opens_terminal(around.canary(), *wishes)
+
+    async def _opens_beside(self) -> None:
+        """Ann goes on among others with what she said alone, and opens a terminal in which she never was."""
+        around, place = self._around, self._dice.choice((THREAD, FLAT))
+        await around.says(ANN, private(ANN), f"/new hello {around.canary()}")
+        await around.says(ANN, private(ANN), f"/title {(title := around.canary())}")
+        await around.says(ANN, place, f"/resume {title}")
+        for asked_in in (place, private(ANN)):
+            await around.says(ANN, asked_in, "/yes", agrees=True)
+        await around.opens_terminal(around.canary(), user=f"{ANN}{around.canaries}")
+        await around.says(BOB, place, f"hello {around.canary()}")
+
+    async def _writes_across(self) -> None:
+        """The agent that somebody talks with alone is to write to the session that they have among others."""
+        around, dice = self._around, self._dice
+        who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
+        await around.says(who, place, f"/new hello {around.canary()}")
+        await around.says(who, private(who), f"/new hello {around.canary()}")
+        to, own = await around.speaks_to(place), await around.speaks_to(private(who))
+        if to and own:
+            around.orders(own, "sessions_send", {"session": to, "wait": 0})
+            await around.says(who, private(who), f"hello {around.canary()}")
+
+    async def _lists_questions(self) -> None:
+        """Somebody is asked something alone, and looks among others at what waits for their answer."""
+        around, dice = self._around, self._dice
+        who, place = dice.choice((ANN, BOB, CEM)), dice.choice((THREAD, FLAT))
+        await around.says(who, private(who), f"/new hello {around.canary()}")
+        if own := await around.speaks_to(private(who)):
+            around.orders(own, "ask", {"choices": ()})
+            await around.says(who, private(who), f"hello {around.canary()}")
+            await around.says(who, place, "/questions")
+
     async def _leaves_work_behind(self) -> None:
-        """Somebody schedules work among others, takes the conversation along and goes on alone until it is due."""
+        """Somebody schedules work among others, takes the conversation along and goes on alone until it is due.
+
+        They may have begun something else by then, so that it has nowhere to go.
+        """
         around, dice = self._around, self._dice
         who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
         await around.says(who, place, f"hello {around.canary()}")
         await around.says(who, place, f"/schedule in 1h tell {around.canary()}")
         await around.says(who, place, f"/handoff {PLATFORM}:{who}", agrees=True)
         await around.says(who, private(who), f"hello {around.canary()}")
+        if dice.random() < 0.5:
+            await around.says(who, private(who), "/new")
         await around.time_passes()
 
     async def _cancels(self) -> None:
@@ -571,6 +680,12 @@ class Steps:
         if not linked:
             return
         who = dice.choice(linked)
+        other = dice.choice(sorted(around.one(who) - {who}))
+        if dice.random() < 0.5:
+            # What one of them has said alone goes on in the private chat of the other.
+            await around.says(other, private(other), f"/new hello {around.canary()}")
+            await around.says(other, private(other), f"/title {(title := around.canary())}")
+            await around.says(who, private(who), f"/resume {title}")
         if dice.random() < 0.5:
             around.part(who)
             await around.unlinked_by_the_host(who)
@@ -699,7 +814,8 @@ def _settings(dice: random.Random, approver: str) -> GatewaySettings:
         hosts=(Identity(PLATFORM, ACCOUNT, ANN), *HOSTS),
         accounts={(PLATFORM, ACCOUNT): account},
         quotes=dice.choice((Quotes.OFF, Quotes.ONCE, Quotes.SWITCH)),
-        routing=Settings(limits=Limits(budget=6)),
+        routing=Settings(resets=dice.choice((Policies(), _IDLE)), limits=Limits(budget=6)),
+        ending=dice.choice(("", "Note down what matters.")),
         questions=QuestionSettings(_HOUR / 2),
         limits=UNBOUNDED,
         poll=0.05,
