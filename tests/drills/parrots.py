@@ -90,7 +90,8 @@ class Parrot:
         if order := self.orders.pop(work.session, None):
             name, arguments = order
             self._calls += 1
-            arguments |= {"question" if name == "ask" else "message": " ".join(sorted(heard))}
+            told = " ".join(sorted(heard))
+            arguments |= {"question": told, "choices": (told, "none")} if name == "ask" else {"message": told}
             await work.tools.call(ToolCall(f"call {self._calls}", name, arguments))
         for _ in range(self._dice.choice((0, 0, 1, 1, 2))):
             self._calls += 1

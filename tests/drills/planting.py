@@ -15,12 +15,12 @@ from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
-from segue.changes.commands import Commands, transcript, views
+from segue.changes.commands import Commands, consent, transcript, views
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.people import LinkCommand, _typed
 from segue.changes.commands.request import Answer, Request
 from segue.changes.commands.schedules import ScheduleCommands
-from segue.changes.exchange import children, questions, routes, schedules
+from segue.changes.exchange import children, routes, schedules
 from segue.changes.exchange.explanations import Errors
 from segue.changes.exchange.planner import Planner
 from segue.changes.exchange.readers import Reader
@@ -254,15 +254,6 @@ def _read_out(listed: Callable[..., Transaction[Answer]]) -> Any:
     return read_out
 
 
-def _asked_aloud(listed: Callable[..., Transaction[Answer]]) -> Any:
-    def aloud(self: Consents, request: Request) -> Transaction[Answer]:
-        answer = yield from listed(self, request)
-        asked = yield from questions.open_to(request.met.person.id, request.at)
-        return replace(answer, text=" ".join([answer.text, *(one.words for one in asked)]))
-
-    return aloud
-
-
 def _home_at_last(newest: Callable[..., Transaction[tuple[str | None, str]]]) -> Any:
     def at_last(session: SessionId) -> Transaction[tuple[str | None, str]]:
         lane, address = yield from newest(session)
@@ -372,7 +363,7 @@ class Bug(enum.Enum):
     BACK_TO_THE_UNREAD = "a session goes back to what its readers haven't read"
     LATE_ANSWERS_GO_HOME = "what has nowhere to go is told in the host's home"
     PARTED_READ_ON = "who was parted from somebody goes on in that one's session"
-    QUESTIONS_ALOUD = "what waits for somebody's answer is listed wherever they ask for it"
+    QUESTIONS_ALOUD = "who answers a private question among others is told aloud what was asked"
     NOTES_FOR_ALL = "notes about a person are told wherever they speak"
 
     @property
@@ -471,7 +462,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.BACK_TO_THE_UNREAD: (Patch(transcript, "_missed", lambda _: lambda *_: _gives(value=False)),),
     Bug.LATE_ANSWERS_GO_HOME: (Patch(routes, "newest", _home_at_last),),
     Bug.PARTED_READ_ON: (query("lanes_astray", "where s.owner = :owner", "where 1 = 0 and s.owner = :owner"),),
-    Bug.QUESTIONS_ALOUD: (Patch(Consents, "questions", _asked_aloud),),
+    Bug.QUESTIONS_ALOUD: (Patch(consent, "_alone", lambda _: lambda _request, *words: Answer("".join(words))),),
     Bug.NOTES_FOR_ALL: (Patch(Notebooks, "opens", lambda _: lambda *_: _gives(value=True)),),
     Bug.TERMINAL_OPENS_ON_ANY: (query("last_own", "and a.kind <> 'dm'", "and 1 = 0"),),
 }

@@ -271,13 +271,20 @@ class Neighbourhood:
         words = [encode_parts(entry.parts) for _, path in read.sessions for entry in path]
         await self._show([(who, " ".join([*words, *(note.text for note in read.notes)]))])
 
-    async def speaks_to(self, place: Place) -> str:
-        """The session that a place speaks to; empty if to none."""
+    async def speaks_to(self, who: str, place: Place) -> str:
+        """Somebody's own session that a place speaks to, or their share of it; empty if it has none."""
         bound = [Bound(*row) for row in await self.read("drill_bound")]
-        return next((one.session for one in bound if one.address == place.address.key), "")
+        own = [one for one in bound if self._people[one.owner] in self.one(who)]
+        return next((one.session for one in own if one.address == place.address.key), "")
+
+    async def private_lanes(self, who: str, session: str) -> list[Place]:
+        """The private chat of somebody, and threads there, that speak to a session."""
+        bound = [Bound(*row) for row in await self.read("drill_bound")]
+        found = [Address.parse(one.address) for one in bound if one.session == session]
+        return [Place(address, Kind.DM, who) for address in found if address.outside == private(who).address]
 
     def orders(self, session: str, name: str, arguments: dict[str, Any]) -> None:
-        """The agent is to call a tool when it answers next in a session, with all that it knows as the message."""
+        """The agent is to call a tool when it answers next in a session, with all that it knows as the words."""
         self._parrot.orders[session] = (name, arguments)
 
     async def time_passes(self) -> None:
@@ -527,7 +534,7 @@ class Steps:
             (0.01 * self._often, self._brings),
             (0.01 * self._often, self._opens_beside),
             (0.01 * self._often, self._writes_across),
-            (0.01 * self._often, self._lists_questions),
+            (0.01 * self._often, self._answers_aloud),
             (0.01 * self._often, self._fails),
         )
 
@@ -561,20 +568,22 @@ class Steps:
         who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
         await around.says(who, place, f"/new hello {around.canary()}")
         await around.says(who, private(who), f"/new hello {around.canary()}")
-        to, own = await around.speaks_to(place), await around.speaks_to(private(who))
+        to, own = await around.speaks_to(who, place), await around.speaks_to(who, private(who))
         if to and own:
             around.orders(own, "sessions_send", {"session": to, "wait": 0})
             await around.says(who, private(who), f"hello {around.canary()}")
 
-    async def _lists_questions(self) -> None:
-        """Somebody is asked something alone, and looks among others at what waits for their answer."""
+    async def _answers_aloud(self) -> None:
+        """Somebody is asked something alone, and answers among others what isn't offered."""
         around, dice = self._around, self._dice
         who, place = dice.choice((ANN, BOB, CEM)), dice.choice((THREAD, FLAT))
         await around.says(who, private(who), f"/new hello {around.canary()}")
-        if own := await around.speaks_to(private(who)):
-            around.orders(own, "ask", {"choices": ()})
+        before = set(around.open_questions)
+        if own := await around.speaks_to(who, private(who)):
+            around.orders(own, "ask", {})
             await around.says(who, private(who), f"hello {around.canary()}")
-            await around.says(who, place, "/questions")
+        for id, _ in set(around.open_questions) - before:
+            await around.says(who, place, f"/answer {id} neither")
 
     async def _leaves_work_behind(self) -> None:
         """Somebody schedules work among others, takes the conversation along and goes on alone until it is due.
@@ -585,10 +594,12 @@ class Steps:
         who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
         await around.says(who, place, f"hello {around.canary()}")
         await around.says(who, place, f"/schedule in 1h tell {around.canary()}")
+        session = await around.speaks_to(who, place)
         await around.says(who, place, f"/handoff {PLATFORM}:{who}", agrees=True)
-        await around.says(who, private(who), f"hello {around.canary()}")
-        if dice.random() < 0.5:
-            await around.says(who, private(who), "/new")
+        for there in await around.private_lanes(who, session):
+            await around.says(who, there, f"hello {around.canary()}")
+            if dice.random() < 0.7:
+                await around.says(who, there, "/new")
         await around.time_passes()
 
     async def _cancels(self) -> None:
