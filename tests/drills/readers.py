@@ -16,6 +16,7 @@ from typing import Any
 from segue.changes.commands.consent import READERS
 from segue.changes.exchange import questions
 from segue.changes.people import persons, register
+from segue.changes.places import merges
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.lanes import Address, Identity, Kind, Lane, Place
 from segue.core.messages import Arrival, Delivery, Speaker, Text, encode_parts
@@ -57,7 +58,7 @@ from tests.drills.planting import Bug, Patch, planted
 ANN, BOB, CEM, DEE = "ann", "bob", "cem", "dee"
 """Ann is the host."""
 PEOPLE = (ANN, BOB, CEM, DEE)
-CLUB, LOBBY = "club", "lobby"
+CLUB, LOBBY, DEN = "club", "lobby", "den"
 HOME_NAME = "zq88888q"
 """The canary in the name of the lobby, which is the host's home to begin with."""
 _CODE = re.compile(r"/link ([A-Z0-9]{4}-[A-Z0-9]{4})")
@@ -129,6 +130,37 @@ class Bound(Value, frozen=True):
     title: str
 
 
+class Knowledge(defaultdict[str, set[str]]):
+    """The canaries that each reader may read: a place by its address, a person by their name.
+
+    While the den and the club are one chat, what is known in one is known in the other.
+    """
+
+    one = False
+
+    def at(self, key: str) -> str:
+        """The key by which a place goes now."""
+        return key.replace(f"//{DEN}/", f"//{CLUB}/", 1) if self.one else key
+
+    def __getitem__(self, key: str) -> set[str]:
+        return super().__getitem__(self.at(key))
+
+    def __setitem__(self, key: str, known: set[str]) -> None:
+        super().__setitem__(self.at(key), known)
+
+    def join(self) -> None:
+        """The two chats are one."""
+        self.one = True
+        for key in [key for key in self if f"//{DEN}/" in key]:
+            self[key] |= self.pop(key)
+
+    def part(self) -> None:
+        """They are two again: each knows what was known until then."""
+        self.one = False
+        for key in [key for key in self if f"//{CLUB}/" in key]:
+            self[key.replace(f"//{CLUB}/", f"//{DEN}/", 1)] = set(self[key])
+
+
 class Neighbourhood:
     """People, their places, and what each of them may read."""
 
@@ -146,8 +178,7 @@ class Neighbourhood:
         self.canaries = 0
         self.shown = 0
         self.wrong: list[str] = []
-        self._may: defaultdict[str, set[str]] = defaultdict(set, {ANN: {ERROR, HOME_NAME}})
-        """The canaries that each reader may read: a place by its address, a person by their name."""
+        self._may = Knowledge(set, {ANN: {ERROR, HOME_NAME}})
         self._private: dict[str, str] = {ERROR: ANN, HOME_NAME: ANN}
         """Who said a canary first, if it was with nobody else around; empty if others heard it."""
         self._posts = 0
@@ -275,7 +306,8 @@ class Neighbourhood:
         """Somebody's own session that a place speaks to, or their share of it; empty if it has none."""
         bound = [Bound(*row) for row in await self.read("drill_bound")]
         own = [one for one in bound if self._people[one.owner] in self.one(who)]
-        return next((one.session for one in own if one.address == place.address.key), "")
+        here = self._may.at(place.address.key)
+        return next((one.session for one in own if self._may.at(one.address) == here), "")
 
     async def private_lanes(self, who: str, session: str) -> list[Place]:
         """The private chat of somebody, and threads there, that speak to a session."""
@@ -299,6 +331,30 @@ class Neighbourhood:
         ann = await store.person(Identity(PLATFORM, ACCOUNT, ANN))
         await store.import_session(await store.export(session, ann), ann)
         await self.settle("", "", Place(Address(PLATFORM, ACCOUNT)))
+
+    async def joins_chats(self) -> None:
+        """The platform says that the den and the club are one chat; once they were parted, only the host can."""
+        self._may.join()
+        await self.says(BOB, FLAT, f"hello {self.canary()}", chat_aliases=(DEN,))
+        if not await self._gateway.store.driver.read(merges.within, FLAT.address):
+            host, at = (await self._gateway.store.person(HOSTS[0])).id, self._clock.passes(1.0)
+            id = f"join {self._count} {at}"
+            await self._gateway.store.driver.write(merges.link, FLAT.address, DEN_FLAT.address, host, id, at)
+            await self.settle("", "", FLAT)
+
+    async def parts_chats(self) -> None:
+        """The host says that they are two."""
+        driver, at = self._gateway.store.driver, self._clock.passes(1.0)
+        host = (await self._gateway.store.person(HOSTS[0])).id
+        for merge in await driver.read(merges.within, FLAT.address):
+            await driver.write(merges.part, merge.id, host, f"part {merge.id} {at}", at)
+        self._may.part()
+        await self.settle("", "", FLAT)
+
+    @property
+    def chats_are_one(self) -> bool:
+        """Whether the den and the club are one chat."""
+        return self._may.one
 
     def link(self, one: str, two: str) -> None:
         """Two people are one person: each reads what both may read."""
@@ -339,7 +395,8 @@ class Neighbourhood:
             await asyncio.sleep(0.002)
         await self._look_around()
         bound = [Bound(*row) for row in await self.read("drill_bound")]
-        here = [one.session for one in bound if one.address == place.address.key]
+        at = self._may.at(place.address.key)
+        here = [one.session for one in bound if self._may.at(one.address) == at]
         for canary in CANARY.findall(text):
             await self._heard(canary, who, text, here, bound)
         for one in bound:
@@ -411,7 +468,7 @@ class Neighbourhood:
             self._in_lobby.add(one.session)
         if one.depth and Address.parse(one.address).thread:
             # A thread that was opened for a child is read by those around it.
-            chat = Address.parse(one.address).outside
+            chat = Address.parse(self._may.at(one.address)).outside
             around = [key for key in self._may if "/" in key and Address.parse(key).outside == chat]
             self._may[reader] |= set().union(*(self._may[key] for key in around))
         known = {HOME_NAME} if ANN in self.one(self._people[one.owner]) else set()
@@ -453,7 +510,7 @@ class Neighbourhood:
 
     def _heard_among_others(self, who: str, canary: str) -> bool:
         """Whether a place in which somebody talks knows it: what it knows, they may be told alone."""
-        places = (place.address.key for place in (THREAD, FLAT, HOME))
+        places = (place.address.key for place in (THREAD, FLAT, DEN_FLAT, HOME))
         return any(self.messages[who, key] and canary in self._may[key] for key in places)
 
     async def _hosts(self, canary: str) -> bool:
@@ -463,7 +520,8 @@ class Neighbourhood:
 
     def _is_home(self, address: str) -> bool:
         """Whether it is the home, or a thread in it."""
-        return self._home in (Address.parse(address), Address.parse(address).outside)
+        at = Address.parse(self._may.at(address))
+        return Address.parse(self._may.at(self._home.key)) in (at, at.outside)
 
     def _reader(self, address: str, kind: str) -> str:
         if kind != "dm":
@@ -535,6 +593,8 @@ class Steps:
             (0.01 * self._often, self._opens_beside),
             (0.01 * self._often, self._writes_across),
             (0.01 * self._often, self._answers_aloud),
+            (0.01 * self._often, self._meets_elsewhere),
+            (0.005 * self._often, self._chats_change),
             (0.01 * self._often, self._fails),
         )
 
@@ -550,6 +610,18 @@ class Steps:
             chat, yes = dice.choice(((CLUB, True), (CLUB, False), (ANN, False), (BOB, False)))
             wishes.append(HandoffRequest(dice.choice(sessions), dice.choice((PLATFORM, f"{PLATFORM}:{chat}")), yes))
         await around.opens_terminal(around.canary(), *wishes)
+
+    async def _meets_elsewhere(self) -> None:
+        """Somebody says something in the den, and looks around there."""
+        around, who = self._around, self._dice.choice(PEOPLE)
+        await around.says(who, DEN_FLAT, f"hello {around.canary()}")
+        await around.says(
+            who, DEN_FLAT, self._dice.choice(("/sessions", "/resume 1", "/search hello", "/tree", "/new"))
+        )
+
+    async def _chats_change(self) -> None:
+        """Two chats turn out to be one, or not to be."""
+        await (self._around.parts_chats() if self._around.chats_are_one else self._around.joins_chats())
 
     async def _opens_beside(self) -> None:
         """Ann goes on among others with what she said alone, and opens a terminal in which she never was."""
@@ -736,6 +808,7 @@ def private(who: str) -> Place:
 
 THREAD = Place(Address(PLATFORM, ACCOUNT, chat=CLUB, thread="t0"), Kind.GROUP, CLUB)
 FLAT = Place(Address(PLATFORM, ACCOUNT, chat=CLUB), Kind.GROUP, CLUB)
+DEN_FLAT = Place(Address(PLATFORM, ACCOUNT, chat=DEN), Kind.GROUP, DEN)
 HOME = Place(Address(PLATFORM, ACCOUNT, chat=LOBBY), Kind.GROUP, f"{LOBBY} {HOME_NAME}")
 
 
