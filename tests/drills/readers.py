@@ -663,7 +663,7 @@ class Steps:
         They may have begun something else by then, so that it has nowhere to go.
         """
         around, dice = self._around, self._dice
-        who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
+        who, place = dice.choice((ANN, BOB, BOB, CEM)), dice.choice((THREAD, FLAT))
         await around.says(who, place, f"hello {around.canary()}")
         await around.says(who, place, f"/schedule in 1h tell {around.canary()}")
         session = await around.speaks_to(who, place)
@@ -759,6 +759,8 @@ class Steps:
     async def _unlinks(self) -> None:
         """Two who are one are parted, by one of them or by the host."""
         around, dice = self._around, self._dice
+        if all(len(around.one(who)) == 1 for who in PEOPLE):
+            await self._links()
         linked = [who for who in PEOPLE if len(around.one(who)) > 1]
         if not linked:
             return
