@@ -346,6 +346,19 @@ async def test_a_session_is_handed_over_however_long_the_store_takes(postgres_ds
         pause.over()
 
 
+async def test_a_turn_that_is_cancelled_ends_though_its_store_is_closed(tmp_path: Path) -> None:
+    platform, pause = WhatsApp(), Pause()
+    ann = platform.person("Ann")
+    async with running(tmp_path, platform, ScriptedAgent([pause, "first"])) as gateway:
+        ann.says("hello", platform.dm(ann))
+        await pause.reached()
+        [task] = gateway._turns._tasks
+        await gateway.store.close()
+        task.cancel()
+        async with asyncio.timeout(60):
+            await asyncio.wait([task])
+
+
 async def test_a_bug_in_an_adapter_delays_its_message_and_nothing_else(tmp_path: Path) -> None:
     platform = WhatsApp()
     ann = platform.person("Ann")
