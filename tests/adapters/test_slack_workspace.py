@@ -13,7 +13,7 @@ from segue.config import load
 from segue.core.contracts.setup import FoundOwner
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Pressed
-from segue.errors import Disconnected
+from segue.errors import Disconnected, StoreError
 from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Bookmark, Given
 from segue.testing.inbox import Inbox
@@ -39,7 +39,7 @@ async def connected(harness: SlackHarness, inbox: Inbox, cursor: Bookmark) -> As
 
     async def live() -> None:
         while True:
-            with contextlib.suppress(Disconnected):
+            with contextlib.suppress(Disconnected, StoreError):
                 await adapter.run(given)
             await asyncio.sleep(0.01)
 
@@ -88,6 +88,11 @@ async def test_buttons_and_commands_of_people(harness: SlackHarness) -> None:
         about = {"channel": at.chat, "user": PEOPLE["Ann"], "command": "/segue"}
         await between.control("command", **about, text="title Tea")
         assert (await inbox.gets("/title Tea")).place.address == at
+        # No history has commands: one that couldn't be kept mustn't have been acknowledged.
+        inbox.refusals = 2
+        await between.control("command", **about, text="stop")
+        await inbox.gets("/stop")
+    assert inbox.texts == ["/yes", "/title Tea", "/stop"]
 
 
 async def test_whoever_adds_an_app_is_found_by_what_they_write(harness: SlackHarness) -> None:
