@@ -14,6 +14,7 @@ from segue.cli.output import debug_option, json_option, print_json, printable
 from segue.cli.service.logs import tracebacks
 from segue.cli.terminal.client import Client, NoGateway, connected, running
 from segue.config import Config
+from segue.core.questions import listed
 from segue.core.values import SessionId, Value
 from segue.errors import Invalid, SegueError
 from segue.runtime.windows.frames import (
@@ -21,6 +22,7 @@ from segue.runtime.windows.frames import (
     Begins,
     InvitationFrame,
     OpenRequest,
+    QuestionsFrame,
     RefusedFrame,
     TranscriptFrame,
 )
@@ -106,11 +108,15 @@ async def _turned_to(client: Client, session: SessionId | None) -> None:
 
 async def _answered(client: Client, id: str) -> ChatReply:
     more: list[str] = []
+    asked: list[str] = []
     async for frame in client.frames():
         if isinstance(frame, InvitationFrame):
             more = [invitation(frame)]
+        elif isinstance(frame, QuestionsFrame):
+            asked = [f"{one.words}\n{listed(one.choices)}" for one in frame.questions if one.here]
         elif isinstance(frame, AnsweredFrame) and frame.id == id:
-            text = "\n\n".join([*(client.lines(answer.text, answer.files) for answer in frame.said), *more])
+            said = [client.lines(answer.text, answer.files) for answer in frame.said]
+            text = "\n\n".join([*(said or asked), *more])
             session = frame.session
             return ChatReply(
                 text, session.id if session else None, session.title if session else "", frame.turn, frame.state

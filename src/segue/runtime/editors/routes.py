@@ -149,7 +149,7 @@ class OwnWindow:
         while True:
             try:
                 await obey(window, await self._asked.get())
-            except (Invalid, StoreError) as error:
+            except (Invalid, Refused, StoreError) as error:
                 await self._frames.put(NoticeFrame(str(error)))
 
 

@@ -26,7 +26,7 @@ from segue.changes.people.allowances import Allowing
 from segue.changes.people.browsers import LIFETIME
 from segue.core.values import PersonId
 from segue.core.windows import EDITOR, TERMINAL, WEB
-from segue.errors import Invalid, StoreError
+from segue.errors import Invalid, Refused, StoreError
 from segue.runtime.files import UNKNOWN, Folder
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
@@ -292,7 +292,7 @@ async def _next(socket: WebSocket, obey: Callable[[Asked], Awaitable[T]]) -> T |
         return await obey(requests.decode(message.get("text") or message.get("bytes") or ""))
     except RecursionError:
         wrong = "frame: it is nested too deep. Reload the page."
-    except (msgspec.MsgspecError, UnicodeError, Invalid, StoreError) as error:
+    except (msgspec.MsgspecError, UnicodeError, Invalid, Refused, StoreError) as error:
         wrong = str(error)
     await socket.send_text(encode(NoticeFrame(wrong)))
     return None
