@@ -298,3 +298,18 @@ async def test_an_agent_has_a_lasting_child_without_a_thread_by_the_gateways_too
             assert await here.gateway.store.lanes_of(SessionId(begun["session"])) == []
     finally:
         await agent.close()
+
+
+@one
+async def test_a_turn_without_a_sign_of_life_is_ended_with_an_error_and_the_session_goes_on(
+    square: Square, tmp_path: Path
+) -> None:
+    agent = made(tmp_path, settle=0.2)
+    await agent._running()
+    async with talking(square, agent, GatewaySettings(attempts=1, turn_silence=4.0)):
+        assert await square.says("hello") == "You said: hello"
+        said = await square.says("hang")
+        assert "said nothing for 4 s" in said
+        assert "/retry" in said
+        assert await square.says("hello again") == "You said: hello again"
+        assert Told(tmp_path).count("load") == 1, "another process, and its own session again"

@@ -88,7 +88,7 @@ class AcpAgent:
 
     async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
         """The reply as it comes."""
-        process = await self._running()
+        process = await self._free(_leg(work.state))
         process.turns += 1
         try:
             async with aclosing(self._turn(process, work)) as events:
@@ -170,6 +170,14 @@ class AcpAgent:
         finally:
             asking.cancel()
 
+    async def _free(self, leg: Leg | None) -> Process:
+        """The process for a turn, once an earlier turn of its session that was given up has come to its end."""
+        process = await self._running()
+        session = process.sessions.get(leg.session) if leg is not None else None
+        if session is not None and session.settling is not None:
+            await asyncio.wait([session.settling])
+        return process if process.usable else await self._running()
+
     async def _running(self) -> Process:
         """The process; started if there is none, or none that can be used."""
         async with self._starting:
@@ -218,10 +226,7 @@ class AcpAgent:
     async def _again(self, process: Process, leg: Leg, work: Work) -> AcpSession | None:
         """The session that the agent had: in memory, resumed or loaded; None if it can't be had again."""
         if leg.process == process.nonce and leg.session in process.sessions:
-            session = process.sessions[leg.session]
-            if session.settling is not None:
-                await asyncio.wait([session.settling])
-            return session if process.usable else None
+            return process.sessions[leg.session]
         connection, can = process.connection, process.can
         resumes = can.session_capabilities is not None and can.session_capabilities.resume is not None
         if not resumes and not can.load_session:
