@@ -16,7 +16,7 @@ from segue.core.turns import TurnKind
 from segue.core.values import PersonId
 from segue.errors import Refused
 from tests.changes.invariants import violations
-from tests.changes.world import World, private
+from tests.changes.world import World, private, public
 
 HOURLY = "0 * * * *"
 
@@ -200,3 +200,18 @@ async def test_what_is_said_unasked_goes_to_nobody_elses_private_chat_once_two_a
     assert await heard_in() == [True, True]
     await world.store.unlink(merge)
     assert await heard_in() == [False, True]
+
+
+@pytest.mark.parametrize(("owner", "there"), [("ann", "club"), ("bob", "club/thread")])
+async def test_a_home_is_the_hosts_yes_for_sessions_of_their_own_alone(world: World, owner: str, there: str) -> None:
+    club, thread = public("club"), public("club", "thread")
+    begun = await world.hear(owner, "hello", thread)
+    await world.hear("ann", "hello", thread)
+    ann = await world.person("ann")
+    lane = (await world.store.lane(thread, ann)).key
+    at = world.clock() + 3600
+    made = await make(world, Order(begun.session, lane, ann.id, "look", Plan(at, "", "UTC"), "home", club.address.key))
+    arguments = made, Time(at, at, 0, None), Recipient(made.route, agreed=True), "", anybody, at
+    assert await world.store.driver.write(schedules.run, *arguments)
+    [(route,)] = await world.raw("select route from turns where kind = 'scheduled'")
+    assert route.endswith(f"/{there}" if "/" in there else f"/{there}/")

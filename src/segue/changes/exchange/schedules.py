@@ -14,7 +14,7 @@ from segue.changes.exchange import deliveries, routes, turns
 from segue.changes.people import actors
 from segue.changes.places import lanes
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import readings
+from segue.changes.sessions import readings, sessions
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Lane, Place
 from segue.core.messages import DueWork, Part, plain_text
@@ -80,7 +80,7 @@ class Recipient(Value, frozen=True):
 
     route: str
     agreed: bool = False
-    """It is a home, and the work the host's: they said yes to whoever reads there."""
+    """It is a home, and the work the host's: they said yes to whoever reads there, for sessions of their own."""
 
 
 class AnsweredRun(Value, frozen=True):
@@ -192,7 +192,7 @@ def run(schedule: Schedule, time: Time, to: Recipient, note: str, still: Still, 
         return False
     session, lane = yield from _session(schedule, owner)
     route = to.route
-    if route and not to.agreed:
+    if route and not (to.agreed and session is not None and (yield from sessions.known(session)).owner == owner):
         route = yield from _heard_in(session, route, schedule)
     if session is None:
         yield q.set_due(id=schedule.id, due=None, ended=at)
