@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
 from segue.core.lanes import Rules, Sharing
-from segue.core.messages import ToolResult
+from segue.core.messages import ToolResult, plain_text
 from segue.core.settings import GatewaySettings, Settings
+from segue.core.values import SessionId
 from segue.testing import ScriptedAgent
 from segue.testing.agents import Step, Uses
+from tests.chatting import results
 from tests.stories.square import Square, both, recalls
 
 TOGETHER = GatewaySettings(routing=Settings(rules=Rules(groups=Sharing.TOGETHER)))
@@ -53,6 +55,34 @@ async def test_in_a_shared_place_tools_reach_nothing_that_was_said_in_private(sq
         assert "Diary" in heard[0]
         assert "a secret" in heard[1]
         assert "look after the secret" in heard[3]
+
+
+@both
+async def test_what_another_session_is_asked_for_reaches_no_further_than_whoever_asks(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    known: list[str] = []
+
+    def asks(work: Work) -> Iterable[Step]:
+        told = plain_text(work.asked[0].parts)
+        if "ask there" in told:
+            return [Uses("a", "sessions_send", arguments={"session": known[0], "message": "list", "wait": 20}), "done"]
+        return [Uses("b", "sessions_list"), "listed"] if "list" in told else recalls(work)
+
+    square.agent = ScriptedAgent(otherwise=asks)
+    async with square.open(TOGETHER):
+        await square.says("a secret")
+        await square.says("/title Diary")
+        await square.says("hello all", where=lobby)
+        known.append((await square.session(lobby)).id)
+        await square.says("/new")
+        await square.says("plans")
+        await square.says("/title Plans")
+        await square.alone("/resume Plans", lobby)
+        await square.says("/yes", where=square.shown_alone(lobby))
+        await square.says("ask there")
+        [result] = await results(square.store, SessionId(known[0]))
+        assert "Plans" in str(result.content)
+        assert "Diary" not in str(result.content), "everyone in the lobby reads what comes of it"
 
 
 @both

@@ -10,7 +10,7 @@ from typing import TypeVar
 from segue.changes.exchange.schedules import Schedule
 from segue.changes.people import actors
 from segue.changes.places import lanes
-from segue.changes.rows import first
+from segue.changes.rows import each, first
 from segue.changes.sessions import readings, titles, transcripts
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Lane, Place
@@ -29,8 +29,14 @@ class Reader(Value, frozen=True):
 
 
 def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Reader]:
-    """The readers of what a turn says and its tools find: where it was asked, is answered, and its session is read."""
-    places = yield from readings.others(session, (yield from actors.now(person)))
+    """The readers of what a turn says and its tools find: where it was asked, is answered, and its session is read.
+
+    What another session asked for is told there, so whoever reads that one is among them.
+    """
+    person = yield from actors.now(person)
+    places = yield from readings.others(session, person)
+    for asking_session in (yield from each(SessionId, q.asking_sessions(session=session, turn=turn))):
+        places += yield from readings.others(asking_session, person)
     asking = yield from first(Lane, q.asking_lane(session=session, turn=turn))
     route = yield from first(str, q.route_of_turn(session=session, turn=turn))
     asked_in = (yield from lanes.now(asking)).address.key if asking else ""
