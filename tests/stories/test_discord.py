@@ -112,7 +112,7 @@ async def test_a_slash_command_is_answered_to_its_person_alone_or_to_all(town: L
         town.slash(club, "title", "Tea")
         await shows(town, club, "hello", "This session is called Tea.", who="Ben")
         # What only its person saw of it is gone, and what was for all is a message like others.
-        await until(town, lambda: len(texts(town, club, "Ann")) == 3)
+        await until(town, lambda: len(town.acknowledged) == 2 and len(texts(town, club, "Ann")) == 3)
     assert [told["type"] for told in town.acknowledged] == [5, 5]
 
 
