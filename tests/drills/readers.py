@@ -334,6 +334,7 @@ class Neighbourhood:
 
     async def joins_chats(self) -> None:
         """The platform says that the den and the club are one chat; once they were parted, only the host can."""
+        await self.says(BOB, DEN_FLAT, f"hello {self.canary()}")
         self._may.join()
         await self.says(BOB, FLAT, f"hello {self.canary()}", chat_aliases=(DEN,))
         if not await self._gateway.store.driver.read(merges.within, FLAT.address):

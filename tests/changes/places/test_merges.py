@@ -97,6 +97,16 @@ async def test_both_lanes_are_as_they_were_and_neither_reads_what_was_the_others
     ]
 
 
+async def test_a_lane_has_no_session_back_in_which_was_spoken_in_private_since(chats: Chats) -> None:
+    first, second = await chats.begun(NUMBER), await chats.begun(UUID)
+    await chats.lane(UUID, NUMBER)
+    world, ann = chats.world, chats.ann
+    await world.resume(await world.dm(ann), first, ann)
+    await world.exchange(first, ann, "a secret", "kept")
+    await chats.part(UUID)
+    assert (await chats.speaks(NUMBER), await chats.speaks(UUID)) == (None, second)
+
+
 async def test_the_lane_that_lost_has_its_session_back_and_the_other_goes_on(chats: Chats) -> None:
     lost = await chats.begun(NUMBER)
     stays = await chats.begun(UUID)

@@ -14,9 +14,9 @@ from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.places import lanes
 from segue.changes.rows import each, first
-from segue.changes.sessions import moves
+from segue.changes.sessions import moves, readings
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Lane, Place, account_key
+from segue.core.lanes import Address, Audience, Lane, Place, account_key
 from segue.core.moves import Why
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
@@ -116,14 +116,24 @@ def part(merge: str, by: PersonId, id: str, at: Moment) -> Transaction[ChatMerge
     yield from audit.note(Fact(Event.UNLINKED, "", by, account, detail=_words(held)), at)
     parting = _Parting(held, Address.parse(kept), tuple(inside))
     for lane, session in (yield from _held(parting, pairs)).items():
-        if (yield from lanes.speaks_to(lane)) != session:
-            yield from moves.bind(lane, session, Why.UNDO, by, id, at)
+        back = session if (yield from _comes_back(lane, parting.stays, session)) else None
+        if (yield from lanes.speaks_to(lane)) not in (session, back):
+            yield from moves.bind(lane, back, Why.UNDO, by, id, at)
     yield q.move_origins_back(merge=merge, chat=kept, after=after(kept))
     for other, chat in product(sorted(others), inside):
         both = {"chat": other, "after": after(other), "gone": chat, "gone_after": after(chat)}
         yield q.part_bindings(since=held.since, at=at, **both)
         yield q.forget_readings_like(since=held.since, **both)
     return held
+
+
+def _comes_back(lane: Lane, kept: Address, session: SessionId | None) -> Transaction[bool]:
+    """Whether a lane may speak again to its session: what was said in it was read there, or by both as one."""
+    place = yield from first(Place, q.address(address=lane.address.key))
+    if session is None or place is None or place.audience is Audience.ONE:
+        return True
+    as_one = replace(lane.address, chat=kept.chat)
+    return (yield from readings.whole(lane.address, session)) or (yield from readings.whole(as_one, session))
 
 
 def holding(count: int) -> Transaction[list[ChatMerge]]:
