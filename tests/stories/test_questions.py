@@ -47,6 +47,30 @@ async def test_a_choice_is_made_by_its_words_or_its_number_and_the_turn_goes_on(
             assert await answered(square, said, "Off to Paris.")
 
 
+@pytest.mark.parametrize("square", [pytest.param((PERSONAS[0], "sqlite"), id="flat")], indirect=True)
+async def test_a_reply_to_a_question_counts_though_nobody_knows_yet_that_it_was_sent(square: Square) -> None:
+    went: asyncio.Queue[str] = asyncio.Queue()
+
+    async def goes(work: Work) -> str:
+        await went.put(await work.ask("Where to?", CITIES))
+        return "Off."
+
+    square.agent = as_agent(goes)
+    async with square.open():
+        await square.says("a trip please")
+        question = square.dm.messages[-1]
+    # As a kill between the call and its record leaves it; it is sent again only later.
+    file = apsw.Connection(square.where)
+    unrecorded = "update deliveries set message = null, sent = null, doubtful = 1, due = due + 1e6 where message = ?"
+    file.execute(unrecorded, (question.id,))
+    file.close()
+    async with square.open():
+        square.ann.says("not now", square.dm, question, To.AGENT)
+        square.ann.says("paris", square.dm, question, To.AGENT)
+        async with asyncio.timeout(30):
+            assert await went.get() == "Paris"
+
+
 @quoting
 async def test_anything_else_is_an_ordinary_message_and_waits_its_turn(square: Square) -> None:
     square.agent = as_agent(travels)

@@ -221,6 +221,12 @@ def of_message(address: Address, message: str) -> Transaction[Question | None]:
     return None
 
 
+def under_way(address: Address) -> Transaction[Question | None]:
+    """The question that is being sent to an address: a message that nobody knows may be the one that shows it."""
+    key = yield from first(str, q.asked_under_way(address=address.key))
+    return (yield from find(shown_by(key))) if key else None
+
+
 def may_answer(question: Question, person: PersonId) -> Transaction[bool]:
     """Whether a person is asked: it is theirs, unless somebody else is to approve."""
     person = yield from actors.now(person)

@@ -41,6 +41,11 @@ select {question} from questions where state = 'open' and approvers <> '[]' and 
 -- The keys of what was sent as a message.
 select key from deliveries where message = :message and address = :address order by id desc limit 5;
 
+-- name: asked_under_way
+-- The key of the message that is being sent somewhere: it may be there, without a record of its id.
+select key from deliveries where address = :address and sent is null and dead is null and message is null and doubtful > 0
+order by id limit 1;
+
 -- name: settle_question
 -- A question comes to its end; nothing comes back if it had before.
 update questions set state = :state, answer = :answer, answered_by = :by, answered = :at
