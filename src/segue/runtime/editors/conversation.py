@@ -104,6 +104,8 @@ class Growth:
     def __init__(self, unfolding: Unfolding) -> None:
         self.parts: Parts = ()
         self.unfolding = unfolding
+        self.begun = False
+        """Whether the editor shows all that it answers, so that it can be shown itself."""
 
 
 class Conversation:
@@ -320,8 +322,11 @@ class Conversation:
         growth = self._growing.get(key)
         if growth is None:
             growth = self._growing[key] = Growth(Unfolding(self._link.locate))
-            await self._show_early(frame.answers)
         growth.parts = updates.grown(growth.parts, frame.at, frame.parts, more=frame.more)
+        growth.begun = growth.begun or await self._show_early(frame.answers)
+        if not growth.begun:
+            # What it answers isn't known here yet: it is shown with the next piece, or whole.
+            return
         called = growth.parts[-1].name if growth.parts and isinstance(growth.parts[-1], ToolCall) else ""
         doing = "" if frame.doing == called else frame.doing
         if doing != self._doing:
@@ -331,13 +336,15 @@ class Conversation:
             self._doing, self._doings = doing, self._doings + 1
             await self._update(start_tool_call(f"doing {self._doings}", doing, kind="other", status="in_progress"))
 
-    async def _show_early(self, ids: Iterable[str]) -> None:
-        """Show messages from elsewhere whose turn runs, before what comes of it."""
-        for id in ids:
-            turn = self._waiting.get(id)
-            if turn is not None and id not in self._prompts and id not in self._early:
-                self._early[id] = turn.text
-                await self._update(*updates.asked(turn.text, "" if turn.mine else turn.name))
+    async def _show_early(self, ids: Iterable[str]) -> bool:
+        """Show messages from elsewhere whose turn runs, before what comes of it; False if one isn't known yet."""
+        unshown = [id for id in ids if id not in self._prompts and id not in self._early]
+        if any(id not in self._waiting for id in unshown):
+            return False
+        for turn in (self._waiting[id] for id in unshown):
+            self._early[turn.id] = turn.text
+            await self._update(*updates.asked(turn.text, "" if turn.mine else turn.name))
+        return True
 
     async def _done(self) -> None:
         """The agent does no more what it said."""
