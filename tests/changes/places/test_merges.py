@@ -107,6 +107,25 @@ async def test_a_lane_has_no_session_back_in_which_was_spoken_in_private_since(c
     assert (await chats.speaks(NUMBER), await chats.speaks(UUID)) == (None, second)
 
 
+async def test_a_home_stays_in_the_chat_in_which_it_was_named(chats: Chats) -> None:
+    await chats.begun(NUMBER)
+    await chats.begun(UUID)
+    kept = await chats.link(NUMBER, UUID)
+    gone = UUID if kept.chat == NUMBER else NUMBER
+    store = chats.world.store
+    await store.set_home(group(gone), chats.ann)
+
+    async def home() -> list[str]:
+        named = await store.driver.read(addresses.home, kept.platform, kept.account)
+        assert named is not None
+        every = await store.driver.read(addresses.homes)
+        return [named.place.address.chat, *(one.place.address.chat for one in every)]
+
+    assert await home() == [kept.chat, kept.chat]
+    await chats.part(gone)
+    assert await home() == [gone, gone]
+
+
 async def test_the_lane_that_lost_has_its_session_back_and_the_other_goes_on(chats: Chats) -> None:
     lost = await chats.begun(NUMBER)
     stays = await chats.begun(UUID)

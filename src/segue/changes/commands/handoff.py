@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, name
@@ -198,7 +199,8 @@ class HomeCommand:
     def home(self, request: Request) -> Transaction[Answer]:
         at, person = request.arrival.place, request.met.person
         place = Place(request.lane.address, at.kind, at.name, at.topic)
-        yield from addresses.set_home(place, person.id, self._ids(), request.at)
+        named = replace(place, address=replace(place.address, chat=at.address.chat))
+        yield from addresses.set_home(named, person.id, self._ids(), request.at)
         platform = place.address.platform
         if place.audience is Audience.ONE:
             return Answer(f"This is the home on {platform} now. Only you can read what comes here.")

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from segue.changes.people import actors
-from segue.changes.places import merges
+from segue.changes.places import lanes, merges
 from segue.changes.rows import each, first
 from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
@@ -60,9 +60,9 @@ def as_known(place: Place) -> Transaction[Place]:
 
 
 def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[None]:
-    """Name the home of an account."""
+    """Name the home of an account: it stays with the chat, by the id that it was named in, if that is parted later."""
     by = yield from actors.hold(by)
-    place = yield from merges.settle(place, (), by, merge, at)
+    yield from moves.see((yield from merges.settle(place, (), by, merge, at)), "", at)
     yield from moves.see(place, "", at)
     account = account_key(place.address.platform, place.address.account)
     yield q.set_home(account=account, address=place.address.key, by=by, at=at)
@@ -70,12 +70,22 @@ def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[
 
 def home(platform: str, account: str) -> Transaction[Home | None]:
     """The home of an account."""
-    return (yield from first(Home, q.home(account=account_key(platform, account))))
+    named = yield from first(Home, q.home(account=account_key(platform, account)))
+    return (yield from _settled(named)) if named is not None else None
 
 
 def homes() -> Transaction[list[Home]]:
     """Every home."""
-    return (yield from each(Home, q.homes()))
+    found: list[Home] = []
+    for named in (yield from each(Home, q.homes())):
+        found += [(yield from _settled(named))]
+    return found
+
+
+def _settled(named: Home) -> Transaction[Home]:
+    """A home under the id that its chat goes by now."""
+    address = (yield from lanes.settled(Lane(named.place.address))).address
+    return replace(named, place=replace(named.place, address=address))
 
 
 class Homes:
