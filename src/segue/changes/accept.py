@@ -532,9 +532,7 @@ def _answers(
     text = arrival.pressed.choice if arrival.pressed else plain_text(arrival.parts)
     question = (yield from questions.of_message(spot.lane.address, about)) if about else None
     if about and question is None:
-        under_way = yield from questions.under_way(spot.lane.address)
-        if under_way is not None and under_way.choices and under_way.choose(text) is not None:
-            question = under_way
+        question = yield from questions.under_way(spot.lane.address, text)
     if question is not None:
         theirs = arrival.pressed or (yield from questions.may_answer(question, met.person.id))
         return Command("answer", f"{question.id} {text}", Means.ANSWERED) if theirs else None

@@ -221,10 +221,13 @@ def of_message(address: Address, message: str) -> Transaction[Question | None]:
     return None
 
 
-def under_way(address: Address) -> Transaction[Question | None]:
-    """The question that is being sent to an address: a message that nobody knows may be the one that shows it."""
-    key = yield from first(str, q.asked_under_way(address=address.key))
-    return (yield from find(shown_by(key))) if key else None
+def under_way(address: Address, text: str) -> Transaction[Question | None]:
+    """The question that is being sent to an address and offers a choice: an unknown message may be what shows it."""
+    found: list[Question] = []
+    for id in map(shown_by, (yield from each(str, q.asked_under_way(address=address.key)))):
+        question = (yield from find(id)) if id else None
+        found += [question] if question and question.choices and question.choose(text) is not None else []
+    return found[0] if len(found) == 1 else None
 
 
 def may_answer(question: Question, person: PersonId) -> Transaction[bool]:

@@ -42,9 +42,9 @@ select {question} from questions where state = 'open' and approvers <> '[]' and 
 select key from deliveries where message = :message and address = :address order by id desc limit 5;
 
 -- name: asked_under_way
--- The key of the message that is being sent somewhere: it may be there, without a record of its id.
+-- The keys of messages that are being sent somewhere: they may be there, without a record of their ids.
 select key from deliveries where address = :address and sent is null and dead is null and message is null and doubtful > 0
-order by id limit 1;
+order by id limit 5;
 
 -- name: settle_question
 -- A question comes to its end; nothing comes back if it had before.
