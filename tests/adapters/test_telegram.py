@@ -149,6 +149,15 @@ def test_who_is_meant_in_a_group(text: str, entity: dict[str, Any], meant: bool)
     assert arrival(update(chat=GROUP, text=text, entities=[entity])).mentions_agent is meant
 
 
+def test_a_command_without_a_name_is_not_for_a_bot_that_is_shown_everything() -> None:
+    all_seeing = Peer(ME.id, username=BOT, can_read_all_group_messages=True)
+    for text, meant in (("/new", False), (f"/new@{BOT}", True)):
+        raw = update(chat=GROUP, text=text, entities=[{"type": "bot_command", "offset": 0, "length": len(text)}])
+        found = read(decode(raw), raw, Account("telegram", "bot"), all_seeing, 5.0)
+        assert found is not None
+        assert found.arrival.mentions_agent is meant
+
+
 def test_a_mention_in_a_caption_counts() -> None:
     entity = {"type": "mention", "offset": 0, "length": len(BOT) + 1}
     photo = [{"file_id": "small", "width": 1, "height": 1}, {"file_id": "large", "width": 9, "height": 9}]

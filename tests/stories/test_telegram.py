@@ -161,8 +161,13 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         update["message"]["entities"] = [{"type": "mention", "offset": 0, "length": len(BOT) + 1}]
         return update
 
+    def commanding(update: dict[str, Any]) -> dict[str, Any]:
+        update["message"]["entities"] = [{"type": "bot_command", "offset": 0, "length": 6}]
+        return update
+
     async with running(tmp_path, url, EchoAgent(), AccountSettings(public=True, mentions=Mentions.NEEDED)) as gateway:
         await between.says(forum, "among ourselves")
+        await between.says(forum, "/title Ours", doctor=commanding)
         await between.says(forum, f"@{BOT} hello", doctor=mentioning)
         await between.shows(group, f"@{BOT} hello")
         # Nobody has to name it in a topic that it opened itself.
@@ -172,7 +177,9 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         await between.says(forum, "elsewhere", thread=other.thread)
         await between.says(forum, "in its own", thread=own.thread)
         await between.shows(own, "in its own")
-    assert len(texts(between, group)) == 1
+        await between.says(forum, f"/title@{BOT}")
+        await between.shows(group, "This session has no title. /title NAME gives it one.")
+    assert len(texts(between, group)) == 2
     assert texts(between, other) == []
 
 

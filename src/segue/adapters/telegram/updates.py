@@ -24,6 +24,8 @@ class Peer(Value, frozen=True):
     first_name: str = ""
     last_name: str = ""
     username: str = ""
+    can_read_all_group_messages: bool = False
+    """Of the bot itself: whether it is shown what isn't meant for it, too."""
 
     @property
     def name(self) -> str:
