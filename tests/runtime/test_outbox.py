@@ -8,6 +8,7 @@ import pytest
 
 from segue import Store, open_store
 from segue.changes.exchange import deliveries
+from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.settings import AccountSettings, GatewaySettings, Streams
 from segue.runtime.gateway import Gateway
@@ -15,6 +16,7 @@ from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
 from segue.testing import EchoAgent, Matrix, Pause, ScriptedAgent, Slack, Telegram, To, WhatsApp
 from segue.testing.faults import Call, Fault, RateLimit, Slow
+from segue.testing.ledger import Message
 from segue.testing.personas import Persona
 
 
@@ -131,3 +133,26 @@ async def test_an_answer_whose_growing_message_was_deleted_comes_as_a_new_one(tm
         await dm.reads("At first and at last")
         dead = await store.driver.read(deliveries.dead, 10)
     assert dead == []
+
+
+async def test_an_answer_whose_placeholder_was_deleted_at_once_comes_as_a_new_one(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    dm = platform.dm(ann)
+    account = AccountSettings(public=True, streams=Streams.WHOLE)
+    settings = GatewaySettings(accounts={(platform.name, platform.account): account}, poll=0.05)
+    deleted = list[Message]()
+
+    def deletes(point: Point) -> None:
+        if point is Point.SEND_PLACED and not deleted:
+            deleted.append(dm.messages[-1])
+            platform.ledger.remove(deleted[0])
+
+    async with (
+        await open_store(tmp_path / "segue.db") as store,
+        Gateway(store, EchoAgent(), [platform.adapter()], settings, probe=deletes),
+    ):
+        ann.says("hello", dm)
+        await dm.reads("hello")
+        dead = await store.driver.read(deliveries.dead, 10)
+    assert (len(deleted), dead) == (1, [])

@@ -246,14 +246,14 @@ class Outbox:
             delivery = delivery.without_buttons
         if delivery.file is not None:
             delivery = await self._exporting.ready(delivery, delivery.file, adapter)
-        if delivery.message and isinstance(adapter, EditsMessages):
-            try:
+        try:
+            if delivery.message and isinstance(adapter, EditsMessages):
                 await adapter.edit(delivery)
-            except MessageGone:
-                # Whoever read it while it grew deleted it: the answer comes as a new message.
-                return await self._new(adapter, delivery.with_message(""), held.me)
-            return delivery.message
-        return await self._new(adapter, delivery, held.me)
+                return delivery.message
+            return await self._new(adapter, delivery, held.me)
+        except MessageGone:
+            # Whoever saw it before it was whole deleted it: the answer comes as a new message.
+            return await self._new(adapter, delivery.with_message(""), held.me)
 
     async def _new(self, adapter: Adapter, delivery: Delivery, me: str) -> str:
         """Send a message that isn't there yet, by the adapter's class."""
