@@ -45,7 +45,8 @@ from segue.testing.harness import Bookmark, Given
 from segue.testing.waits import Changes
 from tests.adapters.platform import signed
 from tests.drills.hostile_names import hostile
-from tests.drills.payloads import Payloads, mean
+from tests.drills.hostile_platforms import App, DiscordDoor, Guest, SlackDoor
+from tests.drills.payloads import Named, Payloads, mean
 
 SECRET = "the secret of the door"
 HOST = Identity("whatsapp", "main", "host")
@@ -55,7 +56,6 @@ THROUGH = 2
 SLOWEST = 1.0
 """Seconds of the processor for one case."""
 
-Named = dict[str, Callable[[random.Random], Any]]
 Case = tuple[str, str]
 """A case by its name, and what is wrong with it, empty if nothing is."""
 _CHATS: Named = {
@@ -305,6 +305,10 @@ class Doors:
         self._telegram = next(a for a in gateway.adapters if isinstance(a, Bot))
         self._updates = self._telegram.webhook(self._sieve)
         self._posts = next(a for a in gateway.adapters if isinstance(a, Http)).webhook(self._sieve)
+        app = next(a for a in gateway.adapters if isinstance(a, App))
+        self._slack = SlackDoor(app, self._sieve, dice)
+        guest = next(a for a in gateway.adapters if isinstance(a, Guest))
+        self._discord = DiscordDoor(guest, self._sieve, dice)
         self._places = tuple(a for a in gateway.adapters if isinstance(a, Local))
         self._bodies, self._chats = Payloads(dice, _BODIES), Payloads(dice, _CHATS)
         self._frames = Payloads(dice, _FRAMES)
@@ -322,11 +326,13 @@ class Doors:
         one = self._one_by_one
         return {
             "command": (12, one(self._command)),
-            "tool": (24, self._tools),
-            "telegram": (20, one(self._update)),
-            "matrix": (22, self._sync),
-            "http": (14, one(self._post)),
-            "frame": (8, one(self._frame)),
+            "tool": (20, self._tools),
+            "telegram": (14, one(self._update)),
+            "matrix": (15, self._sync),
+            "slack": (11, one(self._slack.slack_event)),
+            "discord": (11, one(self._discord.discord_event)),
+            "http": (10, one(self._post)),
+            "frame": (7, one(self._frame)),
         }
 
     def _one_by_one(self, case: Callable[[], Awaitable[str]]) -> Callable[[int], Awaitable[list[Case]]]:

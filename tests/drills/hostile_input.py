@@ -31,13 +31,14 @@ from segue.runtime.windows.window import meet_host
 from segue.testing import Shelf, WhatsApp
 from segue.testing.waits import Changes, NeverCame
 from tests.drills.hostile_doors import HOST, SECRET, Bot, Caller, Case, Doors
+from tests.drills.hostile_platforms import App, Guest
 from tests.drills.planting import Bug, planted
 
 ROUND = 200
 """Cases after which somebody else wants an answer."""
 LONGEST = 12_000
 """Characters of an answer to a command."""
-KINDS = ("command", "tool", "telegram", "matrix", "http", "frame")
+KINDS = ("command", "tool", "telegram", "matrix", "slack", "discord", "http", "frame")
 
 
 class Found(Value, frozen=True):
@@ -104,17 +105,18 @@ async def run(where: str, cases: int, seed: int, bug: Bug = Bug.NONE, kinds: tup
     dice, agent = random.Random(seed), Caller(random.Random(seed))
     said, changes, wrong, done = list[Delivery](), Changes(), list[str](), Counter[str]()
     http = Http("alpha", Secret(SECRET), "http://127.0.0.1:9/", Shelf())
-    adapters: list[Any] = [WhatsApp().adapter(), http, Bot(Shelf()), Local(TERMINAL), Local(WEB)]
+    platforms: list[Any] = [WhatsApp().adapter(), http, Bot(Shelf()), App(dice), Guest(dice)]
+    adapters = [*platforms, Local(TERMINAL), Local(WEB)]
 
     async def send(delivery: Delivery) -> str:
         said.append(delivery)
         changes.tell()
         return delivery.key
 
-    for adapter in adapters[:3]:
+    for adapter in platforms:
         adapter.send = send
     account = AccountSettings(public=True, streams=Streams.WHOLE)
-    accounts = {(one.platform, one.account): account for one in adapters[:3]}
+    accounts = {(one.platform, one.account): account for one in platforms}
     settings = GatewaySettings(hosts=(HOST, *HOSTS), accounts=accounts, limits=UNBOUNDED, poll=0.05, grace=0.0)
     # Nobody answers what a tool asks: the time for it is over at once.
     settings = replace(settings, questions=QuestionSettings(0.001))

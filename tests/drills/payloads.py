@@ -11,6 +11,8 @@ from msgspec import inspect
 from tests.drills.hostile_names import hostile
 
 _DEEP = 3_000
+Named = dict[str, Callable[[random.Random], Any]]
+"""Values that a field's name asks for."""
 _SMALL: tuple[Callable[[random.Random], Any], ...] = (
     lambda dice: hostile(dice, 40),
     lambda dice: f"every {dice.choice(('day', 'monday', '9 hours'))} at {dice.randrange(99)}:{dice.randrange(99)} x",
@@ -41,9 +43,16 @@ _PLAIN: dict[type, Callable[[random.Random, Any], Any]] = {
     inspect.IntType: lambda dice, _: dice.choice((0, 1, 7, -1, 2**31, 2**53, -(10**12), dice.randrange(10**6))),
     inspect.FloatType: lambda dice, _: dice.choice((0.0, 1.5, -1e300, float(dice.randrange(10**6)))),
     inspect.NoneType: lambda _dice, _: None,
-    inspect.StrType: lambda dice, _: hostile(dice, 6) if dice.random() < 0.5 else f"a{dice.randrange(100)}",
+    inspect.StrType: lambda dice, info: _text(dice, numbers=bool(info.pattern)),
 }
 """A value of each type that has no parts."""
+
+
+def _text(dice: random.Random, *, numbers: bool) -> str:
+    """A text; where it has to look like something, that is a number."""
+    if numbers:
+        return str(dice.randrange(100))
+    return hostile(dice, 6) if dice.random() < 0.5 else f"a{dice.randrange(100)}"
 
 
 def mean(dice: random.Random) -> Any:
@@ -54,7 +63,7 @@ def mean(dice: random.Random) -> Any:
 class Payloads:
     """Makes bodies after a type: most of each is as it should be, a few parts are not."""
 
-    def __init__(self, dice: random.Random, known: dict[str, Callable[[random.Random], Any]]) -> None:
+    def __init__(self, dice: random.Random, known: Named) -> None:
         self._dice = dice
         self._known = known
         """Values that a field's name asks for, so that a body gets past the first look."""

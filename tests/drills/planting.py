@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from segue.adapters.discord import reception as discord_reception
 from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
+from segue.adapters.slack import incoming as slack_incoming
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
 from segue.changes.commands import Commands, consent, transcript, views
@@ -345,6 +347,8 @@ class Bug(enum.Enum):
     TOOL_RAISES = "a tool ends in an error that nobody foresaw"
     UPDATE_RAISES = "an update without a field that most have can't be read"
     SYNC_RAISES = "a sync whose events are no list isn't taken in"
+    EVENT_RAISES = "an event of Slack's whose type is no word can't be read"
+    LISTS_BELIEVED = "whatever Discord lists is taken for messages"
     FRAME_RAISES = "a frame ends its window"
     ONCE_READ_ALWAYS_READ = "a place that has spoken to a session may read all that is said in it since"
     TOOLS_REACH_ALL = "whoever reads the answer, tools find all that its person has"
@@ -405,6 +409,8 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.TOOL_RAISES: (Patch(Reading, "history", _failing),),
     Bug.UPDATE_RAISES: (Patch(telegram_updates.Origin, "author", lambda _: property(_nameless)),),
     Bug.SYNC_RAISES: (Patch(matrix_incoming, "events_in", lambda _: _believed),),
+    Bug.EVENT_RAISES: (Patch(slack_incoming, "is_known", lambda _: lambda raw: bool(raw["event"]["type"])),),
+    Bug.LISTS_BELIEVED: (Patch(discord_reception, "listed", lambda _: lambda raw: raw),),
     Bug.FRAME_RAISES: (Patch(Window, "earlier", _failing),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),
     Bug.ANSWERS_BEFORE_THE_COMMIT: (Patch(_Worker, "_attempt", _answer_at_once),),

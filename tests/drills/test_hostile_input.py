@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from segue import Gateway
+from segue import Gateway, adapters
+from segue.adapters.discord.payloads import Deleted, Guild, Interaction, Message
 from segue.adapters.http.incoming import Sent
 from segue.adapters.matrix.events import Content, Event
+from segue.adapters.slack.events import Callback, Command, Press
 from segue.adapters.telegram.updates import Update
 from segue.core.commands import SPECS
 from segue.runtime.windows.frames import Asked
@@ -23,6 +25,8 @@ FOUND_BY_HOSTILE_INPUT = {
     Bug.TOOL_RAISES: ("tool", "tool sessions_history: KeyError"),
     Bug.UPDATE_RAISES: ("telegram", "update: AssertionError("),
     Bug.SYNC_RAISES: ("matrix", "matrix event: "),
+    Bug.EVENT_RAISES: ("slack", "slack_event: AssertionError("),
+    Bug.LISTS_BELIEVED: ("discord", "discord_event: "),
     Bug.FRAME_RAISES: ("frame", "a window ended by"),
 }
 """The kind of cases that finds it, and its name."""
@@ -32,7 +36,14 @@ async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> 
     found = await hostile_input.run(str(tmp_path / "segue.db"), cases=600, seed=7)
     assert found.wrong == []
     tools = {name for name in found.cases if name.startswith("tool ")}
-    assert {"telegram update", "matrix event", "http body", "frame"} <= found.cases.keys()
+    assert {
+        "telegram update",
+        "matrix event",
+        "slack event",
+        "discord event",
+        "http body",
+        "frame",
+    } <= found.cases.keys()
     assert tools == {f"tool {name}" for name in Gateway()._turns._answering._toolbox.with_notebook}
     assert found.arrivals > 30, "payloads are understood"
 
@@ -43,7 +54,15 @@ async def test_every_command_is_typed(tmp_path: Path) -> None:
     assert {f"/{spec.name}" for spec in SPECS} == found.cases.keys()
 
 
-@pytest.mark.parametrize("kind", [Update, Event, Content, Sent, Asked], ids=str)
+def test_every_platform_has_a_door() -> None:
+    platforms = {file.name for file in Path(adapters.__path__[0]).iterdir() if (file / "adapter.py").exists()}
+    assert platforms <= set(hostile_input.KINDS)
+
+
+READ = (Update, Event, Content, Sent, Asked, Callback, Command, Press, Message, Deleted, Interaction, Guild)
+
+
+@pytest.mark.parametrize("kind", READ, ids=str)
 def test_every_field_and_every_frame_is_made(kind: Any) -> None:
     payloads, wanted = Payloads(random.Random(7), {}), fields_of(kind)
     for _ in range(20_000):

@@ -6,7 +6,7 @@ from segue.adapters.discord.api import Api
 from segue.adapters.discord.payloads import Channel, Guild, decode
 from segue.adapters.shared.account import Account
 from segue.core.lanes import Address, Kind, Place
-from segue.errors import SendNever
+from segue.errors import Invalid, SendNever
 
 _MOST = 20_000
 """Channels that are remembered: those not heard of for longest are looked up again."""
@@ -23,8 +23,10 @@ class Channels:
     async def get(self, id: str) -> Channel:
         """A channel as it is now."""
         if id not in self._known:
-            raw = await self._api.call("GET", "/channels/{channel_id}", ids={"channel_id": id})
-            self.heed([decode(raw, Channel)])
+            found = decode(await self._api.call("GET", "/channels/{channel_id}", ids={"channel_id": id}), Channel)
+            if found.id != id:
+                raise Invalid("id", f"{found.id!r} isn't the channel that was asked for", "It is looked up again.")
+            self.heed([found])
         return self._known[id]
 
     def heed(self, channels: Iterable[Channel]) -> None:

@@ -1,7 +1,7 @@
 """Events of Discord's, decoded: the fields that are read, and nothing is trusted to have the right shape."""
 
 import re
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -16,12 +16,14 @@ _FORWARD = 1
 _THREADS = (10, 11, 12)
 PRIVATE, _FORUMS = 1, (15, 16)
 _NUMBER = re.compile(r"[0-9]{1,20}")
+Snowflake = Annotated[str, msgspec.Meta(pattern=rf"\A{_NUMBER.pattern}\Z")]
+"""An id of Discord's: a number, with the time in it."""
 
 
 class User(Value, frozen=True):
     """A person or a bot."""
 
-    id: str
+    id: Snowflake
     username: str = ""
     global_name: str | None = None
     bot: bool = False
@@ -61,7 +63,7 @@ class Sticker(Value, frozen=True):
 class Reference(Value, frozen=True):
     """The message that another one answers or forwards."""
 
-    message_id: str | None = None
+    message_id: Snowflake | None = None
     type: int = 0
 
 
@@ -81,8 +83,8 @@ class Forwarded(Value, frozen=True):
 class Message(Value, frozen=True):
     """A message, with all that a text may come with."""
 
-    id: str
-    channel_id: str
+    id: Snowflake
+    channel_id: Snowflake
     author: User
     type: int = 0
     guild_id: str | None = None
@@ -135,7 +137,7 @@ class Message(Value, frozen=True):
 class Deleted(Value, frozen=True):
     """Messages that are gone."""
 
-    channel_id: str
+    channel_id: Snowflake
     id: str = ""
     ids: tuple[str, ...] = ()
 
@@ -157,20 +159,20 @@ class Choice(Value, frozen=True):
 class Button(Value, frozen=True):
     """The message that has a button."""
 
-    id: str
+    id: Snowflake
     flags: int = 0
 
 
 class Channel(Value, frozen=True):
     """A channel, a private chat, a forum or a thread."""
 
-    id: str
+    id: Snowflake
     type: int = 0
     guild_id: str | None = None
     name: str | None = None
     topic: str | None = None
-    parent_id: str | None = None
-    last_message_id: str | None = None
+    parent_id: Snowflake | None = None
+    last_message_id: Snowflake | None = None
 
     @property
     def is_thread(self) -> bool:
@@ -188,11 +190,11 @@ class Channel(Value, frozen=True):
 class Interaction(Value, frozen=True):
     """A slash command or a button."""
 
-    id: str
+    id: Snowflake
     token: str
     type: int
     data: Choice = Choice()
-    channel_id: str = ""
+    channel_id: Snowflake = ""
     channel: Channel | None = None
     guild_id: str | None = None
     member: Member | None = None
@@ -217,14 +219,14 @@ class Tags(Value, frozen=True):
 class Role(Value, frozen=True):
     """A role in a guild; each bot has one of its own, which people take for its name."""
 
-    id: str
+    id: Snowflake
     tags: Tags = Tags()
 
 
 class Guild(Value, frozen=True):
     """A guild that the bot is in, as it is told when the bot connects."""
 
-    id: str
+    id: Snowflake
     name: str = ""
     joined_at: str | None = None
     unavailable: bool = False
@@ -236,10 +238,12 @@ class Guild(Value, frozen=True):
 def decode(raw: Any, kind: type[T]) -> T:
     """A part of an event from what JSON held; raises `Invalid`."""
     try:
-        found = converted(raw, kind)
+        return converted(raw, kind)
     except msgspec.ValidationError as error:
         raise Invalid("event", str(error), "Discord's documentation says what it looks like.") from error
-    for key in ("id", "channel_id"):
-        if (id := getattr(found, key, None)) and not _NUMBER.fullmatch(id):
-            raise Invalid(key, f"{id!r} is no id of Discord's", "It is a number.")
-    return found
+
+
+def listed(raw: Any) -> list[dict[str, Any]]:
+    """Messages of a channel, as Discord lists them, each with its id."""
+    found = raw if isinstance(raw, list) else []
+    return [one for one in found if isinstance(one, dict) and _NUMBER.fullmatch(str(one.get("id")))]

@@ -5,16 +5,15 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from segue.adapters.discord.api import Api
 from segue.adapters.discord.channels import Channels
 from segue.adapters.discord.gateway import Event, Gateway
 from segue.adapters.discord.incoming import BUTTON, Heard, Incoming, first_id, joined
-from segue.adapters.discord.payloads import PRIVATE, Attachment, Channel, Guild, Interaction, User, decode
+from segue.adapters.discord.payloads import PRIVATE, Attachment, Channel, Guild, Interaction, User, decode, listed
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries
-from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
+from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching, server_of
 from segue.core.contracts.adapters import Accept, Files, Intake, Letter
 from segue.core.lanes import Kind
 from segue.core.messages import File
@@ -22,7 +21,7 @@ from segue.errors import SendError, SendNever
 
 log = logging.getLogger(__name__)
 
-_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
+_SERVERS = frozenset({("https", "cdn.discordapp.com"), ("https", "media.discordapp.net")})
 """Servers that Discord keeps files on."""
 _PAGE, _PAGES = 100, 5
 """Messages of a page, and pages of a channel, that are read back after a gap."""
@@ -105,13 +104,13 @@ class Reception:
         for _ in range(_PAGES):
             params = {"after": str(after), "limit": _PAGE}
             try:
-                page = await self._api.call(
+                told = await self._api.call(
                     "GET", "/channels/{channel_id}/messages", params=params, ids={"channel_id": channel.id}
                 )
             except SendNever as error:
                 log.info("%s: what was said in %s isn't told: %s", self._account, channel.id, error)
                 break
-            found += page
+            found += (page := listed(told))
             if len(page) < _PAGE:
                 break
             after = max(int(raw["id"]) for raw in page)
@@ -153,9 +152,7 @@ class Reception:
     async def _fetched(self, file: Attachment) -> File:
         if file.size > LARGEST:
             raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
-        base = urlsplit(self._api.base)
-        where = urlsplit(file.url)
-        if where[:2] != base[:2] and (where.scheme, where.hostname) not in {("https", host) for host in _HOSTS}:
+        if server_of(file.url) not in _SERVERS | {server_of(self._api.base)}:
             raise NotFetched("It isn't on a server of Discord's.")
         async with fetching(file.url, Limits(trusted=self._api.base)) as chunks:
             return await self._files.keep(file.named.name, file.named.media, chunks)

@@ -73,6 +73,12 @@ async def _open(client: httpx2.AsyncClient, stack: AsyncExitStack, url: str, lim
     raise NotFetched("It was moved too often.")
 
 
+def server_of(url: str) -> tuple[str, str]:
+    """The server that an address leads to, by scheme, name and port; raises `NotFetched` for what is no address."""
+    parts = _split(url)
+    return parts.scheme, parts.netloc
+
+
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)

@@ -23,7 +23,7 @@ from segue.adapters.shared.threads import Openings
 from segue.adapters.shared.webhooks import door, posted, prove
 from segue.adapters.slack.api import Api
 from segue.adapters.slack.directory import Directory
-from segue.adapters.slack.events import Attachment, Press
+from segue.adapters.slack.events import Attachment, Press, decode
 from segue.adapters.slack.history import missed
 from segue.adapters.slack.incoming import Heard, Incoming, View
 from segue.adapters.slack.markup import escape, fits
@@ -181,10 +181,7 @@ class Slack:
     async def _fetched(self, file: Attachment) -> File:
         if file.size > LARGEST:
             raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
-        where = file.url_private_download or file.url_private
-        if not where:
-            found = (await self._api.call("files.info", file=file.id)).get("file") or {}
-            where = str(found.get("url_private_download") or found.get("url_private") or "")
+        where = file.where or decode((await self._api.call("files.info", file=file.id)).get("file"), Attachment).where
         if not self._api.is_own(where):
             raise NotFetched("It isn't kept by Slack.")
         async with fetching(where, Limits(trusted=self._api.files, opens=(self._api.bearer,))) as chunks:

@@ -6,9 +6,10 @@ A call is one POST and an envelope of Socket Mode one JSON message, so no librar
 import json
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from segue.adapters.shared.connections import Returned
+from segue.adapters.shared.downloads import server_of
 from segue.adapters.shared.outcomes import retry_after
 from segue.adapters.shared.web import Web
 from segue.core.messages import Sending
@@ -52,9 +53,8 @@ class Api:
         return _FILES if self._base == PUBLIC else self._base
 
     def is_own(self, url: str) -> bool:
-        """Whether a file lies on that server."""
-        there, own = urlsplit(url), urlsplit(self.files)
-        return (there.scheme, there.netloc) == (own.scheme, own.netloc)
+        """Whether a file lies on that server; raises `NotFetched` if it can't lie anywhere."""
+        return server_of(url) == server_of(self.files)
 
     async def call(self, method: str, **fields: Any) -> Json:
         """The answer of a method; fields that are None are left out."""

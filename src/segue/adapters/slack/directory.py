@@ -3,10 +3,11 @@
 import logging
 import time
 
-from segue.adapters.slack.api import Api, Json
+from segue.adapters.slack.api import Api
+from segue.adapters.slack.events import decode
 from segue.core.contracts.database import Clock
-from segue.core.values import Moment
-from segue.errors import SendError
+from segue.core.values import Moment, Value
+from segue.errors import Invalid, SendError
 
 log = logging.getLogger(__name__)
 
@@ -15,37 +16,55 @@ _FRESH = 600.0
 _MANY = 10_000
 
 
+class Profile(Value, frozen=True):
+    """A person's own card."""
+
+    display_name: str = ""
+
+
+class ChannelTopic(Value, frozen=True):
+    """The topic of a channel."""
+
+    value: str = ""
+
+
+class Described(Value, frozen=True):
+    """A person or a channel as Slack describes them."""
+
+    name: str = ""
+    real_name: str = ""
+    profile: Profile = Profile()
+    topic: ChannelTopic = ChannelTopic()
+
+
 class Directory:
     """Names, as far as the app may read them."""
 
     def __init__(self, api: Api, clock: Clock = time.monotonic) -> None:
         self._api = api
         self._clock = clock
-        self._known: dict[str, tuple[Moment, Json]] = {}
+        self._known: dict[str, tuple[Moment, Described]] = {}
 
     async def name(self, user: str) -> str:
         """The name of a person; their id if it can't be had."""
         found = await self._look_up("users.info", "user", user)
-        profile = found.get("profile") or {}
-        return str(profile.get("display_name") or found.get("real_name") or found.get("name") or user)
+        return found.profile.display_name or found.real_name or found.name or user
 
     async def channel(self, id: str) -> tuple[str, str]:
         """The name and the topic of a channel."""
         found = await self._look_up("conversations.info", "channel", id)
-        return str(found.get("name") or ""), str((found.get("topic") or {}).get("value") or "")
+        return found.name, found.topic.value
 
-    async def _look_up(self, method: str, of: str, id: str) -> Json:
+    async def _look_up(self, method: str, of: str, id: str) -> Described:
         now = self._clock()
-        until, found = self._known.get(id, (now, {}))
+        until, found = self._known.get(id, (now, Described()))
         if until > now:
             return found
         try:
-            told = (await self._api.call(method, **{of: id})).get(of)
-        except SendError as error:
+            found = decode((await self._api.call(method, **{of: id})).get(of), Described)
+        except (SendError, Invalid) as error:
             # Nobody waits for a name.
             log.warning("Slack doesn't tell what %s is called: %s", id, error)
-            told = found
-        found = told if isinstance(told, dict) else {}
         if len(self._known) >= _MANY:
             del self._known[next(iter(self._known))]
         self._known[id] = (now + _FRESH, found)

@@ -8,8 +8,14 @@ from segue.core.messages import File
 from segue.core.values import Value, converted
 from segue.errors import Invalid
 
-_KINDS = frozenset({None, "message", "app_mention", "member_joined_channel"})
-_KINDS |= {"agent_session_stopped", "agent_session_title_changed"}
+_KINDS = (
+    None,
+    "message",
+    "app_mention",
+    "member_joined_channel",
+    "agent_session_stopped",
+    "agent_session_title_changed",
+)
 _SPOKEN = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that a person wrote."""
 
@@ -28,6 +34,11 @@ class Attachment(Value, frozen=True):
     def named(self) -> File:
         """The file as long as it isn't fetched."""
         return File(self.name or "file", self.mimetype, "", self.size)
+
+    @property
+    def where(self) -> str:
+        """The address that it can be fetched from."""
+        return self.url_private_download or self.url_private
 
 
 class Shared(Value, frozen=True):

@@ -1,0 +1,230 @@
+"""The doors of Slack and Discord, each read by its own adapter, with a platform behind it that answers as it likes."""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+
+from segue.adapters.discord.adapter import Discord
+from segue.adapters.discord.api import Api as DiscordApi
+from segue.adapters.discord.gateway import Event, Gateway, Position
+from segue.adapters.discord.payloads import Channel, Deleted, Guild, Interaction, Message, User
+from segue.adapters.discord.reception import Reception
+from segue.adapters.shared.web import Upload
+from segue.adapters.slack.adapter import SlackByEvents, signature
+from segue.adapters.slack.api import Api as SlackApi
+from segue.adapters.slack.events import Callback, Command, Press
+from segue.core.contracts.adapters import Accept, Intake
+from segue.core.values import Secret
+from segue.errors import Disconnected, SendError, SendLater, SendNever
+from segue.testing import Shelf
+from segue.testing.asgi import post
+from tests.drills.hostile_names import hostile
+from tests.drills.payloads import Named, Payloads, mean
+
+_SIGNED = Secret("the secret of the app")
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_ME = "77"
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def _number(dice: random.Random) -> str:
+    """An id of Discord's, of a few that come again."""
+    return dice.choice((_ME, *(str(n) for n in range(1, 20)), str(dice.randrange(2**63))))
+
+
+def _ts(dice: random.Random) -> str:
+    return f"17000000{dice.randrange(60):02}.{dice.randrange(3):06}"
+
+
+_SLACK: Named = {
+    "type": lambda dice: dice.choice(("message", "message", "app_mention", "member_joined_channel", "block_actions")),
+    "subtype": lambda dice: dice.choice(("", "", "", "message_changed", "message_deleted", "file_share", "tombstone")),
+    "channel": lambda dice: dice.choice(("C1", "C1", "G1", "D1", "")),
+    "channel_id": lambda dice: dice.choice(("C1", "D1", "")),
+    "user": lambda dice: dice.choice(("U1", "U2", "UBOT", "USLACKBOT", "")),
+    "user_id": lambda dice: dice.choice(("U1", "UBOT")),
+    "text": lambda dice: str(mean(dice)),
+    "command": lambda dice: dice.choice(("/segue", "/undo", "")),
+    "ts": _ts,
+    "event_ts": _ts,
+    "thread_ts": _ts,
+    "message_ts": _ts,
+    "url_private": lambda dice: dice.choice(("", "https://files.slack.com/x", "http://[", "file:///etc/passwd")),
+}
+_DISCORD: Named = {
+    "id": _number,
+    "channel_id": _number,
+    "guild_id": _number,
+    "parent_id": _number,
+    "last_message_id": _number,
+    "message_id": _number,
+    "content": lambda dice: str(mean(dice)),
+    "type": lambda dice: dice.choice((0, 0, 0, 0, 1, 2, 3, 11, 15, 19)),
+    "webhook_id": lambda dice: dice.choice((None, None, None, "1")),
+    "bot": lambda dice: dice.random() < 0.1,
+    "url": lambda dice: dice.choice(("", "https://cdn.discordapp.com/x", "http://[", "file:///etc/passwd")),
+    "edited_timestamp": lambda dice: dice.choice(("2026-11-17T12:00:00+00:00", "now", "")),
+    "joined_at": lambda dice: dice.choice(("2026-11-17T12:00:00+00:00", "0001-01-01", "9999-12-31T23:59:59+00:00")),
+}
+_TOLD: dict[str, Any] = {
+    "MESSAGE_CREATE": Message,
+    "MESSAGE_UPDATE": Message,
+    "MESSAGE_DELETE": Deleted,
+    "MESSAGE_DELETE_BULK": Deleted,
+    "INTERACTION_CREATE": Interaction,
+    "GUILD_CREATE": Guild,
+    "GUILD_DELETE": Guild,
+    "CHANNEL_UPDATE": Channel,
+    "THREAD_CREATE": Channel,
+    "THREAD_DELETE": Channel,
+    "READY": User,
+    "TYPING_START": User,
+}
+"""Events of Discord's gateway, by the type that reads each."""
+_OFTEN = (20, 6, 3, 2, 10, 3, 1, 2, 2, 1, 1, 1)
+
+
+class Workspace(SlackApi):
+    """Slack's answers to the calls of its adapter."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__(Secret("xoxb"))
+        self._dice = dice
+
+    async def call(self, method: str, **fields: Any) -> dict[str, Any]:
+        """What it likes: names that mean ill, things of another shape, or a refusal."""
+        dice = self._dice
+        if method == "auth.test":
+            return {"user_id": "UBOT"}
+        if dice.random() < 0.1:
+            raise dice.choice((SendNever, SendLater))(f"{method} is too late")
+        told = {"profile": {"display_name": hostile(dice, 6)}, "name": mean(dice), "topic": {"value": mean(dice)}}
+        told |= {dice.choice([*told]): mean(dice)} if dice.random() < 0.2 else {}
+        return {"ok": True} | {of: told if dice.random() < 0.9 else mean(dice) for of in fields}
+
+
+class App(SlackByEvents):
+    """The adapter of Slack, whose platform is here."""
+
+    def __init__(self, dice: random.Random) -> None:
+        # Names are looked up every time: nothing that was told once stays.
+        super().__init__("main", Workspace(dice), _SIGNED, Shelf(), ticks=lambda: time.monotonic() * 10_000)
+
+    async def run(self, intake: Intake) -> None:
+        """It is called; nobody has to be told where."""
+        intake.connected()
+        await asyncio.Event().wait()
+
+
+class SlackDoor:
+    """Somebody who signs for Slack, and means ill."""
+
+    def __init__(self, app: App, accept: Accept, dice: random.Random) -> None:
+        self._door = app.webhook(accept)
+        self._dice = dice
+        self._bodies = Payloads(dice, _SLACK)
+
+    async def slack_event(self) -> str:
+        """One event, command or button."""
+        body, headers = self._made()
+        at = str(int(time.time()))
+        signed = {"X-Slack-Request-Timestamp": at, "X-Slack-Signature": signature(_SIGNED, at, body)}
+        answer = await post(self._door, "/in/slack/main", body, headers | signed)
+        # More than a body may have is told to Slack, which gives up in time.
+        assert answer.status in (200, 413), f"{body[:300]!a} was answered {answer.status}"
+        return "slack event"
+
+    def _made(self) -> tuple[bytes, dict[str, str]]:
+        dice = self._dice
+        chance = dice.random()
+        if chance < 0.7:
+            return self._bodies.encoded(Callback), {}
+        if chance < 0.85:
+            return urlencode({"payload": self._bodies.encoded(Press)}).encode(), _FORM
+        typed = self._bodies.of(Command)
+        fields = typed if isinstance(typed, dict) else {"command": typed}
+        return urlencode(fields, errors="surrogatepass").encode(), _FORM
+
+
+class Server(DiscordApi):
+    """Discord's answers to the calls of its adapter."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__(Secret("token"), "http://127.0.0.1:9")
+        self._dice = dice
+        self._bodies = Payloads(dice, _DISCORD)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        ids: Mapping[str, str] = _NONE,
+        params: Mapping[str, Any] | None = None,
+        file: Upload | None = None,
+    ) -> Any:
+        """What it likes."""
+        del method, body, params, file
+        dice = self._dice
+        if dice.random() < 0.05:
+            raise dice.choice((SendNever, SendLater))(f"{path} is too late")
+        if path.endswith("/messages"):
+            return [self._bodies.of(Message) for _ in range(3)] if dice.random() < 0.9 else mean(dice)
+        if path.startswith("/channels/") and dice.random() < 0.9:
+            named = {"name": hostile(dice, 4), "topic": hostile(dice, 4)}
+            return {"id": ids["channel_id"], "type": dice.choice((0, 1, 11, 15)), **named}
+        return self._bodies.of(Channel)
+
+
+class Guest(Discord):
+    """The adapter of Discord, whose platform is here."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__("main", Secret("token"), Shelf())
+        self._api = self._channels._api = Server(dice)
+
+    async def run(self, intake: Intake) -> None:
+        """Somebody else tells it."""
+        intake.connected()
+        await asyncio.Event().wait()
+
+    def reception(self) -> Reception:
+        """What takes events in, for one life of the connection."""
+        return Reception(self._own, self._api, self._channels, self._incoming, self._files, User(_ME, "bot"))
+
+
+class DiscordDoor:
+    """Somebody who tells what Discord's gateway would, and means ill."""
+
+    def __init__(self, guest: Guest, accept: Accept, dice: random.Random) -> None:
+        self._guest = guest
+        self._accept = accept
+        self._dice = dice
+        self._bodies = Payloads(dice, _DISCORD)
+
+        async def nobody(_: Event) -> None:
+            """It is never connected."""
+
+        self._reception, self._gateway = guest.reception(), Gateway(guest._api, nobody)
+        # Something was heard before, so what was missed since then is read back.
+        self._gateway.position = Position(seen=1, since=1, chats=("1",))
+
+    async def discord_event(self) -> str:
+        """One event."""
+        [name] = self._dice.choices([*_TOLD], _OFTEN)
+        raw = self._bodies.encoded(_TOLD[name])
+        try:
+            event = Event(name, json.loads(raw), 1)
+        except (ValueError, RecursionError):
+            return "discord event"  # the library's to refuse
+        try:
+            await self._reception._take(event, self._gateway, self._accept)
+        except (SendError, Disconnected):
+            """What can't be looked up now is told again."""
+        return "discord event"
