@@ -168,6 +168,7 @@ async def test_a_second_terminal_has_a_conversation_of_its_own(tmp_path: Path) -
     async with served(tmp_path), terminal(tmp_path) as first:
         first.types("say tea\r")
         await first.until(lambda screen: "\ntea" in screen)
+        await first.shows("say tea · terminal · ready")
         first.types("/title Tea\r")
         await first.shows("Tea · terminal · ready")
         async with terminal(tmp_path) as second:

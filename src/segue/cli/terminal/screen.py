@@ -71,6 +71,8 @@ class Suggestions(Completer):
     def __init__(self) -> None:
         self.commands: Sequence[ShownCommand] = ()
         self.sessions: Sequence[ShownSession] = ()
+        self.here: SessionId | None = None
+        """The session that is open, which is never picked."""
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """The completions of what was typed."""
@@ -80,7 +82,7 @@ class Suggestions(Completer):
         if space and isinstance(command := parse(word), Command) and command.name == _TAKES_TITLES:
             for session in self.sessions:
                 shown = session.title or session.text
-                if shown.casefold().startswith(rest.casefold()):
+                if session.id != self.here and shown.casefold().startswith(rest.casefold()):
                     # One without a title goes by its id.
                     yield Completion(session.title or session.id, -len(rest), display=shown or session.id)
         elif typed.startswith("/") and not space:
@@ -99,7 +101,6 @@ class Terminal:
         self._growing = ""
         self._waiting = 0
         self._title = ""
-        self._session: SessionId | None = None
         self._exporting = False
         """Whether an export was asked for, which is written to the current folder."""
         self._typed: dict[str, str] = {}
@@ -183,7 +184,7 @@ class Terminal:
             async for frame in self._client.frames():
                 before = self._title
                 self._frame(frame)
-                if isinstance(frame, TranscriptFrame) or self._title != before:
+                if isinstance(frame, TranscriptFrame) or self._title != before or self._begins(frame):
                     await self._client.ask(SessionsRequest())
                 if self._departure.done:
                     return
@@ -192,7 +193,7 @@ class Terminal:
             self._reached.clear()
             self._growing, self._waiting = "", 0
             self._console.print(Styled(GONE, "yellow"))
-            await self._client.again(self._session)
+            await self._client.again(self._suggestions.here)
             self._reached.set()
             self._console.print(Styled("The gateway is back.", "yellow"))
 
@@ -216,8 +217,13 @@ class Terminal:
             case _:
                 self._know(frame)
 
+    def _begins(self, frame: Shown) -> bool:
+        """Whether something is said in a session that the list knows by nothing yet: its first question is new."""
+        known = {one.id for one in self._suggestions.sessions if one.text}
+        return isinstance(frame, EntriesFrame) and self._suggestions.here not in known
+
     def _name(self, session: ShownSession | None) -> None:
-        self._title, self._session = (session.title, session.id) if session else ("", None)
+        self._title, self._suggestions.here = (session.title, session.id) if session else ("", None)
 
     def _know(self, frame: Shown) -> None:
         """Show what stands around the conversation: notices, what can be typed, where it goes."""
@@ -258,9 +264,7 @@ class Terminal:
         same = max((n for n, entry in enumerate(frame.entries, 1) if entry.tip in stands), default=0)
         kept = stands[frame.entries[same - 1].tip] if same else 0
         if frame.entries and kept < len(self._shown):
-            last = (
-                f"As above, up to “{short(self._shown[kept - 1].text)}”" if kept else self._title or "untitled session"
-            )
+            last = f"As above, up to “{short(self._shown[kept - 1].text)}”" if kept else self._called()
             self._console.print(Styled(f"── {last} ──", "dim"))
         if frame.earlier and not same:
             self._console.print(Styled("── Earlier messages are left out here; /export has them all ──", "dim"))
@@ -310,7 +314,12 @@ class Terminal:
             return FormattedText([("", f" {self._departure.under_way} · Ctrl-C cancels it")])
         busy = f"{self._waiting} waiting" if self._waiting > 1 else "answering" if self._waiting else "ready"
         hint = f" · {self._hint}" if self._hint else ""
-        return FormattedText([("", f" {self._title or 'untitled session'} · terminal · {busy}{hint} · /help, /quit")])
+        return FormattedText([("", f" {self._called()} · terminal · {busy}{hint} · /help, /quit")])
+
+    def _called(self) -> str:
+        """The session's title, or the first question in a session that has none."""
+        asked = (session.text for session in self._suggestions.sessions if session.id == self._suggestions.here)
+        return self._title or short(next(asked, "")) or "untitled session"
 
     def _interrupt(self, event: KeyPressEvent) -> None:
         """Ctrl-C ends the running turn; with nothing running and nothing typed it leaves."""
