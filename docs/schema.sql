@@ -354,7 +354,7 @@ create table deliveries (
   sent real,
   dead real,
   error text,
-  handoff text, only_for text not null default '', forgotten integer,
+  handoff text, only_for text not null default '', forgotten integer, report text,
   check (sent is null or dead is null)
 ) strict;
 create index deliveries_unsent on deliveries (address, id) where sent is null and dead is null;

@@ -435,6 +435,8 @@ class Delivery(Value, frozen=True):
     """The platform's id of the one person who is to see it; empty for everybody there."""
     file: File | None = None
     """A message that is a file, in the data folder; its text, if there is one, stands beneath it."""
+    chats: tuple[str, ...] = ()
+    """Other ids of the chat, the newest last; told only to an adapter that sends by any of them."""
 
     def with_text(self, text: str) -> "Delivery":
         """The same delivery with another text."""
@@ -468,6 +470,22 @@ class Outgoing(Value, frozen=True):
     """When it was to be sent first."""
     handoff: str = ""
     """The handoff whose opening it is."""
+    report: str = ""
+    """The platform's word about it, on a platform that tells later what became of a message: one of `Fate`."""
+    error: str = ""
+    """The reason that it wasn't sent by the last attempt."""
+
+
+class Fate(StrEnum):
+    """Words of a platform that tells later what became of a message."""
+
+    TAKEN = "taken"
+    """It was taken, and nothing was told of it yet."""
+    SENT = "sent"
+    LATER = "later"
+    """It wasn't sent, and may be sent again."""
+    NEVER = "never"
+    """It can't ever be sent."""
 
 
 class Receipt(Value, frozen=True):

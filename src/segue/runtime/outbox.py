@@ -2,7 +2,8 @@
 
 Law: a call lasts at most as long as its replica is known to live: the lease bounds a dead holder, not a slow platform.
 The outcome of a call is recorded under the attempt that made it. Where nobody can know it (a call that broke off), the
-next attempt is told of the doubt, and the adapter's class says what to do about it.
+next attempt is told of the doubt, and the adapter's class says what to do about it. Where the platform tells later what
+became of a message, only its word makes a receipt: until then the delivery keeps its place.
 """
 
 import asyncio
@@ -13,13 +14,24 @@ import time
 from contextlib import nullcontext
 from typing import ParamSpec, assert_never
 
+from msgspec.structs import replace
+
 from segue.changes.exchange import deliveries, handoffs
 from segue.changes.exchange.asking import Asks
 from segue.changes.exchange.deliveries import Attempt
-from segue.core.contracts.adapters import Adapter, EditsMessages, ReadsBack, ShowsButtons, Whispers, WhispersInAnswer
+from segue.core.contracts.adapters import (
+    Adapter,
+    EditsMessages,
+    ReadsBack,
+    Reports,
+    SendsByAnyId,
+    ShowsButtons,
+    Whispers,
+    WhispersInAnswer,
+)
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point
-from segue.core.messages import Delivery, Outgoing, Sending
+from segue.core.messages import Delivery, Fate, Outgoing, Sending
 from segue.core.settings import Blind
 from segue.errors import Fenced, InDoubt, MessageGone, SendError, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
@@ -36,7 +48,8 @@ _CALL = 240.0
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.25, 300.0
 _FAILURES, _LASTS = 3, 60.0
 """Calls in a row that failed, and the seconds for which they did, until that is trouble."""
-SENT, DEAD = "sent", "dead"
+SENT, DEAD, TAKEN = "sent", "dead", "taken"
+SILENT = "The platform took it, and never said that it was sent."
 MAYBE = "(You may have seen this already.) "
 
 
@@ -148,7 +161,7 @@ class Outbox:
             # It is somebody else's by now.
             log.warning("%s", error)
             outcome = "lost"
-        if outcome != SENT:
+        if outcome not in {SENT, TAKEN}:
             self.wake.set()
         self._metrics.deliveries.labels(platform, account, outcome).inc()
         self._metrics.delivery_seconds.labels(platform, account).observe(time.monotonic() - started)
@@ -156,13 +169,8 @@ class Outbox:
     async def _outcome(self, held: Outgoing) -> str:
         """Send it and record what became of it, which is also the name it is counted under."""
         self._probe(Point.SEND_TAKEN)
-        if self._replica.spare <= 0:
-            # Too close to the end of the lease: whoever holds it next sends it.
-            await self._store.write(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
-            return "put off"
-        if held.handoff and await self._came_to_nothing(held):
-            await self._store.write(handoffs.withdraw, held, self._clock())
-            return "withdrawn"
+        if settled := await self._settled(held):
+            return settled
         started = time.monotonic()
         try:
             async with self._replica.calling(_CALL):
@@ -181,6 +189,50 @@ class Outbox:
         if self.outlet.failures:
             self.outlet.worked()
         self._probe(Point.SEND_CALLED)
+        if isinstance(self._adapter, Reports):
+            within = self._adapter.reports_within
+            await self._store.write(deliveries.taken, held, message, within)
+            asyncio.get_running_loop().call_later(within, self.wake.set)
+            return TAKEN
+        await self._record(held, message)
+        return SENT
+
+    async def _settled(self, held: Outgoing) -> str:
+        """What becomes of a message that isn't to be sent now; empty if it is."""
+        if self._replica.spare <= 0:
+            # Too close to the end of the lease: whoever holds it next sends it.
+            await self._store.write(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
+            return "put off"
+        if isinstance(self._adapter, Reports) and (told := await self._told(held, self._adapter.reports_within)):
+            return told
+        if held.handoff and await self._came_to_nothing(held):
+            await self._store.write(handoffs.withdraw, held, self._clock())
+            return "withdrawn"
+        return ""
+
+    async def _told(self, held: Outgoing, within: float) -> str:
+        """What the platform's word about a message comes to; empty if it is to be sent."""
+        match held.report:
+            case Fate.SENT:
+                await self._record(held, held.delivery.message)
+                return SENT
+            case Fate.NEVER:
+                return await self._give_up(held, SendNever(held.error))
+            case Fate.LATER:
+                return await self._later(held, Attempt.REFUSED, None, SendLater(held.error))
+            case Fate.TAKEN:
+                return await self._give_up(held, SendNever(SILENT))
+            case _:
+                return await self._awaited(held, within)
+
+    async def _awaited(self, held: Outgoing, within: float) -> str:
+        """Wait before a resend: an earlier attempt may have been taken, and the word of it be under way."""
+        left = within - (self._clock() - held.since)
+        if held.delivery.doubtful and left > 0:
+            return await self._later(held, Attempt.REFUSED, left, SendLater("It may have been sent already."))
+        return ""
+
+    async def _record(self, held: Outgoing, message: str) -> None:
         if held.handoff:
             # The last message of a handoff's opening ends the handoff, in the same transaction.
             await self._store.write(handoffs.sent, held, message, self._clock())
@@ -188,7 +240,6 @@ class Outbox:
             # More waits for the same address: it is next.
             self.wake.set()
         self._probe(Point.SEND_RECORDED)
-        return SENT
 
     async def _failed(self, held: Outgoing, error: Exception) -> str:
         """The next step after an attempt, by its outcome."""
@@ -244,6 +295,8 @@ class Outbox:
         delivery = held.delivery
         if delivery.choices and not isinstance(adapter, ShowsButtons):
             delivery = delivery.without_buttons
+        if isinstance(adapter, SendsByAnyId):
+            delivery = replace(delivery, chats=await self._store.read(deliveries.ids_of, delivery.address))
         if delivery.file is not None:
             delivery = await self._exporting.ready(delivery, delivery.file, adapter)
         try:

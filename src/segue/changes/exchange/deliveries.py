@@ -5,10 +5,11 @@ from enum import Enum
 import msgspec
 
 from segue.changes.rows import RowsOf, batch, each, first
+from segue.core.contracts.adapters import Report
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Address, account_key
-from segue.core.messages import Delivery, File, Outgoing, Receipt
+from segue.core.messages import Delivery, Fate, File, Outgoing, Receipt
 from segue.core.questions import Question
 from segue.core.turns import Claim, Reply
 from segue.core.values import Moment, SessionId, Value
@@ -143,6 +144,33 @@ def sent(held: Outgoing, message: str, at: Moment, *, last: bool = True) -> Tran
     if not kept:
         raise Fenced(f"delivery {held.id}")
     return bool(more)
+
+
+def taken(held: Outgoing, message: str, seconds: float) -> Transaction[None]:
+    """The platform took it, and will tell what became of it within so many seconds."""
+    row = {"id": held.id, "me": held.me, "attempt": held.delivery.attempt, "message": message, "seconds": seconds}
+    told = yield from first(str, q.taken(**row))
+    if told is None:
+        raise Fenced(f"delivery {held.id}")
+    if told != Fate.TAKEN:
+        yield Wake(Topic.DELIVERIES, account_key(held.delivery.address.platform, held.delivery.address.account))
+
+
+def report(report: Report, at: Moment) -> Transaction[bool]:
+    """The platform tells what became of a message; returns whether that is news. Whoever sends records it at once."""
+    account = account_key(report.platform, report.account)
+    era = (yield from first(str, q.setting(name="era"))) or ""
+    key = report.key.removeprefix(era) if report.key.startswith(era) else ""
+    about = {"account": account, "message": report.message, "why": report.why or None}
+    if (yield q.report(key=key, fate=report.fate, **about)):
+        yield Wake(Topic.DELIVERIES, account)
+        return True
+    return report.fate is Fate.NEVER and bool((yield q.unsend(at=at, **about)))
+
+
+def ids_of(chat: Address) -> Transaction[tuple[str, ...]]:
+    """Every other id of a chat, the newest last."""
+    return tuple(other.chat for other in (yield from each(Address, q.ids_of_chat(address=chat.outside.key))))
 
 
 def unsent(held: Outgoing, outcome: Attempt, delay: float, error: str) -> Transaction[None]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from segue.core.commands import Spec
 from segue.core.lanes import Address
-from segue.core.messages import Arrival, Delivery, File, Sending
+from segue.core.messages import Arrival, Delivery, Fate, File, Sending
 from segue.core.values import Value
 
 
@@ -44,7 +44,21 @@ class Unfetched(NamedTuple):
     """Called at most once, only when the message is let in: the arrival with its files, kept."""
 
 
-Arrived = Arrival | Letter | Unfetched
+class Report(Value, frozen=True):
+    """Word of the platform about a message that it took: what became of it."""
+
+    platform: str
+    account: str
+    message: str
+    """The platform's id of the message."""
+    fate: Fate
+    why: str = ""
+    """The platform's reason, in words fit for people."""
+    key: str = ""
+    """The key of the delivery, if the platform gives it back."""
+
+
+Arrived = Arrival | Letter | Unfetched | Report
 Accept = Callable[[Arrived], Awaitable[Accepted]]
 """Makes an arrival durable; raises `StoreError` if that can't be done now, and then nothing may be acknowledged."""
 
@@ -257,6 +271,21 @@ class ReadsBack(Protocol):
     async def find(self, delivery: Delivery) -> str | None:
         """The platform's id of the message that this delivery already made, if it did."""
         ...
+
+
+@runtime_checkable
+class Reports(Protocol):
+    """An adapter whose platform tells later, by a `Report`, whether a message was sent: only that is a receipt."""
+
+    reports_within: float
+    """Seconds after which a message of which nothing was told is given up."""
+
+
+@runtime_checkable
+class SendsByAnyId(Protocol):
+    """An adapter whose chats have several ids that change: a delivery tells it all of them, in `delivery.chats`."""
+
+    any_id: Literal[True]
 
 
 @runtime_checkable

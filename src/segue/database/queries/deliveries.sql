@@ -5,7 +5,8 @@
 -- columns: due_delivery
 id, holder as me, cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
   {key_of_era}, coalesce(message, '') as message, attempts as attempt,
-  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, accepted as since, coalesce(handoff, '') as handoff
+  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, '[]' as chats, accepted as since, coalesce(handoff, '') as handoff,
+  coalesce(report, '') as report, coalesce(error, '') as error
 
 -- name: add_delivery
 -- A message to be sent; if a turn was streaming into it, this is its final text.
@@ -83,14 +84,32 @@ returning {due_delivery};
 update deliveries set sent = :at, message = :message, holder = null, error = null
 where id = :id and holder = :me and attempts = :attempt and sent is null {counted};
 
+-- name: taken
+-- The platform took a delivery and will tell what becomes of it; it may have told already.
+update deliveries set holder = null, message = :message, error = null, report = coalesce(report, 'taken'),
+  due = {now} + case when report is null then :seconds else 0 end
+where id = :id and holder = :me and attempts = :attempt and sent is null returning report;
+
+-- name: report
+-- Word about a message that isn't recorded as sent, by its key or its id; that it was sent holds for what was given up, too.
+update deliveries set report = :fate, message = :message, error = :why, due = {now},
+  dead = case when cast(:fate as text) = 'sent' then null else dead end
+where account = :account and (key = :key or message = :message) and sent is null
+  and (report is null or report = 'taken') and (dead is null or cast(:fate as text) = 'sent') returning id;
+
+-- name: unsend
+-- Word that a message was never sent after all: a dead letter.
+update deliveries set sent = null, dead = :at, error = :why
+where account = :account and message = :message and sent is not null and dead is null and forgotten is null returning id;
+
 -- name: unsent
 -- A delivery couldn't be sent: again later.
-update deliveries set holder = null, due = {now} + :delay, error = :error, doubtful = doubtful - :certain
+update deliveries set holder = null, due = {now} + :delay, error = :error, doubtful = doubtful - :certain, report = null
 where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
 
 -- name: give_up
 -- A delivery can't ever be sent: a dead letter.
-update deliveries set dead = :at, holder = null, error = :error
+update deliveries set dead = :at, holder = null, error = :error, report = null
 where id = :id and holder = :me and attempts = :attempt and sent is null returning id;
 
 -- name: retry_delivery

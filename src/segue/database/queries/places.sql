@@ -42,6 +42,10 @@ select min(since) from addresses where key >= :chat and key < :after having min(
 -- The other ids of a chat.
 select alias from aliases where address = :address order by alias;
 
+-- name: ids_of_chat
+-- The other ids of a chat, the newest last.
+select alias from aliases where address = :address order by since, alias;
+
 -- name: all_lanes
 -- Every lane that ever spoke to a session, with the one that it speaks to.
 select l.key as lane, a.kind, a.name, b.session, b.since, b.why
