@@ -21,7 +21,7 @@ from segue.adapters.slack.api import Api
 from segue.adapters.telegram.adapter import HEADER, TelegramByWebhook, secret_of
 from segue.adapters.telegram.updates import Peer
 from segue.changes.accept import Duplicate, Fresh, FrontDoor
-from segue.core.contracts.adapters import Accepted, Arrived, Letter, Report, Unfetched
+from segue.core.contracts.adapters import Accepted, Arrived, Letter, StatusReport, Unfetched
 from segue.core.settings import GatewaySettings
 from segue.core.values import PersonId, Secret, SessionId, Value
 from segue.database.sqlite import RunsIn, Sqlite
@@ -84,7 +84,7 @@ class _House:
         self.accepted: Counter[Accepted] = Counter()
 
     async def _accept(self, arrival: Arrived) -> Accepted:
-        assert not isinstance(arrival, Unfetched | Report)
+        assert not isinstance(arrival, Unfetched | StatusReport)
         if isinstance(arrival, Letter):
             outcome = Accepted.DEAD
         else:

@@ -471,12 +471,12 @@ class Outgoing(Value, frozen=True):
     handoff: str = ""
     """The handoff whose opening it is."""
     report: str = ""
-    """The platform's word about it, on a platform that tells later what became of a message: one of `Fate`."""
+    """The platform's word about it, on a platform that tells later what became of a message: one of `SendStatus`."""
     error: str = ""
     """The reason that it wasn't sent by the last attempt."""
 
 
-class Fate(StrEnum):
+class SendStatus(StrEnum):
     """Words of a platform that tells later what became of a message."""
 
     TAKEN = "taken"

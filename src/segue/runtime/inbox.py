@@ -11,7 +11,7 @@ from typing import assert_never
 from segue.changes.accept import ALBUM, Duplicate, FilesFirst, Fresh, FrontDoor, Handled, OverLimit, Queued, give_up
 from segue.changes.exchange import deliveries, letters
 from segue.changes.exchange.letters import DeadLetter
-from segue.core.contracts.adapters import Accepted, Arrived, Letter, Report, Unfetched
+from segue.core.contracts.adapters import Accepted, Arrived, Letter, StatusReport, Unfetched
 from segue.core.contracts.database import Driver, Transaction
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address, Identity, account_key
@@ -80,14 +80,14 @@ class Inbox:
         if not self.open:
             raise StoreUnreachable("This gateway is stopping. Send it again in a moment.")
         trace = self._ids()
-        where: Address | Letter | Report
+        where: Address | Letter | StatusReport
         try:
             with traced(trace):
                 if isinstance(arrived, Unfetched):
                     where, outcome = arrived.arrival.place.address, await self._fetch(arrived, trace)
                 elif isinstance(arrived, Letter):
                     where, outcome = arrived, await self._bury(arrived)
-                elif isinstance(arrived, Report):
+                elif isinstance(arrived, StatusReport):
                     where, outcome = arrived, await self._heed(arrived)
                 else:
                     whole = arrived.settled if arrived.unfetched else arrived
@@ -243,7 +243,7 @@ class Inbox:
         self._metrics.buried(address.platform, address.account, kind)
         return Accepted.DEAD
 
-    async def _heed(self, report: Report) -> Accepted:
+    async def _heed(self, report: StatusReport) -> Accepted:
         """Take the platform's word about a message that it took."""
         news = await self._driver.write(deliveries.report, report, self._clock())
         return Accepted.NEW if news else Accepted.DUPLICATE

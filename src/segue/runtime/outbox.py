@@ -23,7 +23,7 @@ from segue.core.contracts.adapters import (
     Adapter,
     EditsMessages,
     ReadsBack,
-    Reports,
+    ReportsStatus,
     SendsByAnyId,
     ShowsButtons,
     Whispers,
@@ -31,7 +31,7 @@ from segue.core.contracts.adapters import (
 )
 from segue.core.contracts.database import Clock
 from segue.core.contracts.probes import Point
-from segue.core.messages import Delivery, Fate, Outgoing, Sending
+from segue.core.messages import Delivery, Outgoing, Sending, SendStatus
 from segue.core.settings import Blind
 from segue.errors import Fenced, InDoubt, MessageGone, SendError, SendLater, SendNever, SendUnsure
 from segue.runtime.files import Exporting
@@ -189,7 +189,7 @@ class Outbox:
         if self.outlet.failures:
             self.outlet.worked()
         self._probe(Point.SEND_CALLED)
-        if isinstance(self._adapter, Reports):
+        if isinstance(self._adapter, ReportsStatus):
             within = self._adapter.reports_within
             await self._store.write(deliveries.taken, held, message, within)
             asyncio.get_running_loop().call_later(within, self.wake.set)
@@ -203,7 +203,7 @@ class Outbox:
             # Too close to the end of the lease: whoever holds it next sends it.
             await self._store.write(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
             return "put off"
-        if isinstance(self._adapter, Reports) and (told := await self._told(held, self._adapter.reports_within)):
+        if isinstance(self._adapter, ReportsStatus) and (told := await self._told(held, self._adapter.reports_within)):
             return told
         if held.handoff and await self._came_to_nothing(held):
             await self._store.write(handoffs.withdraw, held, self._clock())
@@ -213,14 +213,14 @@ class Outbox:
     async def _told(self, held: Outgoing, within: float) -> str:
         """What the platform's word about a message comes to; empty if it is to be sent."""
         match held.report:
-            case Fate.SENT:
+            case SendStatus.SENT:
                 await self._record(held, held.delivery.message)
                 return SENT
-            case Fate.NEVER:
+            case SendStatus.NEVER:
                 return await self._give_up(held, SendNever(held.error))
-            case Fate.LATER:
+            case SendStatus.LATER:
                 return await self._later(held, Attempt.REFUSED, None, SendLater(held.error))
-            case Fate.TAKEN:
+            case SendStatus.TAKEN:
                 return await self._give_up(held, SendNever(SILENT))
             case _:
                 return await self._awaited(held, within)

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator
 
-from segue.core.contracts.adapters import Accepted, Arrived, Letter, Report, Unfetched
+from segue.core.contracts.adapters import Accepted, Arrived, Letter, StatusReport, Unfetched
 from segue.core.messages import Arrival, File, plain_text
 from segue.errors import Invalid, StoreError
 from segue.testing.waits import Changes
@@ -17,7 +17,7 @@ class Inbox:
         """The new ones."""
         self.duplicates: list[Arrival] = []
         self.letters: list[Letter] = []
-        self.reports: list[Report] = []
+        self.reports: list[StatusReport] = []
         self.refusals = 0
         """The number of next calls that find the store unable."""
         self.strangers: set[str] = set()
@@ -41,8 +41,8 @@ class Inbox:
         finally:
             self._changes.tell()
 
-    def _keep(self, arrived: Arrival | Letter | Report) -> Accepted:
-        if isinstance(arrived, Report):
+    def _keep(self, arrived: Arrival | Letter | StatusReport) -> Accepted:
+        if isinstance(arrived, StatusReport):
             self.reports.append(arrived)
             return Accepted.NEW
         if isinstance(arrived, Letter):

@@ -5,9 +5,9 @@ import pytest
 from segue.changes.eras import begin
 from segue.changes.exchange import deliveries, replicas, turns
 from segue.changes.exchange.deliveries import Attempt
-from segue.core.contracts.adapters import Report
+from segue.core.contracts.adapters import StatusReport
 from segue.core.lanes import Address
-from segue.core.messages import Fate, File, Outgoing
+from segue.core.messages import File, Outgoing, SendStatus
 from segue.core.turns import Finish, Reply, Run
 from segue.errors import Fenced, Invalid
 from tests.changes.world import World, answer, private
@@ -237,8 +237,8 @@ async def test_choices_and_files_go_along(world: World) -> None:
     assert (out.delivery.choices, out.delivery.file, out.delivery.answers) == (("/yes", "/no"), file, ("m1",))
 
 
-async def told(world: World, fate: Fate, message: str = "wamid.1", key: str = "", why: str = "") -> bool:
-    report = Report("telegram", "bot", message, fate, why, key)
+async def told(world: World, fate: SendStatus, message: str = "wamid.1", key: str = "", why: str = "") -> bool:
+    report = StatusReport("telegram", "bot", message, fate, why, key)
     return await world.store.driver.write(deliveries.report, report, world.clock())
 
 
@@ -251,12 +251,12 @@ async def test_what_the_platform_took_keeps_its_place_until_it_tells(world: Worl
     [out] = await take(world)
     await is_taken(world, out)
     assert await take(world) == []
-    assert not await told(world, Fate.SENT, "another's")
-    assert await told(world, Fate.SENT)
+    assert not await told(world, SendStatus.SENT, "another's")
+    assert await told(world, SendStatus.SENT)
     [again] = await take(world)
-    assert (again.delivery.text, again.delivery.message, again.report) == ("1", "wamid.1", Fate.SENT)
+    assert (again.delivery.text, again.delivery.message, again.report) == ("1", "wamid.1", SendStatus.SENT)
     await is_sent(world, again, again.delivery.message)
-    assert not await told(world, Fate.SENT), "it is no news any more"
+    assert not await told(world, SendStatus.SENT), "it is no news any more"
     assert texts(await take(world)) == ["2"]
 
 
@@ -264,20 +264,20 @@ async def test_word_that_comes_before_its_message_is_recorded_is_known_by_its_ke
     await world.store.driver.write(begin, "era")
     await send(world, HERE, "1")
     [out] = await take(world)
-    assert not await told(world, Fate.SENT, key=out.delivery.key.removeprefix("era.")), "that was another era"
-    assert await told(world, Fate.SENT, key=out.delivery.key)
+    assert not await told(world, SendStatus.SENT, key=out.delivery.key.removeprefix("era.")), "that was another era"
+    assert await told(world, SendStatus.SENT, key=out.delivery.key)
     await is_taken(world, out)
     [again] = await take(world)
-    assert (again.report, again.delivery.message) == (Fate.SENT, "wamid.1")
+    assert (again.report, again.delivery.message) == (SendStatus.SENT, "wamid.1")
 
 
 async def test_word_of_a_message_whose_sender_died_is_heeded(world: World) -> None:
     await send(world, HERE, "1")
     [out] = await take(world, "dead")
-    assert await told(world, Fate.SENT, key=out.delivery.key)
+    assert await told(world, SendStatus.SENT, key=out.delivery.key)
     await world.store.driver.write(replicas.leave, "dead")
     [again] = await take(world)
-    assert again.report == Fate.SENT
+    assert again.report == SendStatus.SENT
 
 
 async def test_what_was_given_up_is_sent_after_all_if_the_platform_says_so(world: World) -> None:
@@ -285,10 +285,10 @@ async def test_what_was_given_up_is_sent_after_all_if_the_platform_says_so(world
     [out] = await take(world)
     await is_taken(world, out, 0.0)
     [again] = await take(world)
-    assert again.report == Fate.TAKEN
+    assert again.report == SendStatus.TAKEN
     await world.store.driver.write(deliveries.give_up, again, "silence", world.clock())
-    assert not await told(world, Fate.NEVER, why="not paid"), "it is given up already"
-    assert await told(world, Fate.SENT)
+    assert not await told(world, SendStatus.NEVER, why="not paid"), "it is given up already"
+    assert await told(world, SendStatus.SENT)
     [late] = await take(world)
     await is_sent(world, late, late.delivery.message)
     assert await world.store.driver.read(deliveries.dead, 10) == []
@@ -298,7 +298,7 @@ async def test_what_was_never_sent_after_all_is_a_dead_letter(world: World) -> N
     await send(world, HERE, "1")
     [out] = await take(world)
     await is_sent(world, out, "wamid.1")
-    assert await told(world, Fate.NEVER, why="not paid")
+    assert await told(world, SendStatus.NEVER, why="not paid")
     [dead] = await world.store.driver.read(deliveries.dead, 10)
     assert (dead.text, dead.error) == ("1", "not paid")
     await world.store.driver.write(deliveries.retry, dead.id)

@@ -5,11 +5,11 @@ from enum import Enum
 import msgspec
 
 from segue.changes.rows import RowsOf, batch, each, first
-from segue.core.contracts.adapters import Report
+from segue.core.contracts.adapters import StatusReport
 from segue.core.contracts.database import Statement, Transaction
 from segue.core.contracts.wakes import Hearers, Topic, Wake
 from segue.core.lanes import Address, account_key
-from segue.core.messages import Delivery, Fate, File, Outgoing, Receipt
+from segue.core.messages import Delivery, File, Outgoing, Receipt, SendStatus
 from segue.core.questions import Question
 from segue.core.turns import Claim, Reply
 from segue.core.values import Moment, SessionId, Value
@@ -152,11 +152,11 @@ def taken(held: Outgoing, message: str, seconds: float) -> Transaction[None]:
     told = yield from first(str, q.taken(**row))
     if told is None:
         raise Fenced(f"delivery {held.id}")
-    if told != Fate.TAKEN:
+    if told != SendStatus.TAKEN:
         yield Wake(Topic.DELIVERIES, account_key(held.delivery.address.platform, held.delivery.address.account))
 
 
-def report(report: Report, at: Moment) -> Transaction[bool]:
+def report(report: StatusReport, at: Moment) -> Transaction[bool]:
     """The platform tells what became of a message; returns whether that is news. Whoever sends records it at once."""
     account = account_key(report.platform, report.account)
     era = (yield from first(str, q.setting(name="era"))) or ""
@@ -165,7 +165,7 @@ def report(report: Report, at: Moment) -> Transaction[bool]:
     if (yield q.report(key=key, fate=report.fate, **about)):
         yield Wake(Topic.DELIVERIES, account)
         return True
-    return report.fate is Fate.NEVER and bool((yield q.unsend(at=at, **about)))
+    return report.fate is SendStatus.NEVER and bool((yield q.unsend(at=at, **about)))
 
 
 def ids_of(chat: Address) -> Transaction[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from segue.core.commands import Spec
 from segue.core.lanes import Address
-from segue.core.messages import Arrival, Delivery, Fate, File, Sending
+from segue.core.messages import Arrival, Delivery, File, Sending, SendStatus
 from segue.core.values import Value
 
 
@@ -44,21 +44,21 @@ class Unfetched(NamedTuple):
     """Called at most once, only when the message is let in: the arrival with its files, kept."""
 
 
-class Report(Value, frozen=True):
+class StatusReport(Value, frozen=True):
     """Word of the platform about a message that it took: what became of it."""
 
     platform: str
     account: str
     message: str
     """The platform's id of the message."""
-    fate: Fate
+    fate: SendStatus
     why: str = ""
     """The platform's reason, in words fit for people."""
     key: str = ""
     """The key of the delivery, if the platform gives it back."""
 
 
-Arrived = Arrival | Letter | Unfetched | Report
+Arrived = Arrival | Letter | Unfetched | StatusReport
 Accept = Callable[[Arrived], Awaitable[Accepted]]
 """Makes an arrival durable; raises `StoreError` if that can't be done now, and then nothing may be acknowledged."""
 
@@ -274,8 +274,8 @@ class ReadsBack(Protocol):
 
 
 @runtime_checkable
-class Reports(Protocol):
-    """An adapter whose platform tells later, by a `Report`, whether a message was sent: only that is a receipt."""
+class ReportsStatus(Protocol):
+    """An adapter whose platform tells later, by a `StatusReport`, whether a message was sent: the only receipt."""
 
     reports_within: float
     """Seconds after which a message of which nothing was told is given up."""
