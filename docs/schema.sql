@@ -702,3 +702,11 @@ create table tokens (
   revoked real
 ) strict;
 create index tokens_of_person on tokens (person);
+
+create table lockers (
+  account text not null,
+  name text not null,
+  value text not null,
+  version integer not null,
+  primary key (account, name)
+) strict, without rowid;

@@ -10,6 +10,7 @@
     │   ├── StoreTooNew        a newer Segue wrote it
     │   ├── StoreLocked        somebody else holds it for too long
     │   ├── StoreConflict      a constraint of the schema says no
+    │   ├── Outdated           what a change rests on was changed by somebody else
     │   ├── StoreReadOnly      it can't be written to
     │   ├── StoreFull          the disk has no room
     │   ├── Overloaded         more comes in than can be done now
@@ -143,6 +144,13 @@ class StoreLocked(StoreError):
 
 class StoreConflict(StoreError):
     """A constraint of the schema says no."""
+
+
+class Outdated(StoreError):
+    """A thing in a locker was changed since it was read: read it again, and do the work anew."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} was changed by somebody else since it was read; nothing of the change was kept.")
 
 
 class StoreReadOnly(StoreError):

@@ -108,6 +108,26 @@ async def test_a_connection_that_breaks_heals_and_says_so_once(
     ]
 
 
+class Hindered(Wavering):
+    """An adapter that knows of something that doesn't work."""
+
+    troubles: tuple[str, ...] = ()
+
+
+async def test_a_trouble_is_told_beside_the_health_of_an_account_that_is_connected(tmp_path: Path) -> None:
+    adapter = Hindered(Signal())
+    async with running(tmp_path, adapter) as gateway:
+        adapter.troubles = ("it can't join the club.", "Nor the other.")
+        await adapter.fails(2)
+        assert gateway.accounts["signal.main"] == Health(Reach.BROKEN, "nobody answers")
+        adapter.reachable.set()
+        await until(lambda: gateway.accounts["signal.main"].reach is Reach.CONNECTED)
+        assert gateway.accounts["signal.main"].words == "is connected: it can't join the club. Nor the other."
+        assert gateway.problems() == [], "a monitor would ring for it"
+        adapter.troubles = ()
+        assert gateway.accounts["signal.main"] == Health(Reach.CONNECTED)
+
+
 async def test_the_place_is_kept_for_the_next_connection_whoever_makes_it(tmp_path: Path) -> None:
     signal = Signal()
     ann = signal.person("Ann")

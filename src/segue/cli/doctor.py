@@ -251,4 +251,4 @@ async def gateway_findings(folder: Path) -> list[Finding]:
 def _account(name: str, health: Health) -> Finding:
     if health.reach is Reach.BROKEN:
         return Finding(name, FindingState.WRONG, f"{health.words.rstrip('.')}.", "It is tried again by itself.")
-    return Finding(name, FindingState.FINE, health.words)
+    return Finding(name, FindingState.NOTE if health.why else FindingState.FINE, health.words)

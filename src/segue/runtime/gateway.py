@@ -21,9 +21,10 @@ from segue.changes.places import merges
 from segue.changes.sessions import search
 from segue.core.accounts import Health, Reach
 from segue.core.commands import SPECS, Spec
-from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Files, TakesWebhooks
+from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Files, HasTroubles, TakesWebhooks
 from segue.core.contracts.agents import HasCommands, NoFiles
 from segue.core.contracts.database import Clock
+from segue.core.contracts.lockers import Remembers
 from segue.core.contracts.probes import Probe
 from segue.core.contracts.wakes import Topic
 from segue.core.lanes import Lane, Person, account_key
@@ -37,7 +38,7 @@ from segue.runtime.files import Exporting
 from segue.runtime.forgetting import Cleaner, Retaining
 from segue.runtime.handoffs import Handoffs
 from segue.runtime.inbox import Inbox
-from segue.runtime.intake import Life, lines_of
+from segue.runtime.intake import Life, OwnLocker, lines_of
 from segue.runtime.invitations import Invitation, Inviting
 from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
@@ -135,7 +136,10 @@ class Gateway:
         self._unlisten: Callable[[], None] | None = None
 
     def _connected(self) -> list[Life]:
-        """The connections that adapters need; windows come by themselves."""
+        """The connections that adapters need, and lockers; windows come by themselves."""
+        for adapter in self.adapters:
+            if isinstance(adapter, Remembers):
+                adapter.remember(OwnLocker(self._patient, adapter))
         return [
             Life(self._patient, adapter, self._replica, self._inbox.accept, self.settings.poll, self.commands, line)
             for adapter in self.adapters
@@ -274,6 +278,11 @@ class Gateway:
             health = found.get(name := f"{platform}.{account}")
             if health is not None and health.reach is not Reach.BROKEN and (why := outbox.outlet.trouble):
                 found[name] = Health(Reach.BROKEN, why)
+        for adapter in self.adapters:
+            if isinstance(adapter, HasTroubles) and (troubles := adapter.troubles):
+                name = f"{adapter.platform}.{adapter.account}"
+                if found[name].reach is Reach.CONNECTED:
+                    found[name] = Health(Reach.CONNECTED, " ".join(troubles))
         return found
 
     @property

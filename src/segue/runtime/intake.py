@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+from segue.changes import lockers
 from segue.changes.exchange import replicas
 from segue.changes.exchange.replicas import Leased
 from segue.core.accounts import Health, Reach
@@ -19,6 +20,8 @@ from segue.core.contracts.adapters import (
     HasLines,
     TakesWebhooks,
 )
+from segue.core.contracts.lockers import Thing
+from segue.core.lanes import account_key
 from segue.errors import Disconnected, Fenced, Invalid
 from segue.runtime.cancelling import surely
 from segue.runtime.replica import Pause, Replica
@@ -154,3 +157,19 @@ class _Shared:
     async def keep(self, value: str) -> None:
         problem = f"{value!r} can't be kept for a connection that any replica may have"
         raise Invalid("cursor", problem, "Let the adapter's connection be Connection.ONE.")
+
+
+class OwnLocker:
+    """The locker of an account, in the database."""
+
+    def __init__(self, store: Patient, adapter: Adapter) -> None:
+        self._store = store
+        self._account = account_key(adapter.platform, adapter.account)
+
+    async def read(self, beginning: str = "") -> dict[str, Thing]:
+        """All things whose names begin so."""
+        return await self._store.read(lockers.read, self._account, beginning)
+
+    async def keep(self, things: Mapping[str, Thing]) -> None:
+        """Make changes durable; a commit whose outcome nobody knows may seem outdated: that costs a new try."""
+        await self._store.write(lockers.keep, self._account, dict(things))

@@ -8,7 +8,7 @@ from segue.testing.asgi import post
 from segue.testing.chats import Chat, Someone, To
 from segue.testing.fake_harness import FakeHarness
 from segue.testing.faults import Call, Fault, RateLimit
-from segue.testing.harness import Bookmark, Edits, Forges, Given, Harness, Quotes, Seen, living
+from segue.testing.harness import Bookmark, Chest, Edits, Forges, Given, Harness, Quotes, Seen, living
 from segue.testing.inbox import Inbox, Shelf
 from segue.testing.personas import PERSONAS, Discord, Feishu, Matrix, Persona, Signal, Slack, Telegram, WhatsApp
 from segue.testing.platform import Platform
@@ -19,6 +19,7 @@ __all__ = [
     "Bookmark",
     "Call",
     "Chat",
+    "Chest",
     "Discord",
     "Doom",
     "EchoAgent",

@@ -2,15 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from segue.core.commands import Spec
 from segue.core.contracts.adapters import Accept, Accepted, Adapter, Arrived, Cursor, Intake
+from segue.core.contracts.lockers import Thing
 from segue.core.lanes import Address, Kind
 from segue.core.values import Value
-from segue.errors import StoreError
+from segue.errors import Outdated, StoreError
 from segue.testing.inbox import Shelf
 from segue.testing.waits import Changes
 
@@ -125,6 +126,27 @@ class Bookmark:
     async def keep(self, value: str) -> None:
         """Keep it."""
         self.value = value
+
+
+class Chest:
+    """A locker in memory: an account's harness has one, which outlives its adapters."""
+
+    def __init__(self) -> None:
+        self.things: dict[str, Thing] = {}
+
+    async def read(self, beginning: str = "") -> dict[str, Thing]:
+        """All things whose names begin so."""
+        return {name: thing for name, thing in self.things.items() if name.startswith(beginning)}
+
+    async def keep(self, things: Mapping[str, Thing]) -> None:
+        """Change things, all or none."""
+        for name, thing in things.items():
+            if self.things.get(name, Thing("")).version != thing.version:
+                raise Outdated(name)
+        for name, thing in things.items():
+            self.things.pop(name, None)
+            if thing.value:
+                self.things[name] = Thing(thing.value, thing.version + 1)
 
 
 class Given:

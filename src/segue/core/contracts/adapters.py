@@ -158,6 +158,16 @@ class Intake(Protocol):
 
 
 @runtime_checkable
+class HasTroubles(Protocol):
+    """An adapter that may know of something that doesn't work though its platform answers."""
+
+    @property
+    def troubles(self) -> Sequence[str]:
+        """Each in a sentence for the host, with what to do: shown beside the account's health until it is over."""
+        ...
+
+
+@runtime_checkable
 class HasLines(Protocol):
     """An adapter that needs several connections to its platform, such as the shards of a bot that is in many guilds.
 

@@ -70,3 +70,21 @@ update connections set holder = null where account in (select account from dead)
 -- name: end_replicas
 -- Whoever ran before is gone.
 update replicas set expires = 0;
+
+-- name: things
+-- The things of an account whose names begin with the same letters.
+select name, value, version from lockers where account = :account and name >= :first and name < :last order by name;
+
+-- name: add_thing
+-- A thing that wasn't there.
+insert into lockers (account, name, value, version) values (:account, :name, :value, 1)
+on conflict (account, name) do nothing returning name;
+
+-- name: change_thing
+-- A thing that is still what it was.
+update lockers set value = :value, version = version + 1
+where account = :account and name = :name and version = :version returning name;
+
+-- name: drop_thing
+-- A thing that is still what it was goes.
+delete from lockers where account = :account and name = :name and version = :version returning name;
