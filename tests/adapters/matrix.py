@@ -15,10 +15,11 @@ import httpx2
 
 from segue.adapters.matrix import Matrix, MatrixAccount
 from segue.core.contracts.adapters import Accept, Adapter, Files
+from segue.core.contracts.lockers import Remembers
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret
 from segue.runtime.files import Folder
-from segue.testing import Shelf
+from segue.testing import Chest, Shelf
 from segue.testing.harness import Bookmark, Given, Seen, living
 from tests.clients import http_client
 from tests.servers.homeserver import NAME, Synapse
@@ -146,6 +147,7 @@ class MatrixHarness:
         self.bot = bot
         self.people = people
         self.cursor = Bookmark()
+        self.chest = Chest()
         self.files: Files = Folder(folder)
         self.shelf = Shelf()
         self.adapters: list[Matrix] = []
@@ -189,6 +191,8 @@ class MatrixHarness:
 
     @asynccontextmanager
     async def deliver(self, adapter: Adapter, accept: Accept) -> AsyncIterator[None]:
+        assert isinstance(adapter, Remembers)
+        adapter.remember(self.chest)
         async with AsyncExitStack() as self._line:
             self._connect = lambda: living(adapter, Given(accept, self.cursor))
             await self._line.enter_async_context(self._connect())

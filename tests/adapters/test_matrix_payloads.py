@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,14 @@ from segue.adapters.matrix.content import attached, edited, message
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.rates import Bucket
+from segue.core.contracts.lockers import Thing
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Citation, Delivery, File, Text, plain_text
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendLater, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.server.listeners import Listener, serving
-from segue.testing import HandClock
+from segue.testing import Chest, HandClock
 from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Bookmark, Given
 from segue.testing.inbox import Inbox
@@ -53,6 +55,8 @@ class Recorded:
         self.answer: Response | None = None
         self.asked: list[str] = []
         """What was asked of homeservers that are gone."""
+        self.open = False
+        """Whether they are back."""
         self.state = [
             member(BOT, "Segue"),
             member(ANN, "Ann"),
@@ -75,6 +79,7 @@ class Recorded:
                 Route(f"{base}/join/{{room:path}}", self._gone, methods=["POST"]),
                 Route(f"{base}/rooms/{{room:path}}/messages", self._gone),
                 Route("/_matrix/client/v1/{file:path}", self._gone),
+                Route(f"{base}/user/{{user:path}}/account_data/m.direct", self._account_data, methods=["GET", "PUT"]),
             ]
         )
 
@@ -97,8 +102,13 @@ class Recorded:
 
     async def _gone(self, request: Request) -> Response:
         self.asked.append(request.url.path.rpartition("/")[2])
+        if self.open:
+            return JSONResponse({})
         missing = self.asked[-1] == "!nowhere"
         return JSONResponse({"errcode": "M_UNKNOWN", "error": "No server answers"}, 404 if missing else 502)
+
+    async def _account_data(self, _: Request) -> Response:
+        return JSONResponse({})
 
     async def _send(self, _: Request) -> Response:
         return self.answer or JSONResponse({"event_id": "$sent"})
@@ -123,6 +133,8 @@ class Line:
         self.server = server
         self.adapter = adapter
         self.cursor = Bookmark("before")
+        self.chest = Chest()
+        adapter.remember(self.chest)
 
     async def hears(self, *events: Any) -> Inbox:
         self.server.events = list(events)
@@ -368,24 +380,68 @@ async def test_a_file_elsewhere_than_in_the_media_store_is_not_asked_for(line: L
     assert line.server.asked == []
 
 
-async def test_homeservers_that_are_gone_keep_nobody_waiting_for_ever(
-    line: Line, caplog: pytest.LogCaptureFixture
-) -> None:
-    asks = {"type": "m.room.member", "sender": BEN, "state_key": BOT, "content": {"is_direct": True}}
-    line.server.elsewhere = {"invite": {"!gone": {"invite_state": {"events": [asks]}}}}
+async def test_homeservers_that_are_gone_keep_nobody_waiting_for_ever(line: Line) -> None:
     line.server.events = [event({"msgtype": "m.image", "body": "cat.png", "url": "mxc://other.example/cat"})]
-    for _ in range(4):
+    for _ in range(2):
         with pytest.raises(Disconnected):
             await line.adapter.run(Given(Inbox().accept, line.cursor))
         assert line.cursor.value == "before", "what may come is waited for"
     inbox = await line.hears(*line.server.events, event(text("hello"), id="$2"))
-    assert line.server.asked == ["!gone", "!gone", *["!gone", "cat"] * 3]
+    assert line.server.asked == ["cat"] * 3
     assert [one.remarks for one in inbox.said] == [
         ("cat.png wasn't taken in. The platform doesn't give it.",),
         (),
     ]
     assert inbox.texts[-1] == "hello"
-    assert f"it can't join !gone, to which {BEN} asks it" in caplog.text
+
+
+def asked_into(room: str) -> Json:
+    asks = {"type": "m.room.member", "sender": BEN, "state_key": BOT, "content": {"is_direct": True}}
+    return {"invite": {room: {"invite_state": {"events": [asks]}}}}
+
+
+def hastened(line: Line, **changes: float) -> None:
+    """Let time pass for the invitation that waits."""
+    [(name, thing)] = line.chest.things.items()
+    line.chest.things[name] = Thing(json.dumps(json.loads(thing.value) | changes), thing.version)
+
+
+@pytest.mark.parametrize("room", ["!gone", "!nowhere"])
+async def test_an_invitation_that_cannot_be_followed_is_tried_again_for_days_and_named(
+    line: Line, room: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    line.server.elsewhere = asked_into(room)
+    assert (await line.hears(event(text("hello")))).texts == ["hello"], "somebody waited for it"
+    [trouble] = line.adapter.troubles
+    assert trouble.startswith(f"it can't join {room}, to which {BEN} asked it, and tries again for a week: ")
+    line.server.elsewhere = {}
+    await line.hears()
+    assert line.server.asked == [room], "it was tried again at once"
+    for days in range(6):
+        hastened(line, due=0.0, since=time.time() - days * 86400)
+        await line.hears()
+        assert line.adapter.troubles == [trouble]
+    assert line.server.asked == [room] * 7
+    assert json.loads(line.chest.things[f"invitation/{room}"].value)["due"] < time.time() + 7 * 3600
+    hastened(line, due=0.0, since=time.time() - 8 * 86400)
+    await line.hears()
+    assert (line.adapter.troubles, line.chest.things) == ([], {})
+    assert caplog.text.count("it can't join") == 2, "the log has one line when it begins, and one when it is given up"
+
+
+async def test_an_invitation_that_waits_is_followed_when_it_can_be_and_forgotten_when_it_is_withdrawn(
+    line: Line,
+) -> None:
+    for over in ("open", "withdrawn"):
+        line.server.elsewhere = asked_into("!gone")
+        await line.hears()
+        assert line.adapter.troubles
+        hastened(line, due=0.0)
+        line.server.elsewhere = {"leave": {"!gone": {}}} if over == "withdrawn" else {}
+        line.server.open = over == "open"
+        await line.hears()
+        assert (line.adapter.troubles, line.chest.things) == ([], {})
+        line.server.open = False
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections.abc import Sequence
 from uuid import uuid4
 
 from segue.adapters.matrix.content import attached, edited, fits, mention, message
@@ -15,6 +16,7 @@ from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Bucket, Limiter, Rate
 from segue.core.contracts.adapters import Connection, Files, Intake
 from segue.core.contracts.database import Clock
+from segue.core.contracts.lockers import Locker
 from segue.core.lanes import Address, Kind
 from segue.core.messages import PLACEHOLDER, Delivery, Sending
 from segue.errors import Disconnected, MessageGone, SendLater, SendNever
@@ -52,14 +54,24 @@ class Matrix:
         self._pace = pace
         self._rooms = Rooms(server)
         self._own = Account(self.platform, account, server.space)
-        invitations = Invitations(self._own, server, self._rooms, inviters)
-        self._incoming = Incoming(self._own, server, self._rooms, files, invitations)
+        self._invitations = Invitations(self._own, server, self._rooms, inviters)
+        self._incoming = Incoming(self._own, server, self._rooms, files, self._invitations)
+
+    def remember(self, locker: Locker) -> None:
+        """Take the locker."""
+        self._invitations.locker = locker
+
+    @property
+    def troubles(self) -> Sequence[str]:
+        """The rooms that it can't come into."""
+        return self._invitations.troubles
 
     async def run(self, intake: Intake) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""
         with connecting():
             await self._check()
             self._rooms.forget()
+            await self._invitations.recall()
             since, wait = await intake.cursor.read(), 0
             while True:
                 batch = await self._server.sync(since, wait)

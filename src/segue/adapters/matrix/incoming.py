@@ -57,9 +57,9 @@ class Incoming:
         await self._invitations.take(batch, accept)
         for room, joined in inside(batch, "rooms", "join").items():
             for event in understood(events_in(joined, "state"), Event):
-                await self._take_in(self._heed(room, event), msgspec.to_builtins(event), accept)
+                await self._take_in(self._heed(room, event, accept), msgspec.to_builtins(event), accept)
             for raw in await self._told(room, inside(joined, "timeline"), since):
-                await self._take_in(self._hear(room, raw), raw, accept)
+                await self._take_in(self._hear(room, raw, accept), raw, accept)
 
     async def _take_in(self, reading: Awaitable[Arrival | Unfetched | None], raw: object, accept: Accept) -> None:
         """Take one event; what can't be understood is kept as it came."""
@@ -111,21 +111,21 @@ class Incoming:
         except msgspec.ValidationError:
             return False
 
-    async def _state(self, room: str, event: Event) -> None:
+    async def _state(self, room: str, event: Event, accept: Accept) -> None:
         self._rooms.heed(room, event)
         if event.type == "m.room.encryption":
             await self._refuse(room)
         if event.type == "m.room.tombstone":
-            await self._invitations.go_along(room, event)
+            await self._invitations.go_along(room, event, accept)
 
-    async def _hear(self, room: str, raw: object) -> Arrival | Unfetched | None:
-        return await self._heed(room, decode(raw))
+    async def _hear(self, room: str, raw: object, accept: Accept) -> Arrival | Unfetched | None:
+        return await self._heed(room, decode(raw), accept)
 
-    async def _heed(self, room: str, event: Event) -> Arrival | Unfetched | None:
+    async def _heed(self, room: str, event: Event, accept: Accept) -> Arrival | Unfetched | None:
         """The arrival of an event, if the homeserver tells all that it needs within a few tries."""
         try:
             if event.state_key is not None:
-                await self._state(room, event)
+                await self._state(room, event, accept)
             elif event.sender != self._me and event.type == "m.room.encrypted":
                 await self._refuse(room)
             elif event.sender != self._me and event.type == "m.room.redaction":
