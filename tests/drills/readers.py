@@ -9,7 +9,7 @@ import asyncio
 import random
 import re
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -63,7 +63,9 @@ HOME_NAME = "zq88888q"
 """The canary in the name of the lobby, which is the host's home to begin with."""
 _CODE = re.compile(r"/link ([A-Z0-9]{4}-[A-Z0-9]{4})")
 _BY_A_CODE = re.compile(r"^(\d+)\. .*by a code", re.MULTILINE)
-_PATIENCE = 20.0
+_PATIENCE = 60.0
+_TRAIL = 30
+"""Things that happened last, told with whatever is wrong: a seed repeats what people do, and not when answers come."""
 _HOUR = 3700.0
 """Seconds after which scheduled work is due and questions are over."""
 _IDLE = Policies(Policy(When.IDLE, _HOUR / 120))
@@ -75,6 +77,11 @@ _SQL = {
         + (select count(*) from deliveries where sent is null and dead is null)
         + (select count(*) from handoffs h where settled is null and not exists (
           select 1 from questions q where q.session = h.session and q.state = 'open'))""",
+    "drill_pending": """select 'session', id, head || ' of ' || tail, holder, fails, due from sessions where head < tail
+        union all select 'turn', session, seq || ' ' || kind, null, 0, accepted from turns where outcome is null
+        union all select 'delivery', key, address, holder, attempts, due from deliveries
+          where sent is null and dead is null
+        union all select 'handoff', id, state, holder, 0, deadline from handoffs where settled is null""",
     "drill_bound": """select b.lane, l.address, a.kind, b.session, s.owner, s.depth, coalesce(t.name, '')
         from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
         join sessions s on s.id = b.session
@@ -178,6 +185,7 @@ class Neighbourhood:
         self.canaries = 0
         self.shown = 0
         self.wrong: list[str] = []
+        self._trail: deque[str] = deque(maxlen=_TRAIL)
         self._may = Knowledge(set, {ANN: {ERROR, HOME_NAME}})
         self._private: dict[str, str] = {ERROR: ANN, HOME_NAME: ANN}
         """Who said a canary first, if it was with nobody else around; empty if others heard it."""
@@ -198,6 +206,11 @@ class Neighbourhood:
         """The owner of each session."""
         self.titles: defaultdict[str, list[str]] = defaultdict(lambda: ["none"])
         """The titles of each person's sessions."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """All that is wrong, and what happened before it."""
+        return (*self.wrong, *(f"    {step}" for step in self._trail)) if self.wrong else ()
 
     async def read(self, name: str, **arguments: Any) -> list[tuple[Any, ...]]:
         """Rows of a query of the drill's own."""
@@ -235,6 +248,7 @@ class Neighbourhood:
         parts = (Text(text),) if text else ()
         arrival = Arrival(place, message, Speaker(identity, who), parts, self._clock.passes(1.0), **more)
         self.messages[who, place.address.key].append(message)
+        self._trail.append(f"{message} {who} in {place.address.chat} {place.address.thread}: {text!r} {more or ''}")
         self._said(who, place, text)
         if text == "/home" and ANN in self.one(who):
             self._home = place.address
@@ -259,6 +273,7 @@ class Neighbourhood:
         showing = asyncio.create_task(window.show(asked))
         await self._until(lambda: any(isinstance(frame, WaitingFrame) for frame in frames), "a terminal opened")
         place = Place(Address(TERMINAL, self._terminals.account, chat=user))
+        self._trail.append(f"{ANN} in the terminal of {user}: {text!r} {wishes or ''}")
         self._said(ANN, place, text)
         self._count += 1
         await window.say(SayRequest(f"m{self._count}", text))
@@ -317,16 +332,19 @@ class Neighbourhood:
 
     def orders(self, session: str, name: str, arguments: dict[str, Any]) -> None:
         """The agent is to call a tool when it answers next in a session, with all that it knows as the words."""
+        self._trail.append(f"the agent is to call {name} in {session} with {arguments}")
         self._parrot.orders[session] = (name, arguments)
 
     async def time_passes(self) -> None:
         """So much that scheduled work is due."""
+        self._trail.append("an hour passes")
         await self._gateway.store.driver.write(questions.expire, self._clock.passes(_HOUR))
         await self._gateway._schedules.once()
         await self.settle("", "", Place(Address(PLATFORM, ACCOUNT)))
 
     async def imports(self, session: SessionId) -> None:
         """Ann exports a session of hers at the command line, and imports it."""
+        self._trail.append(f"{ANN} imports {session}")
         store = self._gateway.store
         ann = await store.person(Identity(PLATFORM, ACCOUNT, ANN))
         await store.import_session(await store.export(session, ann), ann)
@@ -335,6 +353,7 @@ class Neighbourhood:
     async def joins_chats(self) -> None:
         """The platform says that the den and the club are one chat; once they were parted, only the host can."""
         await self.says(BOB, DEN_FLAT, f"hello {self.canary()}")
+        self._trail.append("two chats are one")
         self._may.join()
         await self.says(BOB, FLAT, f"hello {self.canary()}", chat_aliases=(DEN,))
         if not await self._gateway.store.driver.read(merges.within, FLAT.address):
@@ -349,6 +368,7 @@ class Neighbourhood:
         host = (await self._gateway.store.person(HOSTS[0])).id
         for merge in await driver.read(merges.within, FLAT.address):
             await driver.write(merges.part, merge.id, host, f"part {merge.id} {at}", at)
+        self._trail.append("two chats are parted")
         self._may.part()
         await self.settle("", "", FLAT)
 
@@ -359,11 +379,13 @@ class Neighbourhood:
 
     def link(self, one: str, two: str) -> None:
         """Two people are one person: each reads what both may read."""
+        self._trail.append(f"{one} is to be one with {two}")
         for who in (both := self.one(one) | self.one(two)):
             self._one[who] = both
 
     def part(self, who: str) -> None:
         """They are two again: what each may have read meanwhile they know, and no more than that."""
+        self._trail.append(f"{who} is to be parted")
         both = self.one(who)
         known = {canary for canary in self._private if self._knows(who, canary)}
         for each in both:
@@ -391,7 +413,8 @@ class Neighbourhood:
         until = time.monotonic() + _PATIENCE
         while (await self.read("drill_busy"))[0][0]:
             if time.monotonic() > until:
-                self.wrong.append(f"never settled after {text!r}")
+                pending = [f"{row}" for row in await self.read("drill_pending")]
+                self.wrong += [f"never settled after {text!r} at {self._clock()}", *pending]
                 return []
             await asyncio.sleep(0.002)
         await self._look_around()
@@ -929,5 +952,5 @@ async def run(where: str, steps: int, seed: int, bug: Bug = Bug.NONE, often: flo
                 for n in range(steps):
                     await happening.step()
                     if around.wrong:
-                        return Found(n + 1, around.canaries, around.shown, tuple(around.wrong))
+                        return Found(n + 1, around.canaries, around.shown, around.told)
     return Found(steps, around.canaries, around.shown, ())
