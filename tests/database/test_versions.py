@@ -44,6 +44,13 @@ async def test_an_older_database_opens_and_says_the_same(file: Path, tmp_path: P
     raw.close()
 
 
+def test_the_newest_version_is_kept() -> None:
+    """A database of it may be in use: `python -m tests.database.kept_versions` keeps one."""
+    newest = FOLDER / f"{TODAY:04}.db.gz"
+    assert newest in kept()
+    assert newest.with_name(f"{TODAY:04}.queries.json.gz").exists()
+
+
 def queries_in(file: Path) -> dict[str, dict[str, str]]:
     """The queries of an older program, by database and name."""
     found: dict[str, dict[str, str]] = json.loads(gzip.decompress(file.read_bytes()))
