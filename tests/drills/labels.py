@@ -48,9 +48,13 @@ async def run(
                     await asyncio.to_thread(gateway.join)
             finally:
                 await asyncio.to_thread(kill, gateway)
-        await town.stop_talking()
         gateway = await asyncio.to_thread(start, plan)
         try:
+            async with asyncio.timeout(30):
+                # A starved machine takes nothing in before the process dies: without a message nothing is shown.
+                while not town.accepted:  # noqa: ASYNC110 -- many hear what is accepted
+                    await asyncio.sleep(0.05)
+            await town.stop_talking()
             await town.settle(10.0)
         finally:
             await asyncio.to_thread(kill, gateway)

@@ -10,4 +10,4 @@ from tests.drills import children
 async def test_every_result_and_every_answer_of_a_child_comes_exactly_once(point: Point, database: str) -> None:
     report = await children.run(database, point, times=2, seed=7)
     assert report.accepted
-    assert report.clean, report
+    assert report.clean, str(report)

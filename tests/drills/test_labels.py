@@ -23,11 +23,11 @@ async def test_nothing_is_lost_or_doubled_though_the_process_dies(point: Point, 
     streams = Streams.LIVE if point.startswith("stream") else Streams.WHOLE
     report = await labels.run(database, point, times=2, seed=7, sending=sending, streams=streams)
     assert report.accepted
-    assert report.clean, report
+    assert report.clean, str(report)
 
 
 async def test_streaming_by_edits_leaves_a_placeholder_at_most(tmp_path: Path) -> None:
     where = str(tmp_path / "segue.db")
     report = await labels.run(where, Point.STREAM_SENT, times=3, seed=7, sending=Sending.EDIT, streams=Streams.LIVE)
     assert report.accepted
-    assert report.clean, report
+    assert report.clean, str(report)

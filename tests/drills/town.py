@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse
 from segue.core.lanes import Identity
 from segue.core.messages import PLACEHOLDER, Sending
 from segue.core.values import Value
+from segue.runtime.inbox import WAIT
 from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
 from segue.store import open_store
@@ -127,8 +128,8 @@ class Town:
 
     @property
     def posts(self) -> list[dict[str, Any]]:
-        """What people see, but for placeholders that a crash left behind."""
-        return [call for call in self._received.values() if call["text"] != PLACEHOLDER]
+        """What people see, but for placeholders that a crash left behind and the word that an answer takes a while."""
+        return [call for call in self._received.values() if call["text"] not in {PLACEHOLDER, WAIT}]
 
     def client(self) -> httpx2.AsyncClient:
         """A connection of one's own to the gateway."""
@@ -316,7 +317,7 @@ class Town:
         return Report(
             accepted=sum(map(len, self._accepted.values())),
             lost=self._unanswered(),
-            doubled=[message for message, keys in self._answers().items() if len(keys) > 1],
+            doubled=[f"{message}: {texts}" for message, texts in self._answers().items() if len(texts) > 1],
             disordered=[chat for chat, numbers in order.items() if numbers != sorted(numbers)],
             mixed=mixed,
         )
