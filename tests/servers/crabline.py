@@ -1,8 +1,7 @@
 """crabline's Telegram on loopback, and what it can't do put in on the way.
 
-`Telegram` is the server itself, which can be stopped and started again on its port. `Between` stands between
-it and a bot: it keeps what the bot sent, with the ids that it got, turns a plain message into a reply, an edit or
-something garbled, tells updates again, and refuses calls the way Telegram does.
+`Between` stands between crabline and a bot: it keeps what the bot sent, with the ids that it got, turns a plain message
+into a reply, an edit or something garbled, tells updates again, and refuses calls the way Telegram does.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from segue.testing.asgi import Application
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes
 from tests.clients import http_client
-from tests.ports import free_port
-from tests.servers import providers
+from tests.servers.providers import Crabline
 
 TOKEN = "424242:crabline-telegram-token"
 ADMIN = "admin-of-the-test"
@@ -42,38 +40,10 @@ _TAG = re.compile(r"<[^<>]*>")
 Doctor = Callable[[dict[str, Any]], Any]
 
 
-class Telegram:
-    """crabline, serving Telegram's Bot API."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._port = free_port()
-        self._starts = itertools.count(1)
-        self._server: providers.Started | None = None
-        self.url = f"http://127.0.0.1:{self._port}"
-
-    async def start(self) -> None:
-        self._server = await providers.start(
-            "crabline:telegram",
-            port=self._port,
-            adminToken=ADMIN,
-            botToken=TOKEN,
-            botUsername=BOT,
-            # The record of one that was stopped stays locked.
-            recorderPath=str(self._folder / f"crabline-{next(self._starts)}" / "calls.jsonl"),
-        )
-
-    async def stop(self) -> None:
-        """End it at once, as a machine that loses its power does."""
-        server, self._server = self._server, None
-        if server is not None:
-            await providers.stop(server)
-
-
 class Between:
     """Passes calls on to crabline, and people's messages to it."""
 
-    def __init__(self, telegram: Telegram) -> None:
+    def __init__(self, telegram: Crabline) -> None:
         self.telegram = telegram
         self.calls: list[tuple[str, dict[str, Any]]] = []
         """What the bot called, in order."""
@@ -347,7 +317,7 @@ def refusal(status: int, description: str, **more: Any) -> Response:
 @asynccontextmanager
 async def telegram(folder: Path) -> AsyncIterator[tuple[Between, str]]:
     """Telegram as a bot sees it: what stands between, and its address."""
-    server = Telegram(folder)
+    server = Crabline("telegram", folder, adminToken=ADMIN, botToken=TOKEN, botUsername=BOT)
     await server.start()
     between, listener = Between(server), Listener("127.0.0.1", 0)
     try:

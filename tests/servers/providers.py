@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import atexit
 import functools
+import itertools
 import json
 import subprocess
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.ports import free_port
 from tests.servers import modules, node
 
 
@@ -61,3 +63,27 @@ async def start(kind: str, **settings: Any) -> Started:
 async def stop(server: Started) -> None:
     """End it at once, as a machine that loses its power does."""
     await asyncio.to_thread(lambda: _providers().ask(stop=server.number))
+
+
+class Crabline:
+    """A platform that crabline stands for; it can be stopped, and started again on its port."""
+
+    def __init__(self, platform: str, folder: Path, **settings: Any) -> None:
+        self._kind = f"crabline:{platform}"
+        self._folder = folder
+        self._settings = settings
+        self._port = free_port()
+        self._starts = itertools.count(1)
+        self._server: Started | None = None
+        self.url = f"http://127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        # The record of one that was stopped stays locked.
+        record = self._folder / f"{self._kind.replace(':', '-')}-{next(self._starts)}" / "calls.jsonl"
+        self._server = await start(self._kind, port=self._port, recorderPath=str(record), **self._settings)
+
+    async def stop(self) -> None:
+        """End it at once, as a machine that loses its power does."""
+        server, self._server = self._server, None
+        if server is not None:
+            await stop(server)
