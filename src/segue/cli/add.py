@@ -23,7 +23,7 @@ from segue.config import Untrusted, find, load, trust
 from segue.config.file import NAME
 from segue.config.loading import from_tables
 from segue.config.references import References
-from segue.core.contracts.setup import Added, FoundOwner, IsAdded, MeetsPeople, SetupQuestion
+from segue.core.contracts.setup import Added, FoundOwner, IsAdded, IsScanned, MeetsPeople, SetupQuestion
 from segue.core.lanes import Kind
 from segue.core.values import Value
 from segue.errors import Disconnected, Invalid, NotInstalled, SegueError, SendError
@@ -153,6 +153,8 @@ def _checked(keys: type[IsAdded], given: Mapping[str, str], file: Path) -> tuple
     answers = _answers(keys.questions(), given, file)
     while True:
         try:
+            if issubclass(keys, IsScanned):
+                answers |= _scanned(keys, answers)
             return answers, asyncio.run(keys.added(_values(answers)))
         except (Invalid, Disconnected) as error:
             typed = [question for question in keys.questions() if question.key not in given]
@@ -161,6 +163,19 @@ def _checked(keys: type[IsAdded], given: Mapping[str, str], file: Path) -> tuple
                 raise
             click.echo(f"{error} Type it again, or end with Ctrl-C.")
             answers |= {question.key: _answer(question, given, file) for question in again}
+
+
+def _scanned(keys: type[IsScanned], answers: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """The answers that came by a scan; without a terminal, the code is told in words."""
+
+    def show(code: str) -> None:
+        if sys.stdout.isatty():
+            click.echo(qr(code))
+        click.echo(f"Scan this code with the phone: {printable(code)}")
+
+    known = _values(answers)
+    told = asyncio.run(keys.scanned(known, show))
+    return {key: (value, "") for key, value in told.items() if value != known.get(key)}
 
 
 def _ask(question: SetupQuestion) -> str:

@@ -1,6 +1,6 @@
 """The setup of a platform by `segue add`: its questions, and the results of the answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 from segue.core.settings import DmThreads
@@ -91,6 +91,19 @@ class IsAdded(Protocol):
 
     async def greet(self, account: str, user: str) -> str:
         """Send somebody a first message; returns what to tell whoever is adding the account."""
+        ...
+
+
+@runtime_checkable
+class IsScanned(IsAdded, Protocol):
+    """Keys of an account that is made, or joined to somebody's phone, by a code that they scan."""
+
+    @classmethod
+    async def scanned(cls, answers: Mapping[str, str], show: Callable[[str], None]) -> Mapping[str, str]:
+        """The answers with what the scan told; `show` is given what each code says, whenever there is a new one.
+
+        Called before `added`; shows nothing if the answers have it already. Raises `Invalid` or `Disconnected`.
+        """
         ...
 
 
