@@ -1,0 +1,189 @@
+"""The Signal adapter: one object per account, which listens to a signal-cli daemon and calls it."""
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from segue.adapters.shared.account import Account
+from segue.adapters.shared.attachments import Tries, content_of, whole
+from segue.adapters.shared.downloads import LARGEST, NotFetched
+from segue.adapters.shared.outcomes import connecting
+from segue.adapters.shared.rates import Limiter, Rate
+from segue.adapters.signal.daemon import Daemon
+from segue.adapters.signal.envelopes import Carried
+from segue.adapters.signal.incoming import Heard, Hears, Reader
+from segue.adapters.signal.markup import fits, render
+from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake, Letter
+from segue.core.contracts.database import Clock
+from segue.core.lanes import Address
+from segue.core.messages import Delivery, File, Sending
+from segue.errors import Disconnected, SendNever, StoreError
+
+log = logging.getLogger(__name__)
+
+_PERSON = re.compile(r"\+[0-9]+|(PNI:)?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|u:.+")
+"""A number, a UUID or a user name; all else is the id of a group."""
+_MEDIA = re.compile(r"[\w.+-]+/[\w.+-]+")
+_TYPING = Rate(1, 10.0)
+"""The sign that somebody writes lasts fifteen seconds."""
+_AGAIN, _SELDOM = 0.1, 5.0
+"""Seconds until something that couldn't be kept is tried again: at first, and at last."""
+_LEFT, _LAST = 0.1, 1.5
+"""Seconds without a word after which nothing is left in the stream that is to be kept before the end, and in all."""
+
+
+class Signal:
+    """Speaks on Signal as one account, by a daemon that may have several."""
+
+    platform = "signal"
+    sending = Sending.BLIND
+    connection = Connection.ONE
+    largest_file = 50 * 1000 * 1000
+    """Bytes of a file; Signal takes twice as much, which would have to be held in memory three times."""
+
+    def __init__(
+        self,
+        account: str,
+        daemon: Daemon,
+        number: str,
+        files: Files,
+        hears: Hears = Hears.EVERYBODY,
+        *,
+        clock: Clock = time.time,
+        ticks: Clock = time.monotonic,
+    ) -> None:
+        self.account = account
+        self._own = Account(self.platform, account)
+        self._daemon = daemon
+        self._files = files
+        self._clock = clock
+        self._reader = Reader(self._own, number, hears)
+        self._limiter = Limiter(ticks)
+        self._tries = Tries()
+        self.fits = fits
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._daemon.close()
+
+    async def run(self, intake: Intake) -> None:
+        """Listen until cancelled; the daemon fetches from Signal only while somebody does."""
+        with connecting():
+            await self._daemon.version()
+            async with self._daemon.events() as events:
+                intake.connected()
+                await self._listen(events, intake.accept)
+        raise Disconnected("The signal-cli daemon ended its stream.")
+
+    async def _listen(self, events: AsyncIterator[list[Any]], accept: Accept) -> None:
+        """Take in what comes. What the daemon told it never tells again, so the end waits until that is kept."""
+        async for told in events:
+            taking = asyncio.create_task(self._take_all(told, accept))
+            try:
+                await asyncio.shield(taking)
+            except asyncio.CancelledError:
+                with contextlib.suppress(TimeoutError, StopAsyncIteration):
+                    async with asyncio.timeout(_LAST):
+                        await taking
+                        while True:
+                            async with asyncio.timeout(_LEFT):
+                                left = await anext(events)
+                            await self._take_all(left, accept)
+                raise
+
+    async def _take_all(self, told: Sequence[Any], accept: Accept) -> None:
+        for raw in told:
+            await self.take(raw, accept)
+
+    async def take(self, raw: Any, accept: Accept) -> None:
+        """Take one event in."""
+        heard = await self._own.or_letter(self._read(raw), raw)
+        if isinstance(heard, Letter):
+            await self._keep(heard, accept)
+        elif heard is not None:
+            await self._keep(self._own.unfetched(heard.arrival, lambda: self._fetch(heard), raw), accept)
+
+    async def _keep(self, arrived: Arrived, accept: Accept) -> None:
+        """Have something kept, however often that must be tried: meanwhile nothing more is read from the daemon."""
+        wait = _AGAIN
+        while True:
+            try:
+                await accept(arrived)
+            except (StoreError, Disconnected) as error:
+                log.warning("something from %s can't be kept yet, and is tried again: %s", self._own, error)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _SELDOM)
+            else:
+                return
+
+    async def _read(self, raw: Any) -> Heard | None:
+        return self._reader.read(raw, self._clock())
+
+    async def _fetch(self, heard: Heard) -> list[File | str]:
+        chat = heard.arrival.place.address.chat
+        return [
+            await self._tries.file(file.unfetched.name, f"{heard.arrival.message}/{file.id}", self._fetched(file, chat))
+            for file in heard.files
+        ]
+
+    async def _fetched(self, file: Carried, chat: str) -> File:
+        if (file.size or 0) > LARGEST:
+            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
+        to: dict[str, Any] = {"recipient" if _PERSON.fullmatch(chat) else "groupId": chat}
+        try:
+            found = await self._daemon.call("getAttachment", id=file.id or "", **to)
+            content = base64.b64decode(found["data"], validate=True)
+        except SendNever as error:
+            raise NotFetched("The signal-cli daemon hasn't got it.") from error
+        except (binascii.Error, KeyError, TypeError, ValueError) as error:
+            raise NotFetched("The signal-cli daemon gives something else.") from error
+        if len(content) > LARGEST:
+            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
+        return await self._files.keep(file.unfetched.name, file.content_type or "", whole(content))
+
+    async def send(self, delivery: Delivery) -> str:
+        """Send one message; its id is the time at which the daemon sent it."""
+        text, styles = render(delivery.text)
+        fields: dict[str, Any] = {"message": text, "textStyle": styles or None}
+        if delivery.file is not None:
+            fields["attachments"] = [_inline(delivery.file, await content_of(self._files, delivery.file))]
+        sent = await self._daemon.call("send", **_to(delivery.address), **fields, **self._answered(delivery))
+        return str(int(sent["timestamp"]))
+
+    def _answered(self, delivery: Delivery) -> dict[str, Any]:
+        """In a group, what is answered is quoted: several people may have asked."""
+        at, _, author = delivery.answers[-1].partition(".") if delivery.answers else ("", "", "")
+        if _PERSON.fullmatch(delivery.address.chat) or not at.isdecimal() or not author:
+            return {}
+        said = self._reader.beginnings.get(delivery.answers[-1])
+        return {"quoteTimestamp": int(at), "quoteAuthor": author, "quoteMessage": said or None}
+
+    async def delete(self, address: Address, message: str) -> None:
+        """Delete a message of ours for everybody; apps heed that for a day or two."""
+        if not message.isdecimal():
+            raise SendNever(f"{message!r} is no message of this account's.")
+        await self._daemon.call("remoteDelete", targetTimestamp=int(message), **_to(address))
+
+    async def typing(self, address: Address) -> None:
+        """Show that somebody writes, for fifteen seconds."""
+        if not self._limiter.take({address.chat: _TYPING}):
+            await self._daemon.call("sendTyping", **_to(address))
+
+
+def _to(address: Address) -> dict[str, Any]:
+    """Whom a call is for."""
+    return {"recipient": [address.chat]} if _PERSON.fullmatch(address.chat) else {"groupId": address.chat}
+
+
+def _inline(file: File, content: bytes) -> str:
+    """A file in the call itself: the daemon may run where it can't read ours."""
+    media = file.media if _MEDIA.fullmatch(file.media) else "application/octet-stream"
+    name = quote(file.name, safe="", errors="replace") or "file"
+    return f"data:{media};filename={name};base64,{base64.b64encode(content).decode()}"
