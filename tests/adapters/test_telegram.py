@@ -21,7 +21,7 @@ from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.outgoing import fits
 from segue.adapters.telegram.rich import rich
 from segue.adapters.telegram.updates import Attachment, Peer, Update, decode
-from segue.core.commands import SPECS, Command, parse
+from segue.core.commands import SPECS, Command, ShownTo, parse
 from segue.core.contracts.adapters import Accepted, Arrived, HasStartLinks
 from segue.core.lanes import Address, Kind
 from segue.core.messages import (
@@ -192,6 +192,30 @@ def test_a_command_with_the_bots_name_is_a_command() -> None:
 
 def test_a_command_for_another_bot_is_not_ours() -> None:
     assert heard(update(chat=GROUP, text="/new@other_bot")) is None
+
+
+UNSEEN: dict[str, Any] = {"message_id": 0, "ephemeral_message_id": 5, "receiver_user": SELF, "chat": GROUP}
+"""A message in a group that only its sender and the bot see, as Bot API 10.2 and 10.3 document it."""
+
+
+def test_a_command_that_nobody_else_saw_is_meant_and_has_an_id_of_its_own() -> None:
+    said = arrival(update(**UNSEEN, text="/status"))
+    assert (said.message, said.mentions_agent, said.remarks) == ("ephemeral.5.900", True, ())
+    later = arrival({**update(**UNSEEN, text="/status"), "update_id": 901})
+    assert not set(said.keys) & set(later.keys), "Telegram uses the number again"
+
+
+def test_words_that_nobody_else_saw_come_with_a_remark() -> None:
+    ours = message(**UNSEEN, **{"from": SELF, "text": "It is well."})
+    said = arrival(update(**UNSEEN, reply_to_message=ours, text="really?"))
+    assert (said.quotes, plain_text(said.parts)) == ("ephemeral.501.5", "really?")
+    assert "seen by everybody" in said.remarks[0]
+
+
+def test_a_button_of_a_message_that_nobody_else_saw() -> None:
+    shown = message(**UNSEEN, **{"from": SELF})
+    pressed = {"id": "99", "from": ANN, "chat_instance": "1", "data": "/yes", "message": shown}
+    assert arrival({"update_id": 900, "callback_query": pressed}).pressed == Pressed("ephemeral.501.5", "/yes")
 
 
 def test_a_topic_is_told_by_its_flag() -> None:
@@ -548,11 +572,43 @@ async def test_in_a_group_the_answer_names_what_it_answers(there: tuple[Between,
     assert "reply_parameters" not in between.calls[-1][1]
 
 
+async def test_a_command_that_nobody_else_saw_is_answered_so_that_nobody_else_sees_it(
+    there: tuple[Between, Telegram],
+) -> None:
+    between, adapter = there
+    assert [adapter.whispers_to(message) for message in ("ephemeral.5.900", "5", "button.99")] == [True, False, False]
+    whisper = a_delivery("It is **well**.", THERE, answers=("ephemeral.5.900",), only="501")
+    sent = await adapter.send(whisper.placeholder)
+    _, body = between.calls[-1]
+    assert json.loads(body["ephemeral_message_parameters"]) == {"receiver_user_id": 501}
+    assert json.loads(body["reply_parameters"]) == {"ephemeral_message_id": 5}
+    await adapter.edit(whisper.with_message(sent))
+    assert between.whispered == {(THERE.chat, "501"): {"1": "It is well."}}
+    assert between.read(THERE) == []
+    await adapter.delete(THERE, sent)
+    assert between.whispered == {(THERE.chat, "501"): {"1": ""}}
+
+
+async def test_what_one_person_is_to_see_comes_in_private_where_telegram_refuses_it(
+    there: tuple[Between, Telegram],
+) -> None:
+    between, adapter = there
+    late = "Bad Request: MESSAGE_NOT_COMMAND"
+    between.refuse = lambda _, body: refusal(400, late) if "ephemeral_message_parameters" in body else None
+    whisper = a_delivery("It is well.", THERE, answers=("ephemeral.5.900",), only="501")
+    sent = await adapter.send(whisper.placeholder)
+    await adapter.edit(whisper.with_message(sent))
+    assert [seen.text for seen in between.read(HERE)] == ["It is well."]
+    assert between.read(THERE) == []
+    await adapter.delete(THERE, sent)
+    assert between.calls[-1] == ("deleteMessage", {"chat_id": "501", "message_id": between.read(HERE)[0].message})
+
+
 async def plans(adapter: Telegram, name: str = "plans.md", media: str = "text/markdown") -> File:
     async def content() -> AsyncIterator[bytes]:
         yield b"# Plans"
 
-    return await adapter._files.keep(name, media, content())
+    return await adapter._attachments._files.keep(name, media, content())
 
 
 @pytest.mark.parametrize(("media", "kind"), [("text/markdown", "document"), ("image/png", "photo")])
@@ -577,14 +633,6 @@ async def test_a_file_is_a_message_of_its_own(there: tuple[Between, Telegram]) -
         ("sendDocument", ""),
         ("sendDocument", "Here <b>it</b> is."),
     ]
-
-
-async def test_a_server_that_puts_no_file_into_a_text_is_sent_it_apart(there: tuple[Between, Telegram]) -> None:
-    between, adapter = there
-    says = "Bad Request: there is no media in the message to edit"
-    between.refuse = lambda method, _: refusal(400, says) if method == "editMessageMedia" else None
-    await adapter.edit(a_delivery("Here it is.", message="1", file=await plans(adapter)))
-    assert [method for method, _ in between.calls] == ["editMessageMedia", "editMessageText", "sendDocument"]
 
 
 async def test_a_file_that_is_gone_is_told(there: tuple[Between, Telegram]) -> None:
@@ -747,7 +795,7 @@ async def test_a_topic_that_could_not_be_opened_is_tried_again(there: tuple[Betw
 async def test_telegrams_limits_are_kept_before_they_are_hit(there: tuple[Between, Telegram]) -> None:
     between, _ = there
     slow = Pace(chat=Rate(1, 100.0))
-    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._base, pace=slow)
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._api.base, pace=slow)
     await adapter.send(a_delivery("one"))
     with pytest.raises(SendLater) as told:
         await adapter.send(a_delivery("two"))
@@ -769,7 +817,7 @@ def test_the_limits_are_telegrams_own() -> None:
 async def test_a_group_gets_no_more_in_a_minute_than_telegram_allows(there: tuple[Between, Telegram]) -> None:
     between, clock = there[0], HandClock()
     forum = Address("telegram", "bot", "", await between.forum())
-    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._base, ticks=clock)
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._api.base, ticks=clock)
     for n in range(20):
         await adapter.send(a_delivery(f"number {n}", forum))
         clock.passes(1.0)
@@ -784,7 +832,7 @@ async def test_a_group_gets_no_more_in_a_minute_than_telegram_allows(there: tupl
 
 async def test_a_chat_that_telegram_wants_left_alone_is(there: tuple[Between, Telegram]) -> None:
     between, clock = there[0], HandClock()
-    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._base, pace=BRISK, ticks=clock)
+    adapter = Telegram("bot", Secret(TOKEN), Shelf(), there[1]._api.base, pace=BRISK, ticks=clock)
     between.refuse = lambda *_: refusal(429, "Too Many Requests: retry after 17", parameters={"retry_after": 17})
     with pytest.raises(SendLater):
         await adapter.send(a_delivery("hello"))
@@ -819,6 +867,8 @@ async def test_the_menu_and_the_start_link(there: tuple[Between, Telegram]) -> N
         )
     menu = json.loads(next(body["commands"] for method, body in between.calls if method == "setMyCommands"))
     assert [entry["command"] for entry in menu] == [spec.name for spec in SPECS]
+    unseen = [spec.name for spec in SPECS if spec.shown_to is ShownTo.ASKER]
+    assert [entry["command"] for entry in menu if entry.get("is_ephemeral")] == unseen
     assert await adapter.start_link("CDFG-HJ34") == f"https://t.me/{BOT}?start=CDFG-HJ34"
 
 
@@ -920,7 +970,7 @@ PROOF = {HEADER: secret_of(Secret(TOKEN), "bot")}
 
 async def test_an_address_that_telegram_will_not_call_is_told(there: tuple[Between, Telegram]) -> None:
     between, adapter = there
-    told = TelegramByWebhook("bot", Secret(TOKEN), Shelf(), adapter._base, webhook="https://segue.example.org")
+    told = TelegramByWebhook("bot", Secret(TOKEN), Shelf(), adapter._api.base, webhook="https://segue.example.org")
     refused = refusal(400, "Bad Request: bad webhook: Failed to resolve host")
     between.refuse = lambda method, _: refused if method == "setWebhook" else None
     with pytest.raises(Disconnected, match=r"won't call https://segue.example.org/in/telegram/bot. .*resolve host"):
@@ -955,7 +1005,7 @@ async def test_a_webhook_that_is_not_called_any_more_is_told(
         iter([{"last_error_date": LATER}, {"pending_update_count": 1, "last_error_date": 1}, known]),
     )
     monkeypatch.setattr(adapter_file, "_LOOK", 0.001)
-    webhook = TelegramByWebhook("bot", Secret(TOKEN), Shelf(), there[1]._base, webhook="https://segue.example.org")
+    webhook = TelegramByWebhook("bot", Secret(TOKEN), Shelf(), there[1]._api.base, webhook="https://segue.example.org")
 
     def answer(method: str, _: dict[str, Any]) -> Response | None:
         if method not in {"setWebhook", "getWebhookInfo"}:

@@ -2,6 +2,8 @@
 
 `Between` stands between crabline and a bot: it keeps what the bot sent, with the ids that it got, turns a plain message
 into a reply, an edit or something garbled, tells updates again, and refuses calls the way Telegram does.
+What one person alone sees in a group (Bot API 10.2 and 10.3) crabline doesn't know: `Between` answers those calls as
+their documentation says.
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class Between:
         self.files: dict[str, bytes] = {}
         self.attached: dict[tuple[str, str], str] = {}
         """The file that a message became, by its chat and id."""
+        self.whispered: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+        """What one person alone sees of a chat, by both, with the ids that Telegram has for that."""
         self.forums: set[str] = set()
         self.changes = Changes()
         self._sent: dict[tuple[str, str], dict[str, str]] = {}
@@ -120,6 +124,10 @@ class Between:
     async def _itself(self, method: str, body: dict[str, str]) -> Response | None:
         """Do what crabline can't."""
         match method:
+            case "sendMessage" if "ephemeral_message_parameters" in body:
+                return self._whisper(body)
+            case "editEphemeralMessageText" | "deleteEphemeralMessage":
+                return self._change_whisper(body)
             case "getFile":
                 name = body["file_id"]
                 known = {"file_id": name, "file_unique_id": name, "file_path": name}
@@ -130,6 +138,26 @@ class Between:
                 return self._refuses(body)
             case _:
                 return None
+
+    def _whisper(self, body: dict[str, str]) -> Response:
+        """Show one person a message, in answer to one of theirs that nobody else saw."""
+        reader = json.loads(body["ephemeral_message_parameters"])["receiver_user_id"]
+        if "ephemeral_message_id" not in json.loads(body.get("reply_parameters", "{}")):
+            return refusal(400, "Bad Request: MESSAGE_NOT_COMMAND")
+        seen = self.whispered[body["chat_id"], str(reader)]
+        seen[str(len(seen) + 1)] = _shown(body)
+        self.changes.tell()
+        receiver = {"id": reader, "is_bot": False, "first_name": "Reader"}
+        made = {"message_id": 0, "ephemeral_message_id": len(seen), "receiver_user": receiver, "date": 1}
+        return _answered({"ok": True, "result": {**made, "chat": {"id": int(body["chat_id"]), "type": "supergroup"}}})
+
+    def _change_whisper(self, body: dict[str, str]) -> Response:
+        seen = self.whispered[body["chat_id"], body["receiver_user_id"]]
+        if body["ephemeral_message_id"] not in seen:
+            return refusal(400, "Bad Request: message to edit not found")
+        seen[body["ephemeral_message_id"]] = _shown(body) if "text" in body else ""
+        self.changes.tell()
+        return _answered({"ok": True, "result": True})
 
     def _refuses(self, body: dict[str, str]) -> Response | None:
         """Refuse an edit of what isn't the bot's own message, or says that already."""
@@ -184,9 +212,7 @@ class Between:
             newest = made.get("message_id") or made["message_thread_id"]
             self._last[body["chat_id"]] = max(self._last[body["chat_id"]], newest)
         if passed.status_code == 200 and method in {"sendMessage", "editMessageText"}:
-            text = body["text"]
-            shown = html.unescape(_TAG.sub("", text)) if body.get("parse_mode") else text
-            self._keep(body, str(answer["result"]["message_id"]), shown)
+            self._keep(body, str(answer["result"]["message_id"]), _shown(body))
         return _answered(answer, passed.status_code)
 
     def _keep(self, body: dict[str, str], id: str, text: str) -> None:
@@ -273,6 +299,11 @@ class Between:
     @property
     def next_update(self) -> int:
         return next(self._updates)
+
+
+def _shown(body: dict[str, str]) -> str:
+    """The text of a message as people read it."""
+    return html.unescape(_TAG.sub("", body["text"])) if body.get("parse_mode") else body["text"]
 
 
 def _parts(kind: str, raw: bytes) -> dict[str, str]:

@@ -21,7 +21,7 @@ from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.limits.budgets import Amount, Budgets
 from segue.core.messages import plain_text
-from segue.core.settings import AccountSettings, Mentions, Streams
+from segue.core.settings import AccountSettings, DmThreads, Mentions, Streams
 from segue.core.text.notices import WELCOME
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
@@ -181,6 +181,59 @@ async def test_in_a_group_it_answers_when_it_is_meant(there: tuple[Between, str]
         await between.shows(group, "This session has no title. /title NAME gives it one.")
     assert len(texts(between, group)) == 2
     assert texts(between, other) == []
+
+
+def unseen(update: dict[str, Any]) -> dict[str, Any]:
+    """Make of what somebody writes in a group a message that nobody but the bot sees, as an ephemeral command is."""
+    update["message"] |= {"message_id": 0, "ephemeral_message_id": 7}
+    return update
+
+
+async def test_a_command_that_nobody_else_saw_is_answered_so_that_nobody_else_sees_it(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    forum = await between.forum()
+    group = Address("telegram", "bot", "", forum)
+    async with running(tmp_path, url, EchoAgent(), AccountSettings(public=True, mentions=Mentions.NEEDED)):
+        await between.says(forum, "/usage", doctor=unseen)
+        seen = between.whispered[forum, "501"]
+        await until(lambda: any("No session is open here." in text for text in seen.values()))
+        assert between.read(group) == []
+        # Telegram lets a bot answer so for some seconds; it knows her private chat by her id.
+        late = "Bad Request: MESSAGE_NOT_COMMAND"
+        between.refuse = lambda _, body: refusal(400, late) if "ephemeral_message_parameters" in body else None
+        await between.says(forum, "/usage", doctor=unseen)
+        await until(lambda: any("No session is open here." in text for text in texts(between, ANN)))
+    assert (len(seen), between.read(group)) == (1, [])
+
+
+@pytest.mark.parametrize(("begins", "knows"), [(DmThreads.FORK, True), (DmThreads.FRESH, False)])
+async def test_a_topic_that_a_person_opens_in_their_private_chat_begins_as_the_host_wants(
+    there: tuple[Between, str],
+    tmp_path: Path,
+    begins: DmThreads,
+    knows: bool,  # noqa: FBT001
+) -> None:
+    between, url = there
+    topic = Address("telegram", "bot", "", "501", "42")
+
+    def opened(update: dict[str, Any]) -> dict[str, Any]:
+        del update["message"]["text"]
+        update["message"]["forum_topic_created"] = {"name": "Cake", "icon_color": 1, "is_name_implicit": True}
+        return update
+
+    async def knowing(work: Work) -> str:
+        return "; ".join(["Known", *(plain_text(entry.parts) for entry in work.transcript if entry.author.person)])
+
+    async with running(tmp_path, url, as_agent(knowing), AccountSettings(public=True, dm_threads=begins)):
+        await between.says("501", "tea")
+        await between.shows(ANN, "Known")
+        await between.says("501", "opened", thread="42", doctor=opened)
+        await between.says("501", "which cake?", thread="42")
+        await between.shows(topic, "Known; tea" if knows else "Known")
+        await between.says("501", "and now?")
+        await between.shows(ANN, "Known; tea")
 
 
 async def test_an_answer_whose_growing_message_was_deleted_comes_as_a_new_one(

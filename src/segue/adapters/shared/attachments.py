@@ -1,8 +1,8 @@
 """Files that come and go with messages, and how long what failed to come is waited for."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
-from segue.adapters.shared.downloads import NotFetched
+from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.core.contracts.adapters import Files
 from segue.core.messages import File
 from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever
@@ -42,6 +42,25 @@ class Tries:
                 raise Disconnected(str(error)) from error
             why = "The platform doesn't give it."
         return f"{name} wasn't taken in. {why}"
+
+
+class Attachments:
+    """Files that come with the messages of one account: each is fetched and kept, or a remark says why it isn't."""
+
+    def __init__(self, files: Files, limits: Limits) -> None:
+        self._files = files
+        self._limits = limits
+        self._tries = Tries()
+
+    async def file(self, named: File, id: str, find: Callable[[], Awaitable[str]]) -> File | str:
+        """A file by its id; `find` tells the address at which it can be fetched, or raises `NotFetched`."""
+        return await self._tries.file(named.name, id, self._kept(named, find))
+
+    async def _kept(self, named: File, find: Callable[[], Awaitable[str]]) -> File:
+        if named.size > self._limits.largest:
+            raise NotFetched(f"It is larger than {self._limits.largest // 1024 // 1024} MB.")
+        async with fetching(await find(), self._limits) as chunks:
+            return await self._files.keep(named.name, named.media, chunks)
 
 
 async def content_of(files: Files, file: File) -> bytes:

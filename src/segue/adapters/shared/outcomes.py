@@ -1,15 +1,18 @@
 """Outcomes: what became of a call, by how a platform answered it; and addresses of the web."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 from urllib.parse import urlsplit
 
+from segue.core.contracts.adapters import Closes
 from segue.core.messages import Sending
 from segue.core.values import Moment
 from segue.errors import Disconnected, Invalid, SendError, SendLater, SendNever, SendUnsure
 
+C = TypeVar("C", bound=Closes)
 _TOO_MANY, _SERVER_ERROR = 429, 500
 
 
@@ -33,6 +36,16 @@ def connecting() -> Iterator[None]:
         yield
     except SendError as error:
         raise Disconnected(str(error)) from error
+
+
+@asynccontextmanager
+async def calling(api: C) -> AsyncIterator[C]:
+    """Around a few calls for which an API was made: it is closed, and the words of one that failed say why."""
+    try:
+        with connecting():
+            yield api
+    finally:
+        await api.close()
 
 
 def retry_after(header: str | None, now: Moment) -> float | None:

@@ -1,11 +1,10 @@
 """An account of the Telegram adapter, as the host writes it in segue.toml."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any, Self
 
-from segue.adapters.shared.outcomes import check_http, connecting
+from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api
 from segue.adapters.telegram.updates import decode
@@ -49,10 +48,12 @@ class TelegramAccount(Value, frozen=True):
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask Telegram whose token it is."""
         keys = cls._of(answers)
-        async with _calling(keys) as api:
+        async with calling(keys.calls) as api:
             me = await api.call("getMe")
-        name, has = me.get("username") or "bot", me.get("has_topics_enabled")
-        topics = "has topics" if has else "has no topics in private chats; @BotFather turns them on"
+        name, topics = me.get("username") or "bot", "has no topics in private chats; @BotFather turns them on"
+        if me.get("has_topics_enabled"):
+            people = "open them, too" if me.get("allows_users_to_create_topics") else "not: @BotFather lets them"
+            topics = f"opens topics in private chats; people may {people}"
         said, link = f"The bot is @{name}, and {topics}.", f"https://t.me/{name}"
         return Added(name, said, _given(answers), {"token": keys.token}, link=link)
 
@@ -60,7 +61,7 @@ class TelegramAccount(Value, frozen=True):
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Poll until a person writes in private; what came before them is forgotten."""
         offset = int(after) + 1 if after else None
-        async with _calling(cls._of(answers)) as api:
+        async with calling(cls._of(answers).calls) as api:
             await api.call("deleteWebhook")
             while True:
                 for raw in await api.updates(offset):
@@ -72,7 +73,7 @@ class TelegramAccount(Value, frozen=True):
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
         """Ask for what comes after."""
-        async with _calling(cls._of(answers)) as api:
+        async with calling(cls._of(answers).calls) as api:
             await api.updates(int(cursor) + 1, wait=0)
 
     @classmethod
@@ -80,10 +81,15 @@ class TelegramAccount(Value, frozen=True):
         given = _given(answers)
         return cls(Secret(answers["token"].strip()), given.get("webhook", ""), given.get("api", PUBLIC))
 
+    @property
+    def calls(self) -> Api:
+        """The Bot API, called with this token."""
+        return Api(self.token, self.api.rstrip("/"))
+
     async def greet(self, account: str, user: str) -> str:
         """Say hello; a bot may only write to who wrote to it."""
         del account
-        async with _calling(self) as api:
+        async with calling(self.calls) as api:
             try:
                 await api.call("sendMessage", chat_id=_id(user), text="Hello. Write to me, or type /help.")
             except SendNever:
@@ -96,16 +102,6 @@ class TelegramAccount(Value, frozen=True):
         if not self.webhook:
             return Telegram(account, self.token, files, api, rich=self.rich)
         return TelegramByWebhook(account, self.token, files, api, webhook=self.webhook.rstrip("/"), rich=self.rich)
-
-
-@asynccontextmanager
-async def _calling(keys: TelegramAccount) -> AsyncIterator[Api]:
-    api = Api(keys.token, keys.api.rstrip("/"))
-    try:
-        with connecting():
-            yield api
-    finally:
-        await api.close()
 
 
 def _given(answers: Mapping[str, str]) -> dict[str, str]:

@@ -7,26 +7,28 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import Tries
+from segue.adapters.shared.attachments import Attachments
 from segue.adapters.shared.background import beside
-from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
+from segue.adapters.shared.downloads import Limits, NotFetched
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.threads import Openings
 from segue.adapters.shared.webhooks import door, posted_json, prove
 from segue.adapters.telegram.api import POLL, PUBLIC, UPDATES, Api
-from segue.adapters.telegram.chats import Chats, Pace, number, thread
+from segue.adapters.telegram.chats import EPHEMERAL, Chats, Pace, number, thread
 from segue.adapters.telegram.incoming import Heard, read
 from segue.adapters.telegram.outgoing import Outgoing, fits, ids_after
 from segue.adapters.telegram.updates import Attachment, Peer, Update, decode
-from segue.core.commands import Spec
+from segue.core.commands import ShownTo, Spec
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
@@ -68,23 +70,17 @@ class Telegram:
     ) -> None:
         self.account = account
         self._own = Account(self.platform, account)
-        self._token = token
-        self._base = api
         self._api = Api(token, api)
-        self._files = files
         self._clock = clock
         self._chats = Chats(self._api, pace, ticks)
-        self._outgoing = Outgoing(files, self._chats, rich=rich)
+        self._attachments = Attachments(files, Limits(trusted=api))
         self._me: Peer | None = None
         self._openings = Openings()
-        self._tries = Tries()
         self._albums: deque[str] = deque(maxlen=_ALBUMS)
         """Those of which a picture named the agent."""
-        self.fits = fits
-        self.send = self._outgoing.send
-        self.edit = self._outgoing.edit
-        self.ids_after = ids_after
-        self.is_placeholder = self._outgoing.is_placeholder
+        outgoing = Outgoing(files, self._chats, rich=rich)
+        self.send, self.edit, self.is_placeholder = outgoing.send, outgoing.edit, outgoing.is_placeholder
+        self.fits, self.ids_after = fits, ids_after
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -125,7 +121,11 @@ class Telegram:
                     offset = number + 1
 
     async def _fill_menu(self, commands: Sequence[Spec]) -> None:
-        menu = [{"command": spec.name, "description": spec.does[:256]} for spec in commands]
+        menu: list[dict[str, Any]] = [{"command": spec.name, "description": spec.does[:256]} for spec in commands]
+        for spec, entry in zip(commands, menu, strict=True):
+            if spec.shown_to is ShownTo.ASKER:
+                # In a group, neither the command nor its answer is seen by anybody else.
+                entry["is_ephemeral"] = True
         await self._api.call("setMyCommands", commands=menu)
 
     async def take(self, raw: Any, accept: Accept) -> None:
@@ -156,11 +156,13 @@ class Telegram:
         self._remember(update)
         if heard is None:
             return None
-        aliases = self._chats.aliases(heard.arrival.place.address.chat)
-        album = update.message.media_group_id if update.message else ""
-        meant = self._meant(album, heard.arrival)
-        arrival = msgspec.structs.replace(heard.arrival, chat_aliases=aliases, mentions_agent=meant, album=album)
-        return msgspec.structs.replace(heard, arrival=arrival)
+        arrival, album = heard.arrival, update.message.media_group_id if update.message else ""
+        if album and arrival.mentions_agent:
+            self._albums.append(album)
+        # An album is a message for each picture, of which only one has the words.
+        meant = arrival.mentions_agent or album in self._albums
+        aliases = self._chats.aliases(arrival.place.address.chat)
+        return replace(heard, arrival=replace(arrival, chat_aliases=aliases, mentions_agent=meant, album=album))
 
     def _remember(self, update: Update) -> None:
         if update.message is not None and update.message.became:
@@ -171,27 +173,21 @@ class Telegram:
             log.warning("%s %s the %s %r (%d) by %d", self._own, change.became, chat.type, chat.title, chat.id, by)
 
     async def _fetch(self, attachments: Sequence[Attachment]) -> list[File | str]:
-        return [await self._tries.file(file.named.name, file.file_id, self._fetched(file)) for file in attachments]
+        return [await self._attachments.file(at.named, at.file_id, partial(self._find, at)) for at in attachments]
 
-    def _meant(self, album: str, arrival: Arrival) -> bool:
-        """Whether the agent is meant: an album is a message for each picture, of which only one has the words."""
-        if album and arrival.mentions_agent:
-            self._albums.append(album)
-        return arrival.mentions_agent or album in self._albums
-
-    async def _fetched(self, file: Attachment) -> File:
-        if file.file_size > LARGEST:
-            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
+    async def _find(self, attachment: Attachment) -> str:
         try:
-            where = await self._api.file(file.file_id)
+            return await self._api.file(attachment.file_id)
         except SendNever as error:
             raise NotFetched("Telegram doesn't give it.") from error
-        async with fetching(where, Limits(trusted=self._base)) as chunks:
-            return await self._files.keep(file.named.name, file.mime_type, chunks)
+
+    def whispers_to(self, message: str) -> bool:
+        """Whether an answer to a message can be seen by its person alone: if nobody else saw that, it can."""
+        return message.startswith(f"{EPHEMERAL}.")
 
     async def delete(self, address: Address, message: str) -> None:
         """Delete a message of ours; Telegram lets us within two days."""
-        await self._chats.call(address, "deleteMessage", message_id=number(message))
+        await self._chats.change(address, message, "delete")
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, for five seconds."""

@@ -21,6 +21,7 @@ class Api:
     """Calls Telegram as one bot; raises nothing but `SendError`s."""
 
     def __init__(self, token: Secret, base: str) -> None:
+        self.base = base
         self._files = f"{base}/file/bot{token.reveal()}"
         self._web = Web("Telegram", f"{base}/bot{token.reveal()}", Sending.EDIT)
 
@@ -80,10 +81,6 @@ class Unreadable(SendNever):
     """Telegram can't read its markup."""
 
 
-class NoFileThere(SendNever):
-    """A server of the Bot API's that is too old to put a file into a text."""
-
-
 class NoRichThere(SendNever):
     """A server of the Bot API's that doesn't know rich messages, and so misses the text."""
 
@@ -94,6 +91,5 @@ _REFUSALS: dict[str, type[SendNever]] = {
     "message to edit not found": MessageGone,
     "message can't be edited": MessageGone,
     "message_id_invalid": MessageGone,
-    "there is no media in the message": NoFileThere,
     "message text is empty": NoRichThere,
 }

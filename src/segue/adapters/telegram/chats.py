@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from segue.adapters.shared.rates import Limiter, Rate
 from segue.adapters.telegram.api import Api, Migrated
 from segue.core.contracts.database import Clock
@@ -10,6 +12,8 @@ from segue.core.values import Value
 from segue.errors import SendLater, SendNever
 
 SENDS, FILES, EDITS = "sends", "files", "edits"
+EPHEMERAL, PRIVATE = "ephemeral", "private"
+"""Messages in a group that one person alone sees: there, or in their private chat. `located` reads their ids."""
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 
@@ -47,6 +51,12 @@ class Chats:
             self._limiter.quiet(error.seconds, *(f"{kind}/{chat}" for kind in (SENDS, FILES, EDITS)))
             raise
 
+    async def change(self, address: Address, message: str, verb: str, what: str = "", **fields: Any) -> Any:
+        """Call for a message of ours: `edit` its `Text` or `Media`, or `delete` it."""
+        address, ids = located(address, message)
+        kind = "EphemeralMessage" if EPHEMERAL in message else "Message"
+        return await self.call(address, f"{verb}{kind}{what}", **ids, **fields)
+
     def became(self, old: str, new: str) -> None:
         """A group is a supergroup now."""
         self._moved[old] = new
@@ -62,6 +72,17 @@ class Chats:
         if chat.startswith("-"):
             wanted[f"{kind}/group/{chat}"] = pace.group_edits if kind == EDITS else pace.group
         await self._limiter.turn(wanted)
+
+
+def located(address: Address, message: str) -> tuple[Address, dict[str, int]]:
+    """The chat that a message of ours is in, and what Telegram knows it by."""
+    kind, _, rest = message.partition(".")
+    user, _, id = rest.partition(".")
+    if kind == EPHEMERAL:
+        return address, {"receiver_user_id": number(user), "ephemeral_message_id": number(id)}
+    if kind == PRIVATE:
+        return replace(address, chat=user, thread=""), {"message_id": number(id)}
+    return address, {"message_id": number(message)}
 
 
 def number(id: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
+from segue.adapters.telegram.chats import EPHEMERAL
 from segue.adapters.telegram.updates import Attachment, Callback, Membership, Message, Peer, Update
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
@@ -19,6 +20,7 @@ from segue.errors import Invalid
 
 _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice")
 """Kinds of messages that have neither words nor a file."""
+_UNSEEN = "Nobody else there saw this message; your answer is seen by everybody."
 _COMMAND = re.compile(r"^(/[A-Za-z0-9_]+)@([A-Za-z0-9_]+)(?=\s|$)")
 
 
@@ -50,7 +52,10 @@ def read(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at:
         if foreign := next((kind for kind in _FOREIGN if kind in sent), ""):
             raise Invalid(foreign, "messages of this kind aren't understood", "Write it in words.")
         return None
-    id, forwarded = str(message.message_id), message.forward_origin is not None
+    id, forwarded, unseen = str(message.message_id), message.forward_origin is not None, message.ephemeral_message_id
+    if unseen:
+        # Telegram gives it to another one later.
+        id = f"{EPHEMERAL}.{unseen}.{update.update_id}"
     arrival = Arrival(
         place=_place(message, account),
         # An edit keeps the message's id, and mustn't be taken for the message.
@@ -60,10 +65,11 @@ def read(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at:
         at=at,
         seen_as=seen,
         cites=tuple(_cites(message, text, me)),
-        quotes=str(message.answered.message_id) if message.answered else "",
+        quotes=_ours(message.answered, message.sender) if message.answered else "",
         edits="" if update.message else id,
-        mentions_agent=_mentions(message, me),
+        mentions_agent=bool(unseen) or _mentions(message, me),
         topic=message.telling,
+        remarks=(_UNSEEN,) if unseen and not text.startswith("/") else (),
     )
     return Heard(arrival, files)
 
@@ -73,9 +79,15 @@ def _pressed(pressed: Callback, account: Account, at: Moment, seen: tuple[str, .
     if message is None or not pressed.data or pressed.sender.is_bot:
         return None
     place, speaker = _place(message, account), account.speaker(str(pressed.sender.id), pressed.sender.name)
-    press = Pressed(str(message.message_id), pressed.data)
+    press = Pressed(_ours(message, pressed.sender), pressed.data)
     id, topic = f"button.{pressed.id}", message.telling
     return Heard(Arrival(place, id, speaker, (), at, seen_as=seen, pressed=press, topic=topic), callback=pressed.id)
+
+
+def _ours(message: Message, reader: Peer | None) -> str:
+    """The id of a message of ours, as it was sent: one that nobody but its reader saw has theirs in it."""
+    unseen = message.ephemeral_message_id
+    return f"{EPHEMERAL}.{reader.id}.{unseen}" if unseen and reader else str(message.message_id)
 
 
 def _brought(update: Update, change: Membership, account: Account, at: Moment, seen: tuple[str, ...]) -> Heard | None:

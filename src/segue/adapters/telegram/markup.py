@@ -1,7 +1,8 @@
 """Markdown as Telegram's HTML, which knows letters, quotes, code and links, and neither lists, headings nor tables."""
 
+import re
 from collections.abc import Sequence
-from html import escape
+from html import escape, unescape
 from urllib.parse import urlsplit
 
 from markdown_it.tree import SyntaxTreeNode as Node
@@ -19,6 +20,7 @@ from segue.adapters.shared.markup import (
     target,
 )
 
+_TAG = re.compile(r"<[^>]*>")
 _SCHEMES = {"http", "https", "mailto", "tel", "tg"}
 
 
@@ -29,12 +31,7 @@ def render(text: str) -> str:
 
 def visible(html: str) -> str:
     """The part of a rendered text that is seen, which is what Telegram counts."""
-    seen, rest = "", html
-    while rest:
-        text, _, tag = rest.partition("<")
-        seen += text
-        rest = tag.partition(">")[2]
-    return seen.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
+    return unescape(_TAG.sub("", html))
 
 
 def utf16(text: str) -> int:

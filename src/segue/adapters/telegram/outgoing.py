@@ -1,15 +1,20 @@
-"""Messages to Telegram: texts, buttons and files."""
+"""Messages to Telegram: texts, buttons and files.
+
+In a group, a command that nobody else saw can be answered for a few seconds so that nobody else sees that either. After
+them, or where Telegram refuses it, the answer comes in the person's private chat.
+"""
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from segue.adapters.shared.attachments import content_of
-from segue.adapters.telegram.api import NoFileThere, NoRichThere, Unchanged, Unreadable
-from segue.adapters.telegram.chats import EDITS, FILES, SENDS, Chats, number, thread
+from segue.adapters.telegram.api import NoRichThere, Unchanged, Unreadable
+from segue.adapters.telegram.chats import EDITS, EPHEMERAL, FILES, PRIVATE, SENDS, Chats, number, thread
 from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.rich import rich
 from segue.core.contracts.adapters import Files
@@ -41,41 +46,53 @@ class Outgoing:
         self._chats = chats
 
     async def send(self, delivery: Delivery) -> str:
-        """Send one message."""
-        if delivery.file is not None:
-            return await self._upload(delivery, delivery.file)
-        await self._chats.turn(delivery.address, SENDS)
-        where = {"message_thread_id": thread(delivery.address), "reply_parameters": _reply(delivery)}
-        return str((await self._write(delivery, "sendMessage", **where))["message_id"])
+        """Send one message; what one person alone is to see goes to their private chat, if it can't be done here."""
+        try:
+            return await self._send(delivery)
+        except SendNever as error:
+            if not delivery.only:
+                raise
+            log.info("what one person alone is to see goes to their private chat: %s", error)
+        private = replace(delivery.address, chat=delivery.only, thread="")
+        return f"{PRIVATE}.{delivery.only}.{await self._send(replace(delivery, address=private, answers=(), only=''))}"
+
+    async def _send(self, delivery: Delivery) -> str:
+        address, file = delivery.address, delivery.file
+        call = partial(self._chats.call, address, message_thread_id=thread(address), reply_parameters=_reply(delivery))
+        if delivery.only:
+            call = partial(call, ephemeral_message_parameters={"receiver_user_id": number(delivery.only)})
+        if file is None:
+            await self._chats.turn(address, SENDS)
+            sent = await _written(delivery, partial(call, "sendMessage"))
+        else:
+            content = await content_of(self._files, file)
+            await self._chats.turn(address, FILES)
+            kind, buttons = _kind(file, content), _buttons(delivery.choices)
+            told = {"reply_markup": buttons, **_caption(delivery.text)}
+            sent = await call(f"send{kind.capitalize()}", files={kind: (file.name, content)}, **told)
+        seen_by_one = sent.get("ephemeral_message_id")
+        return f"{EPHEMERAL}.{delivery.only}.{seen_by_one}" if seen_by_one else str(sent["message_id"])
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`, or make it a file: tried again, that changes the same message."""
         await self._chats.turn(delivery.address, EDITS)
-        message = number(delivery.message)
+        change = partial(self._chats.change, delivery.address, delivery.message, "edit")
         with contextlib.suppress(Unchanged):
-            if delivery.file is None:
-                if not await self._enriched(delivery, message):
-                    await self._write(delivery, "editMessageText", message_id=message)
-                return
-            try:
-                await self._put_in(delivery, delivery.file, message)
-            except NoFileThere:
-                await self._put_after(delivery, delivery.file)
+            if (file := delivery.file) is not None:
+                content = await content_of(self._files, file)
+                media = {"type": _kind(file, content), "media": "attach://file", **_caption(delivery.text)}
+                buttons = _buttons(delivery.choices)
+                await change("Media", files={"file": (file.name, content)}, media=media, reply_markup=buttons)
+            elif not await self._enriched(delivery, partial(change, "Text")):
+                await _written(delivery, partial(change, "Text"))
 
-    async def _enriched(self, delivery: Delivery, message: int) -> bool:
+    async def _enriched(self, delivery: Delivery, change: Callable[..., Awaitable[Any]]) -> bool:
         """Make a final text a rich message, where it has something to show for it and Telegram takes it."""
         html = rich(delivery.text) if self._rich and delivery.attempt else ""
         if not html:
             return False
-        buttons = _buttons(delivery.choices)
         try:
-            await self._chats.call(
-                delivery.address,
-                "editMessageText",
-                message_id=message,
-                rich_message={"html": html},
-                reply_markup=buttons,
-            )
+            await change(rich_message={"html": html}, reply_markup=_buttons(delivery.choices))
         except (Unchanged, MessageGone):
             raise
         except NoRichThere:
@@ -93,53 +110,25 @@ class Outgoing:
         """
         await self._chats.turn(delivery.address, EDITS)
         try:
-            await self._write(delivery.placeholder, "editMessageText", message_id=number(message))
+            await _written(delivery.placeholder, partial(self._chats.change, delivery.address, message, "edit", "Text"))
         except Unchanged:
             return True
         except SendNever:
             return False
         return True
 
-    async def _put_in(self, delivery: Delivery, file: File, message: int) -> None:
-        content = await content_of(self._files, file)
-        media = {"type": _kind(file, content), "media": "attach://file", **_caption(delivery.text)}
-        attached = {"file": (file.name, content)}
-        markup = _buttons(delivery.choices)
-        await self._chats.call(
-            delivery.address, "editMessageMedia", files=attached, media=media, message_id=message, reply_markup=markup
-        )
 
-    async def _put_after(self, delivery: Delivery, file: File) -> None:
-        """Let a message name the file that follows it, on a server that can't put one into a text."""
-        await self.edit(msgspec.structs.replace(delivery, text=delivery.text or file.name, file=None))
-        await self._upload(delivery.with_text(""), file)
-
-    async def _upload(self, delivery: Delivery, file: File) -> str:
-        content = await content_of(self._files, file)
-        await self._chats.turn(delivery.address, FILES)
-        kind = _kind(file, content)
-        sent = await self._chats.call(
-            delivery.address,
-            f"send{kind.capitalize()}",
-            files={kind: (file.name, content)},
-            message_thread_id=thread(delivery.address),
-            reply_markup=_buttons(delivery.choices),
-            **_caption(delivery.text),
-        )
-        return str(sent["message_id"])
-
-    async def _write(self, delivery: Delivery, method: str, **fields: Any) -> Any:
-        """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
-        fields |= {"reply_markup": _buttons(delivery.choices), "link_preview_options": _QUIET}
-        html = render(delivery.text)
-        seen = visible(html)
-        try:
-            if seen.strip() and utf16(seen) <= LONGEST:
-                return await self._chats.call(delivery.address, method, text=html, parse_mode="HTML", **fields)
-        except Unreadable:
-            log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
-        text = delivery.text if utf16(delivery.text) <= LONGEST else seen
-        return await self._chats.call(delivery.address, method, text=text, **fields)
+async def _written(delivery: Delivery, call: Callable[..., Awaitable[Any]]) -> Any:
+    """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
+    say = partial(call, reply_markup=_buttons(delivery.choices), link_preview_options=_QUIET)
+    html = render(delivery.text)
+    seen = visible(html)
+    try:
+        if seen.strip() and utf16(seen) <= LONGEST:
+            return await say(text=html, parse_mode="HTML")
+    except Unreadable:
+        log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
+    return await say(text=delivery.text if utf16(delivery.text) <= LONGEST else seen)
 
 
 def fits(text: str) -> bool:
@@ -154,8 +143,13 @@ def fits(text: str) -> bool:
 
 def ids_after(delivery: Delivery) -> Sequence[str]:
     """The ids of messages that followed what a delivery answers: Telegram counts those of a chat."""
-    answered = delivery.answers[-1].partition(".")[0] if delivery.answers else ""
+    answered = _answered(delivery)[0]
     return [str(int(answered) + n) for n in range(1, _NEAR + 1)] if answered.isdecimal() else []
+
+
+def _answered(delivery: Delivery) -> list[str]:
+    """The parts of the id of what a delivery answers."""
+    return (delivery.answers[-1] if delivery.answers else "").split(".")
 
 
 def _caption(text: str) -> dict[str, str]:
@@ -172,10 +166,12 @@ def _kind(file: File, content: bytes) -> str:
 
 def _reply(delivery: Delivery) -> dict[str, Any] | None:
     """In a group, what is answered is named: several people may have asked."""
-    answered = delivery.answers[-1].partition(".")[0] if delivery.answers else ""
-    if not delivery.address.chat.startswith("-") or not answered.isdecimal():
+    kind, *rest = _answered(delivery)
+    if delivery.only and kind == EPHEMERAL:
+        return {"ephemeral_message_id": number(rest[0])}
+    if not delivery.address.chat.startswith("-") or not kind.isdecimal():
         return None
-    return {"message_id": int(answered), "allow_sending_without_reply": True}
+    return {"message_id": int(kind), "allow_sending_without_reply": True}
 
 
 def _buttons(choices: tuple[str, ...]) -> dict[str, Any] | None:

@@ -82,6 +82,7 @@ class Message(Value, frozen=True):
     """A message, with all that a text or a caption may come with."""
 
     message_id: int
+    """0 of a message that only its sender and its reader see."""
     date: int
     chat: Peer
     sender: Peer | None = msgspec.field(default=None, name="from")
@@ -111,6 +112,8 @@ class Message(Value, frozen=True):
     forum_topic_edited: Named | None = None
     migrate_from_chat_id: int = 0
     migrate_to_chat_id: int = 0
+    ephemeral_message_id: int = 0
+    """Its id if nobody else in the group sees it; after a while it may be another's."""
 
     @property
     def became(self) -> tuple[str, str] | None:
