@@ -102,12 +102,7 @@ class TelegramCorner:
         return [thread for thread in found if await self.texts(thread)]
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                while not await so():
-                    await self._between.changes.next()
-        except TimeoutError:
-            raise AssertionError(await missing()) from None
+        await self._between.changes.until_so(so, missing)
 
 
 class SlackCorner:
@@ -144,12 +139,7 @@ class SlackCorner:
         return [thread for thread in found if await self.texts(thread)]
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                while not await so():
-                    await self._between.changes.next()
-        except TimeoutError:
-            raise AssertionError(await missing()) from None
+        await self._between.changes.until_so(so, missing)
 
 
 class MatrixCorner:
@@ -231,12 +221,7 @@ class DiscordCorner:
         await self.town.changes.until(lambda: self.town.identified or None, lambda: "it never connected")
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                while not await so():
-                    await self.town.changes.next()
-        except TimeoutError:
-            raise AssertionError(await missing()) from None
+        await self.town.changes.until_so(so, missing)
 
 
 _PATIENCE = 120.0

@@ -43,3 +43,25 @@ async def test_who_gave_up_harms_nobody() -> None:
     changes.tell()
     await there
     assert gone.cancelled()
+
+
+async def test_what_changes_while_one_looks_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes, shelf = Changes(), list[str]()
+
+    async def is_full() -> bool:
+        full = bool(shelf)
+        await asyncio.sleep(0)
+        return full
+
+    async def missing() -> str:
+        return "an empty shelf"
+
+    waiting = asyncio.create_task(changes.until_so(is_full, missing))
+    await asyncio.sleep(0)
+    shelf.append("book")
+    changes.tell()
+    await waiting
+    monkeypatch.setattr(waits, "PATIENCE", 0.01)
+    shelf.clear()
+    with pytest.raises(NeverCame, match="an empty shelf"):
+        await changes.until_so(is_full, missing)

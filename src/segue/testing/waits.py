@@ -1,7 +1,7 @@
 """Waits that end by a change and never by a timer, and a clock that only the test moves."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from segue.core.values import Moment
@@ -31,9 +31,12 @@ class Changes:
 
     async def next(self) -> None:
         """Wait for the next change, for as long as it takes."""
+        await self._change()
+
+    def _change(self) -> asyncio.Future[None]:
         one = asyncio.get_running_loop().create_future()
         self._waiting.append(one)
-        await one
+        return one
 
     async def until(self, look: Callable[[], T | None], missing: Callable[[], str]) -> T:
         """Wait until there is something to see; `missing` says what there was instead."""
@@ -44,6 +47,18 @@ class Changes:
                 return found
         except TimeoutError:
             raise NeverCame(missing()) from None
+
+    async def until_so(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        """The same where looking takes a while: what changes meanwhile is looked at again."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    change = self._change()
+                    if await so():
+                        return
+                    await change
+        except TimeoutError:
+            raise NeverCame(await missing()) from None
 
 
 class HandClock:
