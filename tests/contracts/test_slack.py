@@ -24,8 +24,8 @@ from segue.testing.asgi import Application, post
 from segue.testing.contracts import (
     ChangeContract,
     DeletionContract,
-    EditContract,
-    ThreadContract,
+    RenameContract,
+    StepContract,
     TypingContract,
     WebhookContract,
     WhisperContract,
@@ -137,7 +137,7 @@ class EventsHarness(SlackHarness):
         return [(await post(self._app, "/", body, headers)).status for headers in guesses]
 
 
-class TestSlack(ThreadContract, EditContract, TypingContract, WhisperContract, ChangeContract, DeletionContract):
+class TestSlack(RenameContract, StepContract, TypingContract, WhisperContract, ChangeContract, DeletionContract):
     @pytest.fixture
     async def harness(self) -> AsyncIterator[SlackHarness]:
         async with slack() as (between, url):
@@ -148,8 +148,8 @@ class TestSlack(ThreadContract, EditContract, TypingContract, WhisperContract, C
 
 
 class TestSlackByEvents(
-    ThreadContract,
-    EditContract,
+    RenameContract,
+    StepContract,
     TypingContract,
     WhisperContract,
     WebhookContract,

@@ -2,7 +2,7 @@
 
 `LocalSlack` is the program itself. `Between` stands between it and an app: it keeps the metadata of messages, tells
 again what wasn't acknowledged, as Slack does, signs what it passes on, refuses calls the way Slack does, and can be
-cut off.
+cut off. Of streams and of the agent view local-slack knows nothing: `_Agents` does what Slack's documentation says.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl
 
 import httpx2
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
@@ -32,6 +32,7 @@ from websockets.exceptions import ConnectionClosed
 from segue.adapters.slack.account import SCOPES
 from segue.adapters.slack.adapter import signature
 from segue.core.lanes import Address
+from segue.core.messages import PLACEHOLDER
 from segue.core.values import Secret
 from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
@@ -45,6 +46,7 @@ TOKEN, APP_TOKEN, SIGNING = "xoxb-test-token", "xapp-test-token", "test-signing-
 BOT = "U0BOT"
 PEOPLE = {"Ann": "U0ANN", "Ben": "U0BEN"}
 _CHANNELS = 30
+_WRITES = {"chat.postMessage", "chat.update", "chat.stopStream"}
 _PATIENCE = 60.0
 
 
@@ -95,6 +97,65 @@ def _local_slack(*, calls: bool) -> LocalSlack:
     return LocalSlack(free_port(), calls=calls)
 
 
+class _Agents:
+    """Streams and agent sessions, from Slack's documentation; what a stream holds is a message of local-slack's."""
+
+    def __init__(self, between: Between) -> None:
+        self.titles: dict[str, str] = {}
+        """Titles of threads, by their roots."""
+        self.statuses: list[tuple[str, str]] = []
+        self.streams: dict[str, str] = {}
+        """The texts of streams that go on, by their messages."""
+        self.steps: list[tuple[str, str]] = []
+        """What was shown as a task, with its status."""
+        self.states: dict[str, str] = {}
+        self._between = between
+
+    async def answer(self, method: str, fields: dict[str, str]) -> dict[str, Any] | None:
+        """The answer to a method that local-slack doesn't know."""
+        match method:
+            case "agents.sessions.setStatus":
+                self.statuses.append((fields["thread_ts"], fields["status"]))
+                if "title" in fields:
+                    self.titles.setdefault(fields["thread_ts"], fields["title"])
+            case "agents.sessions.rename":
+                self.titles[fields["thread_ts"]] = fields["title"]
+            case "chat.startStream":
+                return await self._start(fields)
+            case "chat.appendStream" | "chat.stopStream" if fields["ts"] not in self.streams:
+                return {"ok": False, "error": "message_not_in_streaming_state"}
+            case "chat.appendStream" | "chat.stopStream":
+                await self._append(fields)
+                if method == "chat.stopStream":
+                    self.stop(fields["ts"])
+                    self.statuses.append(("", fields.get("session_status", "")))
+            case "chat.update" if fields["ts"] in self.streams:
+                return {"ok": False, "error": "streaming_state_conflict"}
+            case _:
+                return None
+        return {"ok": True, "ts": fields.get("ts", "")}
+
+    def stop(self, ts: str) -> None:
+        """Let a stream be over."""
+        del self.streams[ts]
+        self.states[ts] = "completed"
+
+    async def _start(self, fields: dict[str, str]) -> dict[str, Any]:
+        about = {"channel": fields["channel"], "thread_ts": fields["thread_ts"], "text": PLACEHOLDER}
+        begun: dict[str, Any] = await self._between.ask("chat.postMessage", **about)
+        self.streams[begun["ts"]], self.states[begun["ts"]] = "", "in_progress"
+        return {"ok": True, "ts": begun["ts"], "channel": fields["channel"]}
+
+    async def _append(self, fields: dict[str, str]) -> None:
+        ts = fields["ts"]
+        for chunk in json.loads(fields.get("chunks", "[]")):
+            if chunk["type"] == "task_update":
+                self.steps.append((chunk["title"], chunk["status"]))
+            else:
+                self.streams[ts] += chunk["text"]
+        await self._between.ask("chat.update", channel=fields["channel"], ts=ts, text=self.streams[ts] or PLACEHOLDER)
+
+
 class Between:
     """Passes calls on to local-slack, and what happens there to the app."""
 
@@ -119,6 +180,7 @@ class Between:
         self._sockets: dict[WebSocket, ClientConnection] = {}
         """The app's, and each one's own to local-slack."""
         self._metadata: dict[tuple[str, str], Any] = {}
+        self.agents = _Agents(self)
         self._spoken = 0
         self.client = http_client(timeout=60)
         self._calling = asyncio.create_task(self._call())
@@ -169,6 +231,9 @@ class Between:
             self.changes.tell()
             if instead := self.refuse(method, fields):
                 return instead
+            if (said := await self.agents.answer(method, fields)) is not None:
+                self.changes.tell()
+                return JSONResponse(self._with_metadata(method, fields, said))
         headers = {name: request.headers[name] for name in ("content-type", "authorization") if name in request.headers}
         url = f"http://{self.slack.host}{path}"
         passed = await self.client.request(request.method, url, content=raw, headers=headers)
@@ -180,12 +245,14 @@ class Between:
 
     def _with_metadata(self, method: str, fields: dict[str, str], answer: dict[str, Any]) -> dict[str, Any]:
         """Remember what local-slack forgets."""
-        if method == "chat.postMessage" and answer["ok"] and "metadata" in fields:
-            self._metadata[answer["channel"], answer["ts"]] = json.loads(fields["metadata"])
+        if method in _WRITES and answer["ok"] and "metadata" in fields:
+            self._metadata[fields["channel"], answer["ts"]] = json.loads(fields["metadata"])
         if method in {"conversations.history", "conversations.replies"}:
             for message in answer.get("messages", ()):
                 if known := self._metadata.get((fields["channel"], message["ts"])):
                     message["metadata"] = known
+                if state := self.agents.states.get(message["ts"]):
+                    message["streaming_state"] = state
         return answer
 
     async def _socket(self, socket: WebSocket) -> None:
@@ -234,6 +301,11 @@ class Between:
         for socket in self._sockets:
             await socket.send_text(json.dumps(envelope))
 
+    async def happens(self, event: dict[str, Any]) -> None:
+        """An event that local-slack has never heard of."""
+        self._spoken += 1
+        await self.deliver("events_api", {"type": "event_callback", "event_id": f"Ev{self._spoken}", "event": event})
+
     async def _call(self) -> None:
         """Call the app with one thing after the other, until it takes it."""
         while True:
@@ -275,14 +347,14 @@ class Between:
 
     async def private(self, who: str) -> str:
         """The private chat of a person with the app."""
-        return str((await self._ask("conversations.open", users=PEOPLE[who]))["channel"]["id"])
+        return str((await self.ask("conversations.open", users=PEOPLE[who]))["channel"]["id"])
 
     async def messages(self, at: Address) -> list[dict[str, Any]]:
         """Everything that the app has said somewhere, the oldest first."""
         if at.thread:
-            told = (await self._ask("conversations.replies", channel=at.chat, ts=at.thread))["messages"]
+            told = (await self.ask("conversations.replies", channel=at.chat, ts=at.thread))["messages"]
         else:
-            told = reversed((await self._ask("conversations.history", channel=at.chat, limit="999"))["messages"])
+            told = reversed((await self.ask("conversations.history", channel=at.chat, limit="999"))["messages"])
         return [one for one in told if one.get("bot_id") and one["ts"] != at.thread]
 
     async def read(self, at: Address, who: str = "") -> list[Seen]:
@@ -291,7 +363,8 @@ class Between:
         found = [one for one in await self.messages(at) if one.get("ephemeral_to") in seen]
         return [Seen(one["ts"], html.unescape(one["text"])) for one in found]
 
-    async def _ask(self, method: str, **fields: str) -> Any:
+    async def ask(self, method: str, **fields: str) -> Any:
+        """The answer of local-slack itself."""
         headers = {"Authorization": f"Bearer {TOKEN}"}
         answer = await self.client.post(f"http://{self.slack.host}/api/{method}", data=fields, headers=headers)
         return answer.json()

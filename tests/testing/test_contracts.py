@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -27,8 +27,10 @@ from segue.testing.contracts import (
     EditContract,
     QuoteContract,
     RecallContract,
+    RenameContract,
     StateContract,
     SteerContract,
+    StepContract,
     ThreadContract,
     ToolContract,
     TypingContract,
@@ -235,6 +237,18 @@ class EditsTheFirst(MatrixAdapter):
         await super().edit(delivery.with_message(first.id))
 
 
+class GrowsByMessages(MatrixAdapter):
+    async def grow(self, delivery: Delivery, steps: Sequence[str]) -> bool:
+        more = msgspec.structs.replace(delivery, text=f"{delivery.text} {steps}", key=f"grown{next(numbers)}")
+        await self.send(more)
+        return True
+
+
+class TellsTitles(MatrixAdapter):
+    async def rename(self, thread: Address, title: str) -> None:
+        await self.send(Delivery("t", thread, "", 0, title, f"title{next(numbers)}"))
+
+
 class TypesOutLoud(MatrixAdapter):
     async def typing(self, address: Address) -> None:
         await self.send(Delivery("t", address, "", 0, "(writing)", f"typing{next(numbers)}"))
@@ -338,6 +352,8 @@ ADAPTERS: list[tuple[type[Persona], Callable[[Any], Any], Check]] = [
     (Matrix, OpensNothing, REPLY),
     (Matrix, SendsBesideThreads, ThreadContract.test_what_is_sent_to_a_thread_is_read_there_alone),
     (Matrix, EditsTheFirst, EditContract.test_an_edit_replaces_the_text_and_nothing_else),
+    (Matrix, GrowsByMessages, StepContract.test_a_reply_that_grows_ends_as_one_message_with_the_final_text),
+    (Matrix, TellsTitles, RenameContract.test_a_new_title_is_no_message),
     (Matrix, TypesOutLoud, TypingContract.test_typing_writes_nothing),
     (Matrix, LosesQuotes, QuoteContract.test_a_quote_names_the_message_that_was_sent),
     (Signal, TakesEditsForRedeliveries, CHANGE),

@@ -50,6 +50,7 @@ from segue.runtime.telemetry.metrics import Metrics
 from segue.runtime.telemetry.soundness import Soundness
 from segue.runtime.telemetry.spans import Tracing
 from segue.runtime.telemetry.watchdog import Watchdog
+from segue.runtime.threads import ThreadTitles
 from segue.runtime.tools import Toolbox
 from segue.runtime.tools.asking import ASK
 from segue.runtime.tools.children import Children
@@ -125,6 +126,7 @@ class Gateway:
         self._inviting = Inviting(self.store.driver, self._adapters, clock)
         self._watched = Watched(self._patient, adapters, self._replica, self.settings.poll)
         self._handoffs = Handoffs(ground)
+        self._titles = ThreadTitles(ground, lambda: self.accounts)
         self._schedules = Schedules(self._patient, planner, self.settings, access.still, clock)
         self._watchdog = Watchdog(self.metrics)
         self._sweep = Sweep(self._patient, self.agents, self.settings, clock, self._ids)
@@ -181,6 +183,7 @@ class Gateway:
             Topic.LOOK: self._look,
             Topic.ASKED: lambda _: self.watches.tell(Topic.ASKED, SomethingAsked()),
             Topic.NOTED: self.metrics.noted,
+            Topic.NAMED: lambda session: self._spawn(self._titles.tell(SessionId(session))),
             Topic.BEGUN: lambda person: self._spawn(self._sweep.bound(PersonId(person))),
         }
 

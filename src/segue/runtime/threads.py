@@ -1,12 +1,17 @@
-"""Threads that Segue opens on platforms, for handoffs and for children."""
+"""Threads on platforms: those that Segue opens, for handoffs and for children, and their titles."""
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from itertools import count
 
-from segue.core.contracts.adapters import OpensThreads
+from segue.changes.sessions import titles
+from segue.core.accounts import Health, Reach
+from segue.core.contracts.adapters import OpensThreads, RenamesThreads
 from segue.core.lanes import Address
-from segue.errors import SendLater, SendNever, SendUnsure
+from segue.core.values import SessionId
+from segue.errors import SendError, SendLater, SendNever, SendUnsure
+from segue.runtime.parts import Ground
 from segue.runtime.replica import Replica
 
 log = logging.getLogger(__name__)
@@ -50,3 +55,34 @@ async def open_thread(
         )
         raise SendNever("its adapter failed, as the log says") from error
     raise said or SendUnsure("it didn't answer in time")
+
+
+class ThreadTitles:
+    """Keeps threads called like the sessions that they speak to, where their platform shows a title.
+
+    Nobody waits for a title: one that can't be told now is told when it next changes.
+    """
+
+    def __init__(self, ground: Ground, health: Callable[[], Mapping[str, Health]]) -> None:
+        self._store = ground.store
+        self._health = health
+        self._adapters = {key: one for key, one in ground.adapters.items() if isinstance(one, RenamesThreads)}
+
+    async def tell(self, session: SessionId) -> None:
+        """Tell the platforms what a session is called; each is told by the replica that is connected to it."""
+        if not any(self._is_here(*account) for account in self._adapters):
+            return
+        title, threads = await self._store.read(titles.threads, session)
+        for thread in threads if title else ():
+            adapter = self._adapters.get((thread.platform, thread.account))
+            if adapter is None or not self._is_here(thread.platform, thread.account):
+                continue
+            try:
+                async with asyncio.timeout(_CALL):
+                    await adapter.rename(thread, title)
+            except (SendError, TimeoutError) as error:
+                log.info("a thread keeps its title: %s", str(error) or "no answer came in time")
+
+    def _is_here(self, platform: str, account: str) -> bool:
+        health = self._health().get(f"{platform}.{account}")
+        return health is not None and health.reach is Reach.CONNECTED

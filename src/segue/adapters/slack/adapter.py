@@ -19,26 +19,30 @@ from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries
 from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
 from segue.adapters.shared.outcomes import connecting
+from segue.adapters.shared.rates import Limiter
 from segue.adapters.shared.threads import Openings
 from segue.adapters.shared.webhooks import door, posted, prove
+from segue.adapters.slack.agent_view import READY, WORKING, AgentView
 from segue.adapters.slack.api import Api
 from segue.adapters.slack.directory import Directory
 from segue.adapters.slack.events import Attachment, Press, decode
 from segue.adapters.slack.history import missed
 from segue.adapters.slack.incoming import Heard, Incoming, View
 from segue.adapters.slack.markup import escape, fits
-from segue.adapters.slack.outgoing import PAGE, Outgoing, Pace
+from segue.adapters.slack.outgoing import Outgoing, Pace
 from segue.adapters.slack.sockets import Socket, from_json, opened
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import File, Sending
+from segue.core.messages import Delivery, File, Sending
 from segue.core.values import Secret
 from segue.errors import Disconnected, MessageGone, SendError
 
 log = logging.getLogger(__name__)
 
 _LONGEST_TITLE = 200
+_PATIENCE = 1.0
+"""Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _OVERLAP = 60.0
 """Seconds by which the kept place lies behind what was taken in: messages of several channels overtake each other."""
 _KEEP = 5.0
@@ -82,7 +86,9 @@ class Slack:
         self._clock = clock
         self._ticks = ticks
         self._incoming = Incoming(self._own, Directory(self._api, ticks), view)
-        self._outgoing = Outgoing(self._api, files, pace, view, ticks)
+        limiter = Limiter(ticks, _PATIENCE)
+        self._agent = AgentView(self._api, limiter) if view is View.AGENT else None
+        self._outgoing = Outgoing(self._api, files, pace, limiter, self._agent)
         self._openings = Openings()
         self._tries = Tries()
         self._me = ""
@@ -194,7 +200,17 @@ class Slack:
 
     async def typing(self, address: Address) -> None:
         """Show that the agent works, where Slack can: in a thread of the agent view."""
-        await self._outgoing.status(address, "processing")
+        if self._agent:
+            await self._agent.status(address, WORKING)
+
+    async def grow(self, delivery: Delivery, steps: Sequence[str]) -> bool:
+        """Show more of a reply, and what the agent does, where Slack has streams: in the agent view."""
+        return self._agent is not None and await self._agent.grow(delivery, steps)
+
+    async def rename(self, thread: Address, title: str) -> None:
+        """Change the title that Slack shows of a thread in the agent view."""
+        if self._agent:
+            await self._agent.rename(thread, title)
 
     def mention(self, user: str) -> str:
         """Somebody by their id."""
@@ -208,9 +224,10 @@ class Slack:
         key = f"thread/{key}"
         name = title.strip()[:_LONGEST_TITLE] or "Session"
         # Whoever died while opening one opens it again soon.
-        root = await self._outgoing.found(parent, key, most=PAGE)
+        root = await self._outgoing.root(parent, key)
         opened = self._own.address(parent.chat, root or await self._outgoing.post(parent, escape(name), key))
-        await self._outgoing.status(opened, "active", name)
+        if self._agent:
+            await self._agent.status(opened, READY, name)
         return opened
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from markdown_it.tree import SyntaxTreeNode as Node
 
 from segue.adapters.shared.markup import Mark, between, columns, instead, lines, listed, rendered, target
-from segue.core.text.markdown import READABLE
+from segue.core.text.markdown import READABLE, parse
 
 LONGEST = 4000
 """Characters of a text that can be changed afterwards."""
@@ -17,6 +17,7 @@ _WORST = 6
 """Times that a text may grow when it is rendered."""
 _MENTION = re.compile(r"&lt;@([UW][A-Z0-9]+)&gt;")
 _MARKED = re.compile(r"<([^<>]*)>")
+_UNFIT = re.compile(r"://|<[!#]")
 MENTIONED = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 
 
@@ -30,6 +31,13 @@ def fits(text: str) -> bool:
     if _WORST * len(text) <= LONGEST:
         return True
     return len(text) <= min(LONGEST, READABLE) and _length(render(text)) <= LONGEST
+
+
+def streamable(text: str) -> bool:
+    """Whether a text can be shown as Markdown, as streams have it: those know no tables, look into links, and call."""
+    if _UNFIT.search(text):
+        return False
+    return "|" not in text or all(node.type != "table" for node in parse(text).walk())
 
 
 def escape(text: str) -> str:

@@ -3,29 +3,24 @@
 Law: each message carries the key of its delivery in its metadata, so that after a crash it is found and not sent again.
 """
 
-import contextlib
-import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.rates import Bucket, Limiter, Rate
+from segue.adapters.slack.agent_view import READY, AgentView
 from segue.adapters.slack.api import Api, Json
-from segue.adapters.slack.incoming import View
 from segue.adapters.slack.markup import escape, render
 from segue.core.contracts.adapters import Files
-from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import Delivery
+from segue.core.messages import PLACEHOLDER, Delivery
 from segue.core.values import Value
-from segue.errors import SendError, SendLater
+from segue.errors import SendLater, SendNever
 
-_PATIENCE = 1.0
-"""Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _MARK = "segue_delivery"
-PAGE, _MOST = 200, 2000
+_PAGE, _MOST = 200, 2000
 """Messages of a history that are asked for at once, and in all."""
 _LONGEST_BUTTON = 75
-_THREADS = 1000
 
 
 class Pace(Value, frozen=True):
@@ -40,19 +35,20 @@ class Pace(Value, frozen=True):
 class Outgoing:
     """Sends what one app says."""
 
-    def __init__(self, api: Api, files: Files, pace: Pace, view: View, clock: Clock = time.monotonic) -> None:
+    def __init__(self, api: Api, files: Files, pace: Pace, limiter: Limiter, agent: AgentView | None) -> None:
         self._api = api
         self._files = files
         self._pace = pace
-        self._limiter = Limiter(clock, _PATIENCE)
-        self._view = view
-        self._statuses: dict[Address, str] = {}
-        """What Slack shows of threads in the agent view."""
+        self._limiter = limiter
+        self._agent = agent
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
-        there, text = delivery.address, await self._text(delivery)
-        buttons = _buttons(delivery.choices)
+        there = delivery.address
+        ahead = delivery.text == PLACEHOLDER and not delivery.attempt
+        if ahead and self._agent and (begun := await self._agent.begin(there)):
+            return begun
+        text, buttons = await self._text(delivery), _buttons(delivery.choices)
         if delivery.only and not there.chat.startswith("D"):
             sent = await self._call(
                 there, "chat.postEphemeral", user=delivery.only, text=text, thread_ts=there.thread or None, **buttons
@@ -64,14 +60,13 @@ class Outgoing:
 
     async def post(self, there: Address, text: str, key: str, **fields: Any) -> str:
         """Write a message that can be found by its key."""
-        metadata = {"event_type": _MARK, "event_payload": {"key": key}}
         # Slack would fetch what a link names, and so tell its server whatever the agent wrote into it.
         quiet = {"unfurl_links": False, "unfurl_media": False}
         sent = await self._call(
             there,
             "chat.postMessage",
             text=text,
-            metadata=metadata,
+            metadata=_marked(key),
             thread_ts=there.thread or None,
             **{**quiet, **fields},
         )
@@ -79,53 +74,65 @@ class Outgoing:
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`."""
-        buttons = _buttons(delivery.choices) or {"attachments": []}
         final = bool(delivery.attempt)
+        if final and self._agent and await self._agent.finish(delivery, metadata=_marked(delivery.key)):
+            return
         await self._limiter.turn({"edits": self._pace.edits if final else self._pace.growing})
-        text, there = await self._text(delivery), delivery.address
+        text = await self._text(delivery)
+        fields = {"text": text, "attachments": [], **_buttons(delivery.choices)}
+        fields |= {"metadata": _marked(delivery.key)} if final else {}
         try:
-            await self._api.call("chat.update", channel=there.chat, ts=delivery.message, text=text, **buttons)
+            await self._update(delivery, fields)
         except SendLater as error:
             self._limiter.quiet(error.seconds, "edits")
             raise
         await self._rest(delivery)
 
-    async def find(self, delivery: Delivery) -> str | None:
-        """The message that a delivery already made."""
-        return await self.found(delivery.address, delivery.key, delivery.answers[-1] if delivery.answers else "")
+    async def _update(self, delivery: Delivery, fields: Json) -> None:
+        about = {"channel": delivery.address.chat, "ts": delivery.message, **fields}
+        try:
+            await self._api.call("chat.update", **about)
+        except SendNever:
+            if self._agent is None:
+                raise
+            # A process that died may have left a stream that goes on, and can't be edited.
+            await self._agent.end(delivery)
+            await self._api.call("chat.update", **about)
 
-    async def found(self, there: Address, key: str, after: str = "", most: int = _MOST) -> str | None:
-        """The message with this key, among so many; it is younger than the one that it answers."""
-        about: Json = {"channel": there.chat, "limit": PAGE, "include_all_metadata": True}
-        if after.replace(".", "").isdecimal():
-            about["oldest"] = after
-        method = "conversations.replies" if there.thread else "conversations.history"
-        if there.thread:
-            about["ts"] = there.thread
-        looked_at = 0
-        async for message in self._api.pages(method, "messages", **about):
-            metadata = message.get("metadata") or {}
-            if metadata.get("event_type") == _MARK and (metadata.get("event_payload") or {}).get("key") == key:
+    async def find(self, delivery: Delivery) -> str | None:
+        """The message that a delivery already made; it is younger than the one that it answers."""
+        after = delivery.answers[-1] if delivery.answers else ""
+        async for message in self._said(delivery.address, after):
+            key = _key(message)
+            # What a stream is for stands in it only when it is over.
+            lost = not key and delivery.text == PLACEHOLDER and "streaming_state" in message
+            if lost or key == delivery.key:
                 return str(message["ts"])
-            looked_at += 1
-            if looked_at >= most:
-                break
         return None
 
-    async def status(self, there: Address, status: str, title: str | None = None) -> None:
-        """Show in the agent view whether the agent works on a thread, and its first title; nobody waits for that."""
-        begun = there.thread and there.chat.startswith("D") and self._statuses.get(there) != status
-        if self._view is View.AGENT and begun:
-            if len(self._statuses) >= _THREADS:
-                self._statuses.clear()
-            self._statuses[there] = status
-            with contextlib.suppress(SendError):
-                about = {"channel_id": there.chat, "thread_ts": there.thread, "title": title}
-                await self._api.call("agents.sessions.setStatus", status=status, **about)
+    async def root(self, there: Address, key: str) -> str | None:
+        """The root of a thread that was opened a moment ago."""
+        async for message in self._said(there, most=_PAGE):
+            if _key(message) == key:
+                return str(message["ts"])
+        return None
+
+    async def _said(self, there: Address, after: str = "", most: int = _MOST) -> AsyncIterator[Json]:
+        """What stands somewhere, with its metadata."""
+        about: Json = {"channel": there.chat, "limit": _PAGE, "include_all_metadata": True}
+        about |= {"oldest": after} if after.replace(".", "").isdecimal() else {}
+        about |= {"ts": there.thread} if there.thread else {}
+        method = "conversations.replies" if there.thread else "conversations.history"
+        looked_at = 0
+        async for message in self._api.pages(method, "messages", **about):
+            yield message
+            looked_at += 1
+            if looked_at >= most:
+                return
 
     async def _rest(self, delivery: Delivery) -> None:
-        if delivery.attempt:
-            await self.status(delivery.address, "active")
+        if delivery.attempt and self._agent:
+            await self._agent.status(delivery.address, READY)
 
     async def _text(self, delivery: Delivery) -> str:
         """The words of a message; a file is uploaded, and shared by the link to it that stands beneath them."""
@@ -145,6 +152,16 @@ class Outgoing:
         except SendLater as error:
             self._limiter.quiet(error.seconds, key)
             raise
+
+
+def _marked(key: str) -> Json:
+    return {"event_type": _MARK, "event_payload": {"key": key}}
+
+
+def _key(message: Json) -> str:
+    """The key of the delivery that made a message; empty for others."""
+    metadata = message.get("metadata") or {}
+    return str((metadata.get("event_payload") or {}).get("key", "")) if metadata.get("event_type") == _MARK else ""
 
 
 def _buttons(choices: tuple[str, ...]) -> Json:

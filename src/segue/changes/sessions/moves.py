@@ -309,6 +309,8 @@ def bind(
         yield q.add_binding(lane=lane.key, session=session, why=why, by=by, move=move, at=since)
         yield q.read_by(lane=lane.key, session=session)
         yield q.sweep_soon(session=session, at=at)
+        if lane.address.thread:
+            yield Wake(Topic.NAMED, session)
     if not ended:
         return None
     yield q.read_by(lane=lane.key, session=ended.session)

@@ -7,6 +7,7 @@ from segue.changes.rows import each, first, one
 from segue.changes.sessions import sessions
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address
 from segue.core.titles import LONGEST, Title, clean, folded, new_title, parse
 from segue.core.values import Moment, PersonId, SessionId
@@ -56,6 +57,7 @@ def _owner(session: SessionId, by: PersonId) -> Transaction[PersonId]:
 
 def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int | None = None) -> Transaction[Title]:
     """Give a session a name under an owner, with that number if it is free, else the next of the lineage."""
+    yield Wake(Topic.NAMED, session)
     if number is not None:
         yield q.end_title(session=session, at=at)
         if (yield q.add_title(session=session, owner=owner, name=name, number=number, at=at)):
@@ -70,6 +72,13 @@ def take(session: SessionId, owner: PersonId, name: str, at: Moment, number: int
 def of(session: SessionId) -> Transaction[Title | None]:
     """The title of a session."""
     return (yield from first(Title, q.title(session=session)))
+
+
+def threads(session: SessionId) -> Transaction[tuple[str, list[Address]]]:
+    """The title of a session, empty if it has none, and the threads that speak to it."""
+    title = yield from of(session)
+    lanes = yield from sessions.lanes(session)
+    return str(title or ""), list(dict.fromkeys(lane.address for lane in lanes if lane.address.thread))
 
 
 def of_at(session: SessionId, place: Address) -> Transaction[Title | None]:

@@ -199,11 +199,32 @@ class OpensThreads(Protocol):
 
 
 @runtime_checkable
+class RenamesThreads(Protocol):
+    """An adapter whose platform shows a title of each thread, which may change."""
+
+    async def rename(self, thread: Address, title: str) -> None:
+        """Call a thread something else, once or again; raises `SendError` if the platform won't."""
+        ...
+
+
+@runtime_checkable
 class EditsMessages(Protocol):
     """An adapter whose platform can change a message that was sent."""
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`; raises `MessageGone` if it was deleted, and it is sent anew."""
+        ...
+
+
+@runtime_checkable
+class ShowsSteps(Protocol):
+    """An adapter whose platform has a form of its own for a reply that grows, and for what the agent does meanwhile."""
+
+    async def grow(self, delivery: Delivery, steps: Sequence[str]) -> bool:
+        """Show a text in `delivery.message`, a placeholder before, and the steps, of which the last one goes on.
+
+        False if it can't be shown so there: then the message is edited. The final text comes by `edit`.
+        """
         ...
 
 

@@ -24,6 +24,8 @@ class Topic(StrEnum):
     """Something was forgotten: whoever keeps words in memory lets go of them."""
     BEGUN = "begun"
     """A person has a session more."""
+    NAMED = "named"
+    """A session has another title, or a thread speaks to another session."""
     LETTERS = "letters"
     """A dead letter is to be taken in again."""
     LOOK = "look"

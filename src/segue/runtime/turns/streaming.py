@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries
-from segue.core.contracts.adapters import Adapter, EditsMessages, ShowsTyping
+from segue.core.contracts.adapters import Adapter, EditsMessages, ShowsSteps, ShowsTyping
 from segue.core.contracts.probes import Point
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
@@ -107,16 +108,18 @@ class Stream:
             await asyncio.sleep(_TYPING)
 
     async def _show_text(self, adapter: Adapter, edits: EditsMessages, address: Address) -> None:
-        shown = ""
+        shown = _Grown()
         while True:
             await self._changed.wait()
             self._changed.clear()
-            text = next(split(self._text, adapter.fits), "")
-            if text != shown and self._replica.left > self._replica.lease / 2:
+            grown = _Grown(_first(self._text, adapter))
+            if isinstance(adapter, ShowsSteps):
+                grown = _Grown(grown.text, _first(self._said.text, adapter), tuple(self._doing))
+            if grown != shown and self._replica.left > self._replica.lease / 2:
                 try:
                     async with self._calling:
-                        await self._call(adapter, edits, address, text)
-                        shown = text
+                        await self._call(adapter, edits, address, grown)
+                        shown = grown
                 except Fenced:
                     return
                 except (SendError, TimeoutError) as error:
@@ -126,7 +129,7 @@ class Stream:
                         return
             await asyncio.sleep(_PACE)
 
-    async def _call(self, adapter: Adapter, edits: EditsMessages, address: Address, text: str) -> None:
+    async def _call(self, adapter: Adapter, edits: EditsMessages, address: Address, grown: "_Grown") -> None:
         held = self._run.held
         if self._delivery is None:
             answers = tuple(turn.message for turn in self._run.turns if turn.message)
@@ -147,4 +150,19 @@ class Stream:
                 await self._store.write(deliveries.placed, self._delivery, held.me, message)
                 self._probe(Point.STREAM_PLACED)
                 self._delivery = replace(self._delivery, message=message)
-            await edits.edit(replace(self._delivery, text=text))
+            said = self._delivery.with_text(grown.said)
+            if not isinstance(adapter, ShowsSteps) or not await adapter.grow(said, grown.steps):
+                await edits.edit(said.with_text(grown.text))
+
+
+class _Grown(NamedTuple):
+    """As much of a reply as fits into its first message."""
+
+    text: str = ""
+    """With the steps in it."""
+    said: str = ""
+    steps: tuple[str, ...] = ()
+
+
+def _first(text: str, adapter: Adapter) -> str:
+    return next(split(text, adapter.fits), "")

@@ -5,7 +5,16 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from segue.core.contracts.adapters import Adapter, EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks, Whispers
+from segue.core.contracts.adapters import (
+    Adapter,
+    EditsMessages,
+    OpensThreads,
+    RenamesThreads,
+    ShowsSteps,
+    ShowsTyping,
+    TakesWebhooks,
+    Whispers,
+)
 from segue.core.lanes import Address, Kind, Place, Rules, Sharing, lane_of
 from segue.errors import SendNever
 from segue.testing.contracts.arrivals import ArrivalContract
@@ -15,6 +24,9 @@ from segue.testing.harness import Deletes, Edits, Forges, Harness, Overhears, Qu
 from segue.testing.inbox import Inbox
 
 _TITLES = ("Plans", "a/b:c%2F", "…", "Zoë 👩‍💻\u202e", "#2", "x" * 90)
+_GROWING = (("", ("reading",)), ("Once", ()), ("Once upon", ("reading", "writing")), ("Once upon a", ()))
+_FINAL = ("Once upon a time", "Something else")
+"""What a reply that grows comes to: more of the same, or not."""
 _RULES = [Rules(groups, threads) for groups, threads in product(Sharing, Sharing)]
 
 
@@ -74,6 +86,26 @@ class ThreadContract(AdapterContract):
         assert inbox.texts == [f"in {at.key}", f"in {opened.key}"], "the agent heard itself open a thread"
 
 
+class RenameContract(ThreadContract):
+    """For adapters that change the titles of threads."""
+
+    ability: ClassVar[type | None] = RenamesThreads
+
+    async def test_a_new_title_is_no_message(self, harness: Harness) -> None:
+        adapter, inbox = harness.adapter(), Inbox()
+        assert isinstance(adapter, RenamesThreads)
+        async with harness.deliver(adapter, inbox.accept):
+            parent, _ = (await _parents(harness, adapter))[0]
+            opened = await _open(adapter, parent, "Plans", fresh_key())
+            for title in (*_TITLES, "x" * 300):
+                await adapter.rename(opened, title)
+                await adapter.rename(opened, title)
+            assert await harness.read(opened) == []
+            await harness.say(opened, "after that")
+            await inbox.gets("after that")
+        assert inbox.texts == ["after that"], "the agent heard itself rename a thread"
+
+
 class EditContract(AdapterContract):
     """For adapters that change messages."""
 
@@ -95,6 +127,36 @@ class EditContract(AdapterContract):
                 await harness.say(at, f"after {kind}")
                 await inbox.gets(f"after {kind}")
         assert inbox.texts == [f"after {kind}" for kind in harness.kinds], "the agent heard its own edit"
+
+
+class StepContract(EditContract):
+    """For adapters that show in a form of their own how a reply grows."""
+
+    ability: ClassVar[type | None] = ShowsSteps
+
+    async def test_a_reply_that_grows_ends_as_one_message_with_the_final_text(self, harness: Harness) -> None:
+        adapter, inbox = harness.adapter(), Inbox()
+        assert isinstance(adapter, ShowsSteps)
+        assert isinstance(adapter, EditsMessages)
+        async with harness.deliver(adapter, inbox.accept):
+            places = [await harness.chat(kind) for kind in harness.kinds]
+            if isinstance(adapter, OpensThreads):
+                places += [await _open(adapter, places[0], "Plans", fresh_key())]
+            for n, (at, final) in enumerate((at, final) for at in places for final in _FINAL):
+                asked = await harness.say(at, f"tell me {n}")
+                await inbox.gets(f"tell me {n}")
+                begun = replace(a_delivery(at, ""), attempt=0, answers=(asked,))
+                begun = begun.with_message(await adapter.send(begun.placeholder))
+                for text, steps in _GROWING:
+                    if not await adapter.grow(begun.with_text(text), steps):
+                        await adapter.edit(begun.with_text(text or "(reading …)"))
+                await adapter.edit(replace(begun, text=final, attempt=1))
+                # And once more, by whoever comes next, for a crash between the call and its record.
+                again = harness.adapter()
+                assert isinstance(again, EditsMessages)
+                await again.edit(replace(begun, text=final, attempt=2, doubtful=1))
+                seen = (await harness.read(at))[-1]
+                assert (seen.message, seen.text) == (begun.message, final)
 
 
 class TypingContract(AdapterContract):

@@ -6,12 +6,22 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from segue.core.contracts.adapters import EditsMessages, OpensThreads, ShowsTyping, TakesWebhooks, Whispers
+from segue.core.contracts.adapters import (
+    EditsMessages,
+    OpensThreads,
+    RenamesThreads,
+    ShowsSteps,
+    ShowsTyping,
+    TakesWebhooks,
+    Whispers,
+)
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.testing.harness import Harness
 
-_ABILITIES: tuple[type, ...] = (OpensThreads, EditsMessages, ShowsTyping, TakesWebhooks, Whispers)
+_ABILITIES: tuple[type, ...] = (
+    OpensThreads, RenamesThreads, EditsMessages, ShowsSteps, ShowsTyping, TakesWebhooks, Whispers
+)  # fmt: skip
 
 
 class Contract:

@@ -1,0 +1,144 @@
+"""The agent view, in which a thread is a session: its status and its title, and replies that grow as streams.
+
+Law: a stream only grows, and Slack ends it after some five minutes or when its person presses Stop. From then on, and
+where a text turns out otherwise, its message is edited like any other.
+"""
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from segue.adapters.shared.rates import Bucket, Limiter
+from segue.adapters.slack.api import Api, Json
+from segue.adapters.slack.markup import streamable
+from segue.core.lanes import Address
+from segue.core.messages import Delivery
+from segue.errors import SendError, SendLater, SendNever
+
+log = logging.getLogger(__name__)
+
+WORKING, READY = "processing", "active"
+_GOES_ON, _OVER = "in_progress", "complete"
+_STREAMS, _APPENDED = Bucket(10, 4.0), Bucket(30, 0.7)
+"""The rates that Slack allows; what is begun is also stopped, under the same rate."""
+_LONGEST_TITLE, _LONGEST_STEP = 200, 256
+_REMEMBERED = 1000
+
+
+class _Shown(NamedTuple):
+    """What stands in a stream: a text, and each step with how it stands."""
+
+    text: str = ""
+    steps: tuple[tuple[str, str], ...] = ()
+
+    def grown(self, text: str, steps: Sequence[str]) -> "_Shown":
+        """What is to stand there, as far as it is more of the same; of the steps, the last one goes on."""
+        going_on = [
+            (step[:_LONGEST_STEP], "complete" if n < len(steps) else "in_progress") for n, step in enumerate(steps, 1)
+        ]
+        over = ((step, "complete") for step, _ in self.steps[len(steps) :])
+        return _Shown(text if self.begins(text) else self.text, (*going_on, *over))
+
+    def begins(self, text: str) -> bool:
+        """Whether a text is this one, and more that a stream can show."""
+        return text.startswith(self.text) and streamable(text)
+
+    def until(self, then: "_Shown") -> list[Json]:
+        """What has to be appended."""
+        changed = [(n, step) for n, step in enumerate(then.steps) if self.steps[n : n + 1] != (step,)]
+        tasks = [{"type": "task_update", "id": str(n), "title": step, "status": how} for n, (step, how) in changed]
+        more = then.text.removeprefix(self.text)
+        return [*tasks, *([{"type": "markdown_text", "text": more}] if more else [])]
+
+
+class AgentView:
+    """Threads of one app, as Slack shows them if it is an agent."""
+
+    def __init__(self, api: Api, limiter: Limiter) -> None:
+        self._api = api
+        self._limiter = limiter
+        self._statuses: dict[Address, str] = {}
+        self._streams: dict[tuple[str, str], _Shown] = {}
+        """The streams that this process began, by chat and message."""
+        self._refused = False
+
+    async def status(self, thread: Address, status: str, title: str | None = None) -> None:
+        """Show whether the agent works on a thread, and its first title; nobody waits for that."""
+        if thread.thread and self._statuses.get(thread) != status:
+            self._remember(thread, status)
+            with contextlib.suppress(SendError):
+                await self._call("agents.sessions.setStatus", thread, status=status, title=title)
+
+    async def rename(self, thread: Address, title: str) -> None:
+        """Call a thread something else."""
+        await self._call("agents.sessions.rename", thread, title=title[:_LONGEST_TITLE])
+
+    async def begin(self, there: Address) -> str | None:
+        """Begin a stream, and return its message; None where there is none: it grows in threads of private chats."""
+        in_private = there.thread and there.chat.startswith("D")
+        if self._refused or not in_private or self._limiter.take({"streams": _STREAMS}):
+            return None
+        about = {"channel": there.chat, "thread_ts": there.thread, "task_display_mode": "plan"}
+        try:
+            message = str((await self._api.call("chat.startStream", **about))["ts"])
+        except SendNever as error:
+            self._refused = True
+            log.warning("replies grow by edits, since Slack lets this app begin no stream: %s", error)
+            return None
+        self._streams[there.chat, message] = _Shown()
+        return message
+
+    async def grow(self, delivery: Delivery, steps: Sequence[str]) -> bool:
+        """Show more of a reply; False if its message is no stream, or no more."""
+        here = delivery.address.chat, delivery.message
+        shown = self._streams.get(here)
+        if shown is None:
+            return False
+        then = shown.grown(delivery.text, steps)
+        if chunks := shown.until(then):
+            await self._limiter.turn({"appended": _APPENDED})
+            # Nobody knows what stands there if the call breaks off.
+            del self._streams[here]
+            try:
+                await self._api.call("chat.appendStream", channel=here[0], ts=here[1], chunks=chunks)
+            except SendLater as error:
+                self._limiter.quiet(error.seconds, "appended")
+                then = shown
+            except SendNever:
+                return False
+            self._streams[here] = then
+        return True
+
+    async def finish(self, delivery: Delivery, **more: Any) -> bool:
+        """Stop a stream with the final text; False if its message is to be edited."""
+        here = delivery.address.chat, delivery.message
+        shown = self._streams.pop(here, None)
+        if shown is None:
+            return False
+        if not shown.begins(delivery.text) or delivery.file or delivery.choices:
+            await self.end(delivery)
+            return False
+        chunks = shown.until(shown.grown(delivery.text, ()))
+        try:
+            await self._stop(here, chunks=chunks or None, **more)
+        except SendNever:
+            return False
+        self._remember(delivery.address, READY)
+        return True
+
+    async def end(self, delivery: Delivery) -> None:
+        """End a stream as it stands, if it is one: as long as it isn't over, it can't be edited."""
+        with contextlib.suppress(SendNever):
+            await self._stop((delivery.address.chat, delivery.message))
+
+    async def _stop(self, here: tuple[str, str], **more: Any) -> None:
+        await self._api.call("chat.stopStream", channel=here[0], ts=here[1], session_status=READY, **more)
+
+    async def _call(self, method: str, thread: Address, **fields: Any) -> None:
+        await self._api.call(method, channel_id=thread.chat, thread_ts=thread.thread, **fields)
+
+    def _remember(self, thread: Address, status: str) -> None:
+        if len(self._statuses) >= _REMEMBERED:
+            self._statuses.clear()
+        self._statuses[thread] = status
