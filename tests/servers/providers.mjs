@@ -12,8 +12,12 @@ const modules = process.argv[2];
 const load = (file) => import(pathToFileURL(path.join(modules, file)));
 const makers = {
   async crabline(provider, settings) {
-    const { startCrablineServer } = await load("@openclaw/crabline/dist/src/servers/index.js");
-    const server = await startCrablineServer({ channel: provider, ...settings });
+    const servers = "@openclaw/crabline/dist/src/servers";
+    const { startCrablineServer } = await load(`${servers}/index.js`);
+    // Its index doesn't know its own Feishu.
+    const { startFeishuServer } = await load(`${servers}/feishu.js`);
+    const start = provider === "feishu" ? startFeishuServer : startCrablineServer;
+    const server = await start({ channel: provider, ...settings });
     return [server.manifest.baseUrl, () => server.close()];
   },
   async aimock(_, { port, host, ...config }) {

@@ -1,0 +1,159 @@
+"""An account of the Feishu adapter, as the host writes it in segue.toml."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from segue.adapters.feishu.adapter import Feishu, FeishuByEvents
+from segue.adapters.feishu.api import FEISHU, LARK, Api
+from segue.adapters.feishu.directory import Directory
+from segue.adapters.feishu.events import Callback, Received, decode, moment
+from segue.adapters.feishu.outgoing import Pace
+from segue.adapters.feishu.registration import ACCOUNTS, Domain, register
+from segue.adapters.feishu.scopes import missing
+from segue.adapters.feishu.sockets import opened
+from segue.adapters.shared.outcomes import calling, check_http
+from segue.core.contracts.adapters import Files
+from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
+from segue.core.values import LEFT, Secret, Value
+from segue.errors import Invalid, SendNever
+
+_HELLO = {"text": "Hello. Write to me here, or type /help."}
+_SECRETS = ("app_secret", "verification_token", "encrypt_key")
+
+
+class FeishuAccount(Value, frozen=True):
+    """The keys of a table [feishu.ACCOUNT]."""
+
+    app_id: str
+    """The id of the app, which begins with cli_."""
+    app_secret: Secret
+    verification_token: Secret = Secret("")
+    """The token that Feishu shows when it calls; then Feishu calls, and no connection is opened."""
+    encrypt_key: Secret = Secret("")
+    """The key with which Feishu signs and encrypts its calls."""
+    domain: Domain = Domain.FEISHU
+    api: str = ""
+    """The address of the Open API, for tests."""
+
+    def __post_init__(self) -> None:
+        if self.api:
+            check_http("api", self.api, FEISHU)
+        if not self.app_id.startswith("cli_"):
+            raise Invalid("app_id", f"{self.app_id!r} isn't an app's", "It begins with cli_; see Credentials.")
+        token, key = self.verification_token, self.encrypt_key
+        if LEFT not in (token, key) and bool(token.reveal()) is not bool(key.reveal()):
+            fix = "Set both under Events & Callbacks, Encryption Strategy; or leave both out for a long connection."
+            raise Invalid("encrypt_key", "it and verification_token go together", fix)
+
+    @property
+    def connects(self) -> Api:
+        """The Open API, for this app."""
+        base = self.api or (LARK if self.domain is Domain.LARK else FEISHU)
+        return Api(self.app_id, self.app_secret, base.rstrip("/"))
+
+    @classmethod
+    def questions(cls) -> tuple[SetupQuestion, ...]:
+        """The questions, in the order in which they are asked."""
+        return (
+            SetupQuestion(
+                "app_id",
+                "The App ID of an app that you made by hand, as docs/feishu.md says (cli_...)\n"
+                "(empty: scan a code with Feishu or Lark on your phone, and the app is made)",
+                default="",
+            ),
+            SetupQuestion("app_secret", "The App Secret, beneath it (empty, too)", secret=True, default=""),
+            SetupQuestion("domain", 'Where the app lives: "feishu" (China) or "lark" (elsewhere)', default="feishu"),
+            SetupQuestion(
+                "verification_token",
+                "The Verification Token, under Encryption Strategy\n(empty: a long connection, which needs no address)",
+                secret=True,
+                default="",
+            ),
+            SetupQuestion("encrypt_key", "The Encrypt Key, above it (empty, too)", secret=True, default=""),
+            SetupQuestion("api", "The address of the Open API (empty: that of the domain)", default=""),
+        )
+
+    @classmethod
+    async def scanned(cls, answers: Mapping[str, str], show: Callable[[str], None]) -> Mapping[str, str]:
+        """Let Feishu make the app for whoever scans a code, unless there is one."""
+        if answers.get("app_id", "").strip():
+            return answers
+        api = answers.get("api", "").strip().rstrip("/")
+        made = await register(show, dict.fromkeys(Domain, api) if api else ACCOUNTS)
+        return {**answers, "app_id": made.app, "app_secret": made.secret.reveal(), "domain": made.domain}
+
+    @classmethod
+    async def added(cls, answers: Mapping[str, str]) -> Added:
+        """Ask Feishu which app it is and what it may do."""
+        keys = cls._of(answers)
+        async with calling(keys.connects) as api:
+            try:
+                bot = (await api.call("GET", "/bot/v3/info")).get("bot") or {}
+            except SendNever as error:
+                raise Invalid("app_secret", str(error), "Add the feature Bot to the app, and publish it.") from error
+            lacks = await missing(api)
+        name = str(bot.get("app_name") or "segue")
+        said = f"The app is {name}. {lacks or 'It has every scope that it needs.'}"
+        written = {"app_id": keys.app_id, "api": keys.api}
+        written |= {} if keys.domain is Domain.FEISHU else {"domain": str(keys.domain)}
+        secrets = {key: secret for key in _SECRETS if (secret := getattr(keys, key)).reveal()}
+        # Only who listens to a connection can wait for somebody to write.
+        house = "larksuite.com" if keys.domain is Domain.LARK else "feishu.cn"
+        link = f"https://applink.{house}/client/bot/open?appId={keys.app_id}"
+        return Added(name, said, written, secrets, link="" if "encrypt_key" in secrets else link)
+
+    @classmethod
+    async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
+        """Listen until a person writes in private."""
+        async with calling(cls._of(answers).connects) as api, opened(api) as line:
+            async for frame, raw in line.told():
+                await line.acknowledge(frame)
+                found = _private(raw)
+                if found is not None and (at := str(found.message.create_time)) > after:
+                    user = found.sender.sender_id.open_id
+                    return FoundOwner(user, found.message.chat_id, await Directory(api).name(user), at)
+        raise SendNever("Feishu closed the line.")
+
+    @classmethod
+    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
+        """Do nothing: what was read was acknowledged when it came."""
+        del answers, cursor
+
+    @classmethod
+    def _of(cls, answers: Mapping[str, str]) -> Self:
+        secrets = {key: Secret(answers.get(key, "").strip()) for key in _SECRETS}
+        domain = answers.get("domain", "").strip() or Domain.FEISHU
+        if domain not in tuple(Domain):
+            raise Invalid("domain", f"{domain!r} is none", 'Write "feishu" or "lark".')
+        app, api = answers.get("app_id", "").strip(), answers.get("api", "").strip()
+        return cls(app, **secrets, domain=Domain(domain), api=api)
+
+    async def greet(self, account: str, user: str) -> str:
+        """Say hello in the private chat."""
+        del account
+        async with calling(self.connects) as api:
+            body = {"receive_id": user, "msg_type": "text", "content": json.dumps(_HELLO)}
+            try:
+                await api.call("POST", "/im/v1/messages", body, receive_id_type="open_id")
+            except SendNever as error:
+                return f"Feishu didn't let me say hello: {error}"
+        return "Said hello to you on Feishu."
+
+    def adapter(self, account: str, files: Files, pace: Pace = Pace()) -> Feishu:  # noqa: B008 -- frozen
+        """The adapter for this account: it opens a connection, unless Feishu calls."""
+        if self.encrypt_key.reveal():
+            proof = self.verification_token, self.encrypt_key
+            return FeishuByEvents(account, self.connects, *proof, files, pace=pace)
+        return Feishu(account, self.connects, files, pace=pace)
+
+
+def _private(raw: bytes) -> Received | None:
+    """What a person wrote to the app alone, if that is what happened."""
+    try:
+        callback: Callback = decode(json.loads(raw), Callback)
+        found: Received = decode(callback.event, Received)
+        moment(found.message.create_time)
+    except (Invalid, ValueError, RecursionError):
+        return None
+    return found if found.message.chat_type == "p2p" and found.sender.sender_type == "user" else None
