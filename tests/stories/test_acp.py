@@ -12,8 +12,8 @@ import pytest
 
 from segue.agents.acp.agent import AcpAgent
 from segue.core.messages import File, Reasoning, ToolCall, ToolResult
-from segue.core.settings import GatewaySettings
-from segue.core.transcripts import Entry
+from segue.core.settings import Busy, GatewaySettings
+from segue.core.transcripts import Entry, Role
 from segue.core.values import SessionId
 from segue.testing import PERSONAS
 from segue.testing.waits import PATIENCE
@@ -176,6 +176,30 @@ async def test_a_stopped_turn_is_cancelled_and_its_session_goes_on(square: Squar
         await until(lambda: told.count("permission old.txt cancelled") == 1)
 
 
+@one
+async def test_what_is_said_meanwhile_goes_into_the_running_prompt_or_ends_it(square: Square, tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path), GatewaySettings(attempts=2, busy=Busy.STEER)):
+        square.ann.says("listen 2", square.dm)
+        await until(lambda: told.count("listening") == 1)
+        square.ann.says("one thing more", square.dm)
+        await until(lambda: told.count("steered one thing more") == 1)
+        assert await square.says("and another") == "You added: one thing more, and another"
+        said = [entry.text for entry in await path(square) if entry.author.role is Role.PERSON]
+        assert said == ["listen 2", "one thing more", "and another"]
+        assert (await view(square, tmp_path)).count("one thing more") == 2, "once said, and once in its answer"
+        square.ann.says("wait", square.dm)
+        await until(lambda: told.count("prompt wait") == 1)
+        square.ann.says("what it doesn't take", square.dm)
+        await square.says("/stop")
+        await until(lambda: "You said: what it doesn't take" in square.dm.replies)
+    async with talking(square, made(tmp_path), GatewaySettings(attempts=2, busy=Busy.INTERRUPT)):
+        square.ann.says("wait", square.dm)
+        await until(lambda: told.count("prompt wait") == 2)
+        assert await square.says("no, this", answers=2) == "You said: no, this"
+        assert told.count("cancelled") == 2
+
+
 @pytest.mark.parametrize("trouble", ["crash", "garbage", "garbage long"])
 @one
 async def test_a_process_that_breaks_is_started_again(square: Square, tmp_path: Path, trouble: str) -> None:
@@ -306,10 +330,10 @@ async def test_a_turn_without_a_sign_of_life_is_ended_with_an_error_and_the_sess
 ) -> None:
     agent = made(tmp_path, settle=0.2)
     await agent._running()
-    async with talking(square, agent, GatewaySettings(attempts=1, turn_silence=4.0)):
+    async with talking(square, agent, GatewaySettings(attempts=1, turn_silence=12.0)):
         assert await square.says("hello") == "You said: hello"
         said = await square.says("hang")
-        assert "said nothing for 4 s" in said
+        assert "said nothing for 12 s" in said
         assert "/retry" in said
         assert await square.says("hello again") == "You said: hello again"
         assert Told(tmp_path).count("load") == 1, "another process, and its own session again"

@@ -40,6 +40,7 @@ class Program:
         self.servers: dict[str, list[Any]] = {}
         self.model: dict[str, str] = {}
         self.cancelled: dict[str, asyncio.Event] = {}
+        self.listening: dict[str, asyncio.Queue[str]] = {}
         self.client: Any = None
 
     def on_connect(self, conn: Any) -> None:
@@ -52,7 +53,12 @@ class Program:
             mcp_capabilities=s.McpCapabilities(http=True),
         )
         info = s.Implementation(name="program", version="1")
-        return s.InitializeResponse(protocol_version=protocol_version, agent_capabilities=can, agent_info=info)
+        return s.InitializeResponse(
+            protocol_version=protocol_version,
+            agent_capabilities=can,
+            agent_info=info,
+            field_meta={"steering": {"supported": True}},
+        )
 
     def options(self, id: str) -> list[Any]:
         choices = [s.SessionConfigSelectOption(value=name, name=name.title()) for name in MODELS]
@@ -95,6 +101,15 @@ class Program:
     async def cancel(self, session_id: str, **_: Any) -> None:
         self.cancelled[session_id].set()
 
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, str]:
+        """Take in more, if somebody listens; that a prompt runs doesn't mean that it does."""
+        if method != "session/steering" or params["sessionId"] not in self.listening:
+            return {"outcome": "promptRequired"}
+        more = "\n".join(block["text"] for block in params["prompt"])
+        self.log(f"steered {more}")
+        self.listening[params["sessionId"]].put_nowait(more)
+        return {"outcome": "injected"}
+
     async def tell(self, id: str, update: Any) -> None:
         await self.client.session_update(session_id=id, update=update)
 
@@ -130,6 +145,9 @@ class Program:
     async def do_recall(self, id: str, _: str) -> str:
         (self.folder / "view").write_text("\n".join(self.told[id]))
         return "I looked"
+
+    async def do_all(self, id: str, _: str) -> str:
+        return "\n".join(self.told[id])
 
     async def do_shout(self, _: str, rest: str) -> str:
         return rest.upper()
@@ -168,11 +186,21 @@ class Program:
         self.log("cancelled")
         return None
 
+    async def do_listen(self, id: str, rest: str) -> str:
+        self.listening[id] = asyncio.Queue()
+        self.log("listening")
+        heard = [await self.listening[id].get() for _ in range(int(rest or 1))]
+        del self.listening[id]
+        self.told[id] += heard
+        return f"You added: {', '.join(heard)}"
+
     async def do_hang(self, id: str, _: str) -> str:
         await asyncio.sleep(3600)
         return "never"
 
     async def do_tool(self, id: str, _: str) -> str:
+        if '"Finished then' in self.told[id][-1]:
+            return "It is done."
         await self.tell(id, s.SessionInfoUpdate(session_update="session_info_update", title="Notes  and a file"))
         await self.tell(id, update_agent_thought_text("I had better look."))
         entries = [plan_entry("Look", status="completed"), plan_entry("Write", status="in_progress")]

@@ -15,19 +15,20 @@ from typing import Any
 
 import msgspec
 from acp.exceptions import RequestError
-from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio, PromptCapabilities, PromptResponse
+from acp.helpers import ContentBlock
+from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio, PromptResponse
 from msgspec.structs import replace
 from pydantic import ValidationError
 
 from segue.agents.acp.keys import AcpKeys
 from segue.agents.acp.options import Options
 from segue.agents.acp.process import AcpSession, Process
-from segue.agents.acp.prompts import Block, asked, history, text_block, unseen
+from segue.agents.acp.prompts import asked, history, text_block, unseen
 from segue.agents.acp.turn import AcpTurn
 from segue.core.contracts.agents import AgentState, Event, Work
 from segue.core.messages import Text, told
-from segue.core.transcripts import Entry
-from segue.core.values import Value
+from segue.core.transcripts import Draft, Entry
+from segue.core.values import SessionId, Value
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,8 @@ class AcpAgent:
         self._starting = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
         self._known: set[str] = set()
+        self._prompted: dict[SessionId, tuple[Process, AcpSession]] = {}
+        """The agent's sessions in which a prompt runs, by ours."""
 
     @property
     def commands(self) -> set[str]:
@@ -104,6 +107,19 @@ class AcpAgent:
             if not process.usable:
                 self._let_go(process)
 
+    async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
+        """Give a running prompt what its person said meanwhile, if the agent takes that."""
+        process, session = self._prompted.get(work.session, (None, None))
+        if process is None or session is None or not process.steers:
+            return False
+        blocks = await asked(work, process.takes, more)
+        try:
+            async with asyncio.timeout(self._keys.settle):
+                return await process.steer(session, blocks)
+        except (RequestError, ConnectionError, TimeoutError) as error:
+            log.warning("%s takes nothing in while it answers: %s", process.name, error)
+            return False
+
     async def _turn(self, process: Process, work: Work) -> AsyncGenerator[Event, None]:
         """One turn in the agent's own session."""
         leg, session, since = await self._open(process, work)
@@ -117,8 +133,7 @@ class AcpAgent:
             return
         digest = sha256(work.context.encode(errors="replace")).hexdigest()[:16]
         before = [work.context if leg.context != digest else "", history(work, since)]
-        can = process.can.prompt_capabilities or PromptCapabilities()
-        blocks = await asked(work, work.asked, can)
+        blocks = await asked(work, process.takes)
         if said.startswith("/") and said[1:].partition(" ")[0].casefold() in session.commands:
             # It is a command only as the first words of a prompt.
             blocks = [text_block(said), *map(text_block, filter(None, before))]
@@ -136,10 +151,11 @@ class AcpAgent:
         yield _note(replace(leg, cost=turn.cost))
 
     async def _prompt(
-        self, process: Process, session: AcpSession, turn: AcpTurn, blocks: Sequence[Block]
+        self, process: Process, session: AcpSession, turn: AcpTurn, blocks: Sequence[ContentBlock]
     ) -> AsyncGenerator[Event, None]:
         """Send a prompt and take in what comes; one that is given up is cancelled."""
         session.turn = turn
+        self._prompted[turn.work.session] = process, session
         asking = asyncio.create_task(process.connection.prompt(session.id, list(blocks)))
         asking.add_done_callback(lambda _: turn.over())
         try:
@@ -153,6 +169,7 @@ class AcpAgent:
                 yield Text(f"\n\n{ending}")
         finally:
             session.turn = None
+            del self._prompted[turn.work.session]
             if not asking.done():
                 turn.cancel()
                 session.settling = self._later(self._settle(process, session, asking))

@@ -12,7 +12,7 @@ import os
 import signal
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -21,6 +21,7 @@ from uuid import uuid4
 from acp import PROTOCOL_VERSION
 from acp.client.connection import ClientSideConnection
 from acp.exceptions import RequestError
+from acp.helpers import ContentBlock
 from acp.interfaces import Client
 from acp.schema import (
     AgentCapabilities,
@@ -35,6 +36,7 @@ from acp.schema import (
     ElicitationUrlCapabilities,
     Implementation,
     PermissionOption,
+    PromptCapabilities,
     RequestPermissionResponse,
     SessionConfigOptionBoolean,
     SessionConfigOptionSelect,
@@ -50,6 +52,8 @@ LONGEST_LINE = 16 * 1024 * 1024
 """Bytes of one message: a picture fits in."""
 _GARBAGE = 100
 """Lines that aren't messages, one after the other, which a program may write before it counts as broken."""
+_STEER = "session/steering"
+"""An extension of the protocol's: what goes into a prompt that runs."""
 _LAST_WORDS = 20
 _FAREWELL = 2.0
 """Seconds in which a process that is told to end may end by itself."""
@@ -103,6 +107,8 @@ class Process:
         self.nonce = uuid4().hex
         """Tells it from every other process: what this one has in memory, another has not."""
         self.can = AgentCapabilities()
+        self.steers = False
+        """Whether a prompt that runs takes in more, by an extension of the protocol that agents tell of."""
         self.info: Implementation | None = None
         self.sessions: dict[str, AcpSession] = {}
         self.retired = False
@@ -146,6 +152,8 @@ class Process:
             await self.end()
             raise self.explained(error) from error
         self.can, self.info = met.agent_capabilities or AgentCapabilities(), met.agent_info
+        steering = (met.field_meta or {}).get("steering")
+        self.steers = isinstance(steering, dict) and steering.get("supported") is True
         return self
 
     @property
@@ -161,17 +169,33 @@ class Process:
     @property
     def abilities(self) -> str:
         """The name of the program, and what it can, in words."""
-        info, can, prompts = self.info, self.can, self.can.prompt_capabilities
+        info, can, prompts = self.info, self.can, self.takes
         sessions = can.session_capabilities
         resumes = can.load_session or (sessions is not None and sessions.resume is not None)
-        takes = [name for name in ("image", "audio") if prompts is not None and getattr(prompts, name)]
-        takes += ["files"] if prompts is not None and prompts.embedded_context else []
+        takes = [name for name in ("image", "audio") if getattr(prompts, name)]
+        takes += ["files"] if prompts.embedded_context else []
         words = [
             f"{info.title or info.name} {info.version}" if info is not None else self.name,
             "goes on with its sessions after a restart" if resumes else "is told the transcript after a restart",
             f"takes {', '.join(takes)}" if takes else "takes text alone",
+            *(["takes in what is said while it answers"] if self.steers else []),
         ]
         return "; ".join(words)
+
+    @property
+    def takes(self) -> PromptCapabilities:
+        """The content that it takes beside text."""
+        return self.can.prompt_capabilities or PromptCapabilities()
+
+    async def steer(self, session: AcpSession, blocks: Sequence[ContentBlock]) -> bool:
+        """Put more into a prompt that runs; False if none runs any more."""
+        prompt = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in blocks]
+        more = {"sessionId": session.id, "prompt": prompt, "_meta": {"steering": {"idleBehavior": "promptRequired"}}}
+        match await self.connection.ext_method(_STEER, more):
+            case {"outcome": "injected"}:
+                return True
+            case _:
+                return False
 
     def session(self, id: str) -> AcpSession:
         """A session of the agent's."""

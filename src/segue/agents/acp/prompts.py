@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import msgspec
+from acp.helpers import ContentBlock
 from acp.schema import (
     AudioContentBlock,
     BlobResourceContents,
     EmbeddedResourceContentBlock,
     ImageContentBlock,
     PromptCapabilities,
-    ResourceContentBlock,
     TextContentBlock,
     TextResourceContents,
 )
@@ -28,7 +28,6 @@ from segue.core.prompt.wire import WireForm, messages
 from segue.core.transcripts import Draft, Entry
 from segue.errors import Invalid
 
-Block = TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
 LARGEST = 10 * 1024 * 1024
 """Bytes of a file that is sent along: as base64 it fits into a line."""
 _READ = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
@@ -64,16 +63,17 @@ def _lines(heading: str, work: Work, entries: Iterable[Entry], journal: Sequence
     return "\n".join([gateway_line(heading), *lines]) if lines else ""
 
 
-async def asked(work: Work, drafts: Sequence[Draft], can: PromptCapabilities) -> list[Block]:
-    """The messages to answer now, with their files."""
-    blocks: list[Block] = []
+async def asked(work: Work, can: PromptCapabilities, more: Sequence[Draft] = ()) -> list[ContentBlock]:
+    """The messages to answer now, with their files; or those that came since, while the agent answers."""
+    blocks: list[ContentBlock] = []
     times = TimeLines(work.zone)
-    heard = list(by_then(chain(work.transcript, drafts), work.voices))[len(work.transcript) :]
-    for draft, voices in heard:
+    heard = list(by_then(chain(work.transcript, work.asked, more), work.voices))[len(work.transcript) :]
+    for n, (draft, voices) in enumerate(heard):
         text = words(draft, voices)
         time = times.before(draft.at) if text.lstrip()[:1] != "/" else ""
-        blocks += [text_block(line) for line in (time, text) if line]
-        blocks += [await _attached(part, work, can) for part in draft.parts if isinstance(part, File)]
+        if n >= len(work.asked) or not more:
+            blocks += [text_block(line) for line in (time, text) if line]
+            blocks += [await _attached(part, work, can) for part in draft.parts if isinstance(part, File)]
     return blocks
 
 
@@ -82,7 +82,7 @@ def text_block(text: str) -> TextContentBlock:
     return TextContentBlock(type="text", text=text)
 
 
-async def _attached(file: File, work: Work, can: PromptCapabilities) -> Block:
+async def _attached(file: File, work: Work, can: PromptCapabilities) -> ContentBlock:
     """A file as the agent can take it; one that it can't is named."""
     if file.size > LARGEST:
         return _named(file, "it is too large to be sent to you")
@@ -93,7 +93,7 @@ async def _attached(file: File, work: Work, can: PromptCapabilities) -> Block:
     return _shown(file, content, can) or _named(file, "you can't be shown it")
 
 
-def _shown(file: File, content: bytes, can: PromptCapabilities) -> Block | None:
+def _shown(file: File, content: bytes, can: PromptCapabilities) -> ContentBlock | None:
     """The content of a file in the form that the agent takes; None if it takes none."""
     media, uri = file.media, f"attachment:///{file.name}"
     if media.startswith("image/") and can.image:

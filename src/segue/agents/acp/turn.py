@@ -55,7 +55,7 @@ class AcpTurn:
     """A prompt that runs in a session of the agent's."""
 
     def __init__(self, work: Work, model: str, cost: float) -> None:
-        self._work = work
+        self.work = work
         self._model = model
         self._updates: asyncio.Queue[tuple[Any, Mapping[str, Any]] | None] = asyncio.Queue()
         self._calls = Calls()
@@ -141,7 +141,7 @@ class AcpTurn:
 
     async def _file(self, name: str, media: str, data: str) -> File | Text:
         """A file that the agent made."""
-        files = self._work.files
+        files = self.work.files
         if not isinstance(files, KeepsFiles):
             return Text(f"({name} can't be kept here.)")
         try:
@@ -231,7 +231,7 @@ class AcpTurn:
 
     async def _answer(self, words: str, choices: tuple[str, ...], key: str, allows: str) -> str | None:
         try:
-            return await self._work.ask(words, choices, key=key, allows=allows)
+            return await self.work.ask(words, choices, key=key, allows=allows)
         except Unanswered:
             return None
         except Invalid as error:
