@@ -15,7 +15,7 @@ from segue.core.messages import File, Reasoning, ToolCall, ToolResult
 from segue.core.settings import Busy, GatewaySettings
 from segue.core.transcripts import Entry, Role
 from segue.core.values import SessionId
-from segue.testing import PERSONAS
+from segue.testing import PERSONAS, Matrix, Signal
 from segue.testing.waits import PATIENCE
 from tests.agents.acp.keys import program
 from tests.drills.gateways import Mind
@@ -23,6 +23,7 @@ from tests.runtime.house import house
 from tests.stories.conftest import Stage
 from tests.stories.square import Square, both
 
+told_of_deletions = pytest.mark.parametrize("square", [(Signal, "sqlite"), (Matrix, "postgres")], indirect=True)
 one = pytest.mark.parametrize("square", [pytest.param((PERSONAS[0], "sqlite"), id="sqlite")], indirect=True)
 
 
@@ -77,6 +78,7 @@ async def path(square: Square) -> Sequence[Entry]:
 
 async def view(square: Square, folder: Path) -> str:
     """All that the agent knows of the session, what it is asked now included."""
+    (folder / "view").unlink(missing_ok=True)
     assert await square.says("recall") == "I looked"
     return (folder / "view").read_text()
 
@@ -111,6 +113,32 @@ async def test_what_the_agent_sees_is_the_transcript_after_undo_branch_and_resta
         seen = await view(square, tmp_path)
         assert told.count("new") == 4, "what can't be loaded is told anew"
         assert seen.count("three plums") >= 1
+
+
+@told_of_deletions
+async def test_what_failed_and_was_taken_back_or_was_deleted_is_known_to_the_agent_no_more(
+    square: Square, tmp_path: Path
+) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path), GatewaySettings(attempts=1)):
+        await square.says("one apple")
+        assert "/retry" in await square.says("crash")
+        assert "crash" in await view(square, tmp_path), "what failed stays, as long as nobody takes it back"
+        assert told.count("new") == 1
+        assert "/retry" in await square.says("crash plum")
+        await square.says("/undo")
+        seen = await view(square, tmp_path)
+        assert "plum" not in seen
+        assert "one apple" in seen
+        assert told.count("new") == 2
+        await square.says("/branch")
+        await square.says("two pears")
+        square.passes(1)
+        square.ann.deletes(square.message("one apple"))
+        await square.platform.settles()
+        seen = await view(square, tmp_path)
+        assert "one apple" not in seen.replace("You said: one apple", ""), "also in a branch that shares it"
+        assert "two pears" in seen
 
 
 @one

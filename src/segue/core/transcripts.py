@@ -23,6 +23,11 @@ class Tip(Value, frozen=True, order=True):
     n: int
 
 
+def nowhere(session: SessionId) -> Tip:
+    """The tip of no entry, for what was known of a session and doesn't stand any more."""
+    return Tip(session, 0)
+
+
 class Role(StrEnum):
     """Whose words an entry holds."""
 

@@ -140,18 +140,14 @@ class AcpAgent:
         else:
             blocks = [*map(text_block, filter(None, before)), *blocks]
         turn = AcpTurn(work, options.model or process.name, leg.cost)
-        leg, seen = replace(leg, context=digest), False
-        async with aclosing(self._prompt(process, session, turn, blocks)) as events:
+        leg = replace(leg, context=digest)
+        async with aclosing(self._prompt(process, session, turn, blocks, _note(leg))) as events:
             async for event in events:
-                if not seen:
-                    # Kept also if the turn is stopped: from here on the agent has seen what was asked.
-                    yield _note(leg)
-                    seen = True
                 yield event
         yield _note(replace(leg, cost=turn.cost))
 
     async def _prompt(
-        self, process: Process, session: AcpSession, turn: AcpTurn, blocks: Sequence[ContentBlock]
+        self, process: Process, session: AcpSession, turn: AcpTurn, blocks: Sequence[ContentBlock], seen: AgentState
     ) -> AsyncGenerator[Event, None]:
         """Send a prompt and take in what comes; one that is given up is cancelled."""
         session.turn = turn
@@ -159,6 +155,8 @@ class AcpAgent:
         asking = asyncio.create_task(process.connection.prompt(session.id, list(blocks)))
         asking.add_done_callback(lambda _: turn.over())
         try:
+            # Kept also if the turn is stopped or fails: from here on the agent has seen what was asked.
+            yield seen
             async with aclosing(turn.events()) as events:
                 async for event in events:
                     yield event

@@ -16,7 +16,7 @@ from segue.core.lanes import Audience, Lane, Place
 from segue.core.messages import ChildResult, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
 from segue.core.text.notices import KEPT, answered_by
-from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove
+from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove, nowhere
 from segue.core.turns import (
     SUSPECT,
     Ask,
@@ -249,8 +249,8 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     if done.usage or done.reserved:
         yield from _settle(session, done, at)
     if done.state is not None:
-        kept = {"session": session, "agent": done.agent, "value": done.state}
-        yield q.keep_state(tip_session=tip.session if tip else None, tip=tip.n if tip else None, at=at, **kept)
+        kept, seen = {"session": session, "agent": done.agent, "value": done.state}, nowhere(session) if hidden else tip
+        yield q.keep_state(tip_session=seen.session if seen else None, tip=seen.n if seen else None, at=at, **kept)
     for asked in done.onward:
         yield from ask(asked, at)
     if owed is not None and not turns:

@@ -281,6 +281,7 @@ def _clear(extent: Extent, id: int, at: Moment) -> Transaction[set[str]]:
     for session in sorted(extent.held):
         yield q.clear_partial(session=session)
         yield q.clear_states(session=session)
+        yield q.void_states(session=session)
         places |= set((yield from each(str, q.places_of_session(session=session))))
     by_account: dict[str, list[str]] = {}
     for route, message in sorted(extent.messages):

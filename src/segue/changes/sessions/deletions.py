@@ -29,6 +29,7 @@ def delete(session: SessionId, hidden: list[int], person: PersonId, at: Moment) 
     """Hide entries from lists, searches and the next prompts; nothing is erased."""
     for n in hidden:
         yield q.delete_entry(session=session, n=n, person=person, at=at)
+    yield q.void_states(session=session)
     yield Wake(Topic.HIDDEN, session)
 
 
@@ -40,4 +41,5 @@ def last(session: SessionId, person: PersonId) -> Transaction[Deletion | None]:
 def undo(deletion: Deletion, person: PersonId, at: Moment) -> Transaction[None]:
     """Show again what was taken back."""
     yield q.undelete(session=deletion.session, person=person, since=deletion.since, at=at)
+    yield q.void_states(session=deletion.session)
     yield Wake(Topic.HIDDEN, deletion.session)

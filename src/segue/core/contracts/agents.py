@@ -35,14 +35,18 @@ class Progress(Value, frozen=True):
 
 
 class AgentState(Value, frozen=True):
-    """A note of an agent's own about a session; yielded, it is kept together with the answer, or not at all."""
+    """A note of an agent's own about a session; yielded, it is kept together with the answer, or with the last error.
+
+    So an agent with a memory of its own yields it once that has what was asked.
+    """
 
     value: Plain
     """Anything that JSON can hold."""
     tip: Tip | None = None
     """The last entry that the agent had seen then: its own answer."""
     moved: bool = False
-    """Whether that entry was taken back since, by an undo, a retry or a rewind: what the note says of it is void."""
+    """Whether that entry was taken back since, by an undo, a retry or a rewind, or something before it was deleted:
+    what the note says of it is void."""
 
 
 class Titled(Value, frozen=True):

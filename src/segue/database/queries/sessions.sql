@@ -140,6 +140,15 @@ select value, tip_session, tip as tip_n from agent_states where session = :sessi
 -- A session names its agent, once.
 update sessions set agent = :agent where id = :session and agent is null;
 
+-- name: void_states
+-- What agents know of a session, and of those that share its past, isn't what is said there any more.
+with recursive line (id) as (
+  select id from sessions where id = :session
+  union
+  select s.id from line join sessions s on s.parent = line.id
+)
+update agent_states set tip_session = session, tip = 0 where session in (select id from line);
+
 -- name: keep_state
 -- An agent keeps something of a session for itself, together with what it said.
 insert into agent_states (session, agent, value, tip_session, tip, at) values (:session, :agent, :value, :tip_session, :tip, :at)

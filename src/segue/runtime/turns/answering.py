@@ -40,7 +40,7 @@ from segue.core.messages import (
     cleaned,
 )
 from segue.core.settings import NO_ACCOUNT, Busy
-from segue.core.transcripts import GATEWAY, Draft, Path, TipMove
+from segue.core.transcripts import GATEWAY, Draft, Path, TipMove, nowhere
 from segue.core.turns import (
     Beginning,
     Finish,
@@ -347,10 +347,8 @@ class Answering:
         """Write all that a turn leaves behind."""
         run, at = live.run, self._clock()
         owed = self._owed(live, done) if run.owes is not None else None
-        state = live.state if done.outcome is not Outcome.FAILED else None
-        done = replace(
-            done, kind=run.turns[0].kind, owed=owed, agent=live.agent_name, state=state, reserved=live.reserved
-        )
+        kind, state = run.turns[0].kind, live.state
+        done = replace(done, kind=kind, owed=owed, agent=live.agent_name, state=state, reserved=live.reserved)
         if live.asked:
             finished = await self._store.write(questions.finish, run.held, done, self._settings.handoff, at)
         elif done.kind is TurnKind.OPENING:
@@ -360,7 +358,8 @@ class Answering:
         self._probe(Point.TURN_FINISHED)
         self._prompt.transcripts.go_on(live.begun.path, run, done, finished, at)
         if state is not None:
-            self._agents.keep(run, live.agent_name, note(state, finished.tip))
+            seen = nowhere(run.held.session) if finished.hidden else finished.tip
+            self._agents.keep(run, live.agent_name, note(state, seen))
         if live.title:
             await self._store.write(titles.suggest, run.held.session, live.title, at)
         self._metrics.turns.labels(done.outcome).inc()
