@@ -473,7 +473,7 @@ class LeavesATaskBehind:
         self.tasks: list[asyncio.Task[None]] = []
 
     async def answer(self, work: Work) -> AsyncIterator[Event]:
-        self.tasks.append(asyncio.create_task(asyncio.sleep(0.05)))
+        self.tasks.append(asyncio.create_task(asyncio.sleep(60)))
         yield Text("hello")
 
 
