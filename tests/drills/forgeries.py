@@ -1,4 +1,4 @@
-"""Forged and replayed calls to the webhooks of HTTP, Telegram and Slack: none becomes a turn or a dead letter.
+"""Forged and replayed calls to the webhooks of four platforms: none becomes a turn or a dead letter.
 
 Whoever forges has seen genuine calls and knows everything but the secrets. In between the gateway is started anew.
 """
@@ -20,6 +20,9 @@ from segue.adapters.slack.adapter import SlackByEvents, signature
 from segue.adapters.slack.api import Api
 from segue.adapters.telegram.adapter import HEADER, TelegramByWebhook, secret_of
 from segue.adapters.telegram.updates import Peer
+from segue.adapters.whatsapp.adapter import PROOF, WhatsApp
+from segue.adapters.whatsapp.adapter import signature as whatsapp_signature
+from segue.adapters.whatsapp.graph import Graph
 from segue.changes.accept import Duplicate, Fresh, FrontDoor
 from segue.core.contracts.adapters import Accepted, Arrived, Letter, StatusReport, Unfetched
 from segue.core.settings import GatewaySettings
@@ -33,6 +36,7 @@ from tests.drills.gateways import ACCOUNT, SECRET, Plan, start
 from tests.drills.planting import Bug, planted
 from tests.drills.town import Town
 from tests.forge import kill
+from tests.servers.whatsapp import NUMBER, change
 
 GENUINE = 40
 """Messages that really come, on each platform."""
@@ -42,6 +46,7 @@ _WINDOW = 300
 _KNOWN = "http secret"
 _TOKEN = Secret("123:telegram token")
 _SLACK = "slack secret"
+_WHATSAPP = "whatsapp secret"
 _SLACK_PROOF, _SLACK_TIME = "X-Slack-Signature", "X-Slack-Request-Timestamp"
 
 
@@ -65,7 +70,7 @@ Forge = Callable[[Call, random.Random], tuple[Call, float]]
 
 
 class _House:
-    """Three webhooks on one database, from one start to the next."""
+    """Four webhooks on one database, from one start to the next."""
 
     def __init__(self, driver: Sqlite) -> None:
         self._driver = driver
@@ -81,6 +86,10 @@ class _House:
         )
         app._me = "U0BOT"
         self.slack = app.webhook(self._accept)
+        graph = Graph(Secret("token"), NUMBER, "http://127.0.0.1:1")
+        secret, word = Secret(_WHATSAPP), Secret("word")
+        business = WhatsApp("main", graph, Shelf(), app_secret=secret, verify_token=word, clock=lambda: self.now)
+        self.whatsapp = business.webhook(self._accept)
         self.accepted: Counter[Accepted] = Counter()
 
     async def _accept(self, arrival: Arrived) -> Accepted:
@@ -136,6 +145,20 @@ def _slack_calls(dice: random.Random) -> list[Call]:
     return calls
 
 
+def _whatsapp_calls() -> list[Call]:
+    calls = []
+    for n in range(GENUINE):
+        said = {
+            "id": f"wamid.{n}",
+            "from": f"49151{n % 4}",
+            "timestamp": str(int(_NOW)),
+            "text": {"body": f"words {n}"},
+        }
+        body = json.dumps(change(messages=[{**said, "type": "text"}])).encode()
+        calls.append(Call(body, ((PROOF, whatsapp_signature(Secret(_WHATSAPP), body)),)))
+    return calls
+
+
 def _with(call: Call, headers: dict[str, str], body: bytes | None = None) -> Call:
     return Call(call.body if body is None else body, tuple((dict(call.headers) | headers).items()))
 
@@ -146,6 +169,9 @@ def _words(call: Call, dice: random.Random) -> bytes:
     if "message" in body:
         body["update_id"], body["message"]["message_id"] = dice.randrange(10**6, 10**9), dice.randrange(10**6, 10**9)
         body["message"]["text"] = "forged"
+    elif "entry" in body:
+        [message] = body["entry"][0]["changes"][0]["value"]["messages"]
+        message |= {"id": f"wamid.{dice.random()}", "text": {"body": "forged"}}
     elif "event" in body:
         body["event_id"], body["event"]["ts"] = f"Ev{dice.random()}", f"{dice.randrange(10**9)}.2"
         body["event"]["text"] = "forged"
@@ -229,6 +255,28 @@ def _telegram_forgeries() -> dict[str, Forge]:
     }
 
 
+def _whatsapp_forgeries() -> dict[str, Forge]:
+    def other_signature(call: Call, dice: random.Random) -> str:
+        real = dict(call.headers)[PROOF]
+        guesses = [f"sha256={dice.randbytes(32).hex()}", real[:-1], f"{real}0", real.removeprefix("sha256="), "sha256="]
+        return dice.choice([*guesses, real.replace("sha256", "sha1"), f"{real},{real}", ""])
+
+    def by_another(call: Call, dice: random.Random) -> Call:
+        body = _words(call, dice)
+        return _with(call, {PROOF: whatsapp_signature(Secret(f"guess {dice.random()}"), body)}, body)
+
+    return {
+        "a signature of one's own": lambda call, dice: (by_another(call, dice), 0.0),
+        "other words, the same signature": lambda call, dice: (_with(call, {}, _words(call, dice)), 0.0),
+        "no signature": lambda call, dice: (Call(_words(call, dice), ()), 0.0),
+        "another signature": lambda call, dice: (_with(call, {PROOF: other_signature(call, dice)}), 0.0),
+        "two signatures": lambda call, dice: (Call(_words(call, dice), (*call.headers, *call.headers)), 0.0),
+        "a space more": lambda call, _dice: (_with(call, {}, call.body + b" "), 0.0),
+        "again": lambda call, _dice: (call, 0.0),
+        "again, later": lambda call, dice: (call, dice.uniform(0.0, 30 * 86400)),
+    }
+
+
 async def run(folder: Path, count: int, seed: int, bug: Bug = Bug.NONE) -> Found:
     """Send genuine calls once, then so many forged and replayed ones, with a new start in between now and then."""
     with planted(*bug.patches):
@@ -240,6 +288,7 @@ async def _run(folder: Path, count: int, dice: random.Random) -> Found:
         ("http", _http_calls(dice), list(_http_forgeries().items())),
         ("telegram", _telegram_calls(), list(_telegram_forgeries().items())),
         ("slack", _slack_calls(dice), list(_slack_forgeries().items())),
+        ("whatsapp", _whatsapp_calls(), list(_whatsapp_forgeries().items())),
     ]
     answers: Counter[str] = Counter()
     wrong: list[str] = []

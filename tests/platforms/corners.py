@@ -1,4 +1,4 @@
-"""Where people talk: on Telegram, Matrix, Slack and Discord; and what they see of the agent there."""
+"""Where people talk: on Telegram, Matrix, Slack, Discord and WhatsApp; and what they see of the agent there."""
 
 import asyncio
 import json
@@ -12,6 +12,8 @@ from tests.adapters.matrix import User
 from tests.servers.crabline import Between
 from tests.servers.discord import LocalDiscord
 from tests.servers.slack import Between as BetweenSlack
+from tests.servers.whatsapp import PEOPLE as ON_WHATSAPP
+from tests.servers.whatsapp import Between as BetweenWhatsApp
 
 
 class Corner(Protocol):
@@ -222,6 +224,42 @@ class DiscordCorner:
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
         await self.town.changes.until_so(so, missing)
+
+
+class WhatsAppCorner:
+    """A private chat with Ann, which has no threads."""
+
+    platform = "whatsapp"
+
+    def __init__(self, between: BetweenWhatsApp) -> None:
+        self.chat = ON_WHATSAPP["Ann"].number
+        self.between = between
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        assert not thread, "there are none"
+        return await self.between.says(self.chat, text, who)
+
+    async def texts(self, thread: str = "") -> list[str]:
+        return [seen.text for seen in self.between.read(Address("whatsapp", "main", "", self.chat, thread))]
+
+    async def threads(self) -> list[str]:
+        return []
+
+    async def goes(self) -> None:
+        """Nobody reaches WhatsApp, and it reaches nobody."""
+        self.between.down = True
+
+    def comes(self) -> None:
+        """WhatsApp is there again."""
+        self.between.down = False
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while not await so():
+                    await self.between.changes.next()
+        except TimeoutError:
+            raise AssertionError(await missing()) from None
 
 
 _PATIENCE = 120.0

@@ -15,6 +15,7 @@ import msgspec
 
 from segue.adapters.slack import Slack, SlackAccount
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
+from segue.adapters.whatsapp import WhatsApp, WhatsAppAccount
 from segue.cli.gateway import gateway
 from segue.config import load
 from segue.config.accounts import AccountTable
@@ -29,6 +30,7 @@ from segue.runtime.telemetry import logs
 from tests import forge
 from tests.contracts.test_slack import BRISK as BRISK_SLACK
 from tests.contracts.test_telegram import BRISK
+from tests.contracts.test_whatsapp import BRISK as BRISK_WHATSAPP
 from tests.drills.gateways import sent
 
 WIRE = "wire.jsonl"
@@ -107,8 +109,21 @@ class BriskSlack(Value, frozen=True):
         return self.keys.adapter(account, files, BRISK_SLACK)
 
 
+class BriskWhatsApp(Value, frozen=True):
+    """A WhatsApp account that may write as fast as it can, and doesn't wait long for word of what it wrote."""
+
+    keys: WhatsAppAccount
+
+    def adapter(self, account: str, files: Files) -> WhatsApp:
+        made = self.keys.adapter(account, files, BRISK_WHATSAPP)
+        made.reports_within = 3.0
+        return made
+
+
 def _hurried(account: AccountTable) -> AccountTable:
     keys = account.keys
+    if isinstance(keys, WhatsAppAccount):
+        return msgspec.structs.replace(account, keys=BriskWhatsApp(keys))
     if isinstance(keys, SlackAccount):
         return msgspec.structs.replace(account, keys=BriskSlack(keys))
     return msgspec.structs.replace(account, keys=Brisk(keys)) if isinstance(keys, TelegramAccount) else account

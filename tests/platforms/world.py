@@ -1,4 +1,4 @@
-"""Telegram, Matrix, Slack and Discord by servers of others, a terminal, and one gateway that can be killed."""
+"""Telegram, Matrix, Slack, Discord and WhatsApp by servers of others, a terminal, and a gateway that can be killed."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from segue.core.prompt.envelopes import read
 from segue.core.transcripts import Role
 from tests.adapters.matrix import User
 from tests.forge import kill
-from tests.platforms.corners import Corner, DiscordCorner, MatrixCorner, SlackCorner, TelegramCorner
+from tests.platforms.corners import Corner, DiscordCorner, MatrixCorner, SlackCorner, TelegramCorner, WhatsAppCorner
 from tests.platforms.gateways import LOG, WIRE, Plan, die_at, start
 from tests.platforms.windows import is_open
 from tests.ports import free_port
@@ -27,6 +27,9 @@ from tests.servers.discord import LocalDiscord, local_discord
 from tests.servers.homeserver import NAME, Synapse
 from tests.servers.slack import APP_TOKEN, PEOPLE, SIGNING, slack
 from tests.servers.slack import TOKEN as SLACK_TOKEN
+from tests.servers.whatsapp import APP_SECRET, VERIFY, whatsapp
+from tests.servers.whatsapp import NUMBER as WHATSAPP_NUMBER
+from tests.servers.whatsapp import TOKEN as WHATSAPP_TOKEN
 
 SETTINGS = """
 owners = ["telegram.bot/501", "matrix.main/{ann}"]
@@ -68,6 +71,16 @@ api = "{url}"
 public = true
 home = {{ chat = "{channel}", kind = "group", space = "{guild}" }}
 """
+WHATSAPP = """
+[whatsapp.main]
+number = "{number}"
+token = "file:whatsapp-token"
+app_secret = "file:whatsapp-secret"
+verify_token = "file:whatsapp-word"
+api = "{url}"
+public = true
+home = {{ chat = "{chat}", kind = "dm" }}
+"""
 _PATIENCE = 120.0
 
 
@@ -95,6 +108,7 @@ class World:
         self.slack: SlackCorner | None = None
         self.discord: DiscordCorner | None = None
         """A channel, in a story that needs one."""
+        self.whatsapp: WhatsAppCorner | None = None
         self._plan = plan
         self._process: BaseProcess | None = None
 
@@ -143,6 +157,9 @@ class World:
         if platform == DiscordCorner.platform:
             assert self.discord is not None, "this world has no Discord"
             return self.discord
+        if platform == WhatsAppCorner.platform:
+            assert self.whatsapp is not None, "this world has no WhatsApp"
+            return self.whatsapp
         return self.telegram if platform == self.telegram.platform else self.matrix
 
     async def room(self, *others: str) -> MatrixCorner:
@@ -222,6 +239,8 @@ async def world(
             made.slack = await _slack(home, stack, webhook)
         if DiscordCorner.platform in also:
             made.discord = _discord(home, await stack.enter_async_context(local_discord()))
+        if WhatsAppCorner.platform in also:
+            made.whatsapp = await _whatsapp(home, folder, stack, plan.port)
         try:
             await made.start()
             await made.joined(made.matrix)
@@ -252,6 +271,17 @@ def _discord(home: Path, club: LocalDiscord) -> DiscordCorner:
     keys = DISCORD.format(url=club.url, channel=corner.chat, guild=club.guild.id)
     _add(home, keys, f"discord.bot/{club.people['Ann'].id}")
     (home / "discord-token").write_text(DISCORD_TOKEN)
+    return corner
+
+
+async def _whatsapp(home: Path, folder: Path, stack: AsyncExitStack, port: int) -> WhatsAppCorner:
+    """WhatsApp beside the others; it calls, however the others are heard."""
+    between, url = await stack.enter_async_context(whatsapp(folder))
+    between.webhook = f"http://127.0.0.1:{port}/in/whatsapp/main"
+    corner = WhatsAppCorner(between)
+    _add(home, WHATSAPP.format(number=WHATSAPP_NUMBER, url=url, chat=corner.chat), f"whatsapp.main/{corner.chat}")
+    for name, secret in (("token", WHATSAPP_TOKEN), ("secret", APP_SECRET), ("word", VERIFY)):
+        (home / f"whatsapp-{name}").write_text(secret)
     return corner
 
 

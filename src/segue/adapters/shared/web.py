@@ -94,9 +94,11 @@ class Web:
 
 Upload = tuple[str, bytes]
 """The name and the content of a file in a form."""
+TypedUpload = tuple[str, bytes, str]
+"""The same with its media type."""
 
 
-def form(fields: Mapping[str, Any], files: Mapping[str, Upload]) -> tuple[bytes, dict[str, str]]:
+def form(fields: Mapping[str, Any], files: Mapping[str, Upload | TypedUpload]) -> tuple[bytes, dict[str, str]]:
     """The body and the headers of a call with files in it; of the fields, what is no text goes as JSON."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
     request = httpx2.Request("POST", "http://form.invalid", data=texts, files=files)

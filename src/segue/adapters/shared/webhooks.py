@@ -69,9 +69,13 @@ async def posted(request: Request, largest: int = LARGEST, slowest: float = SLOW
 
 
 async def posted_json(request: Request) -> Any:
-    """The JSON in a POST; what isn't any, as it came, so that it becomes a letter and isn't sent again."""
-    body = await posted(request)
+    """The JSON in a POST, as `from_json` reads it."""
+    return from_json(await posted(request))
+
+
+def from_json(body: bytes | str) -> Any:
+    """The JSON in something; what isn't any, as it came, so that it becomes a letter and isn't sent again."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        return body.decode(errors="backslashreplace")
+        return body if isinstance(body, str) else body.decode(errors="backslashreplace")

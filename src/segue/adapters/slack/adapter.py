@@ -21,7 +21,7 @@ from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetchin
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Limiter
 from segue.adapters.shared.threads import Openings
-from segue.adapters.shared.webhooks import door, posted, prove
+from segue.adapters.shared.webhooks import door, from_json, posted, prove
 from segue.adapters.slack.agent_view import READY, WORKING, AgentView
 from segue.adapters.slack.api import Api
 from segue.adapters.slack.directory import Directory
@@ -30,7 +30,7 @@ from segue.adapters.slack.history import missed
 from segue.adapters.slack.incoming import Heard, Incoming, View
 from segue.adapters.slack.markup import escape, fits
 from segue.adapters.slack.outgoing import Outgoing, Pace
-from segue.adapters.slack.sockets import Socket, from_json, opened
+from segue.adapters.slack.sockets import Socket, opened
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address

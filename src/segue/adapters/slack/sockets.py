@@ -3,12 +3,12 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from segue.adapters.shared.trust import trust
+from segue.adapters.shared.webhooks import from_json
 from segue.adapters.slack.api import Api, Json
 from segue.errors import Disconnected
 
@@ -25,7 +25,7 @@ class Socket:
     async def envelopes(self) -> AsyncIterator[Json]:
         """Everything that is told, until Slack hangs up."""
         async for raw in self._line:
-            told = from_json(raw if isinstance(raw, str) else raw.decode(errors="backslashreplace"))
+            told = from_json(raw)
             yield told if isinstance(told, dict) else {"type": "unknown", "payload": told}
 
     async def acknowledge(self, envelope: Json) -> None:
@@ -44,11 +44,3 @@ async def opened(app: Api) -> AsyncIterator[Socket]:
             yield Socket(line)
     except (ConnectionClosed, InvalidHandshake, InvalidURI, OSError, TimeoutError) as error:
         raise Disconnected(f"the line to Slack broke ({type(error).__name__})") from error
-
-
-def from_json(text: str) -> Any:
-    """The JSON in a text; what isn't any, as it came, so that it becomes a letter."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -1,0 +1,65 @@
+"""Markdown as WhatsApp reads it: bold, italic, struck out, code, quotes and lists, and neither headings nor tables."""
+
+from collections.abc import Sequence
+
+from markdown_it.tree import SyntaxTreeNode as Node
+
+from segue.adapters.shared.markup import Mark, between, columns, instead, lines, listed, rendered, target
+
+LONGEST = 4096
+"""Characters of a message."""
+
+
+def render(text: str) -> str:
+    """A text as WhatsApp reads it; it has no way to write its own marks as text, so they stay as they are."""
+    return rendered(text, _MARKS, str) or text
+
+
+def length(text: str) -> int:
+    """The length of a text by the stricter of the two counts that apps use."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def fits(text: str) -> bool:
+    """Say yes: an answer is one message, since each is paid for; what is too long for a text goes as a document."""
+    del text
+    return True
+
+
+def _code(node: Node, _: Sequence[str]) -> str:
+    return _fenced(node.content.rstrip("\n"))
+
+
+def _fenced(code: str) -> str:
+    # There is no way to write three backticks inside of a block.
+    return "```\n" + code.replace("```", "`\u200b``") + "\n```"
+
+
+def _quote(_: Node, inside: Sequence[str]) -> str:
+    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
+
+
+def _link(node: Node, inside: Sequence[str]) -> str:
+    url, text = target(node), "".join(inside)
+    return f"{text} ({url})" if text and url and text != url else text or url
+
+
+_MARKS: dict[str, Mark] = {
+    "heading": between("*", "*"),
+    "strong": between("*", "*"),
+    "em": between("_", "_"),
+    "s": between("~", "~"),
+    "code_inline": lambda node, _: f"`{node.content}`",
+    "blockquote": _quote,
+    "bullet_list": listed,
+    "ordered_list": listed,
+    "list_item": lines,
+    "fence": _code,
+    "code_block": _code,
+    "table": lambda node, _: _fenced(columns(node)),
+    "link": _link,
+    "image": _link,
+    "hr": instead("———"),
+    "softbreak": instead("\n"),
+    "hardbreak": instead("\n"),
+}

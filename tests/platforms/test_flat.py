@@ -1,0 +1,86 @@
+"""Chats without threads: a conversation moves there and back, and a child lasts, whatever becomes of the gateway."""
+
+import pytest
+
+from segue.core.contracts.probes import Point
+from segue.runtime.outbox import MAYBE
+from tests.platforms.conftest import Worlds
+from tests.platforms.corners import shows
+from tests.platforms.test_moving import ALL, HERE, HOT, TEA
+from tests.platforms.windows import terminal
+from tests.platforms.world import Way
+
+DEATHS = [
+    ("whatsapp", None, 0, Way.POLLING),
+    ("whatsapp", Point.HANDOFF_BOUND, 1, Way.POLLING),
+    ("whatsapp", Point.SEND_CALLED, 1, Way.POLLING),
+    ("whatsapp", Point.SEND_RECORDED, 1, Way.POSTGRES),
+]
+"""Where to, and where the gateway dies on the way; the terminal is told without a send."""
+STARTED = ["Started: cake", "You said: cake"]
+
+
+@pytest.mark.parametrize(("platform", "point", "times", "way"), DEATHS)
+async def test_from_a_terminal_and_back(
+    worlds: Worlds, platform: str, point: Point | None, times: int, way: Way
+) -> None:
+    async with worlds(way, platform) as town:
+        there = town.home_on(platform)
+        async with terminal(town.home) as here:
+            await here.says("about tea")
+            await here.shows(*TEA)
+            await here.says("/title Tea")
+            await here.tells("called Tea")
+            if point is not None:
+                town.dies_at(point, times)
+            await here.says(f"/handoff {platform}")
+            if point is not None:
+                await town.rises()
+        await shows(there, [HERE])
+        await there.says("with milk?")
+        await shows(there, [HERE, "You said: with milk?"])
+        assert town.last == [*TEA, HERE, "with milk?"]
+        async with terminal(town.home) as here:
+            await here.shows(*ALL)
+            await here.says("still hot?")
+            await here.shows(*ALL, *HOT)
+        assert town.last == [*ALL, "still hot?"]
+        assert await there.texts() == [HERE, "You said: with milk?"]
+
+
+@pytest.mark.parametrize(("platform", "death"), [("whatsapp", None), ("whatsapp", Point.TURN_JOURNALED)])
+async def test_a_child_without_a_thread_speaks_in_the_chat(worlds: Worlds, platform: str, death: Point | None) -> None:
+    async with worlds(Way.POLLING, platform) as town:
+        there = town.home_on(platform)
+        if death is not None:
+            town.dies_at(death)
+        await there.says("start cake")
+        if death is not None:
+            await town.rises()
+
+        async def both() -> bool:
+            return len(await there.texts()) == 2
+
+        async def missing() -> str:
+            return f"there are {await there.texts()!r}"
+
+        await there.until(both, missing)
+        told = await there.texts()
+        assert any(text.endswith("You said: cake") for text in told), told
+        await there.says("and you?")
+        await shows(there, [*told, "You said: and you?"])
+        assert town.last == ["start cake", "Started: cake", "and you?"]
+
+
+async def test_a_message_of_which_nothing_is_told_after_a_crash_comes_again_and_says_so(worlds: Worlds) -> None:
+    async with worlds(Way.POLLING, "whatsapp") as town:
+        there = town.whatsapp
+        assert there is not None
+        there.between.status = lambda _: None
+        town.dies_at(Point.SEND_CALLED)
+        await there.says("hello")
+        await town.rises()
+        there.between.status = lambda _: {"status": "sent"}
+        await shows(there, ["You said: hello", f"{MAYBE}You said: hello"])
+        await there.says("and now?")
+        await shows(there, ["You said: hello", f"{MAYBE}You said: hello", "You said: and now?"])
