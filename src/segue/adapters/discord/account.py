@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Self
 
 import discord
@@ -12,7 +11,7 @@ from segue.adapters.discord.adapter import Discord
 from segue.adapters.discord.api import PUBLIC, Api
 from segue.adapters.discord.gateway import Event, Gateway
 from segue.adapters.discord.payloads import Message, decode
-from segue.adapters.shared.outcomes import check_http, connecting
+from segue.adapters.shared.outcomes import calling, check_http
 from segue.core.contracts.adapters import Accepted, Arrived, Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.values import LEFT, Secret, Value
@@ -58,7 +57,7 @@ class DiscordAccount(Value, frozen=True):
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask Discord whose token it is, and whether the bot may read messages."""
         keys = cls._of(answers)
-        async with _calling(keys) as api:
+        async with calling(keys.calls) as api:
             name = str((await api.me()).get("username") or "bot")
             application = await api.call("GET", "/oauth2/applications/@me")
         id, flags = str(application["id"]), application.get("flags")
@@ -75,7 +74,7 @@ class DiscordAccount(Value, frozen=True):
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Wait until a person writes in private, from now on."""
         del after
-        async with _calling(cls._of(answers)) as api:
+        async with calling(cls._of(answers).calls) as api:
             meeting = _Meeting()
             following = asyncio.create_task(Gateway(api, meeting.take).follow(meeting))
             try:
@@ -93,13 +92,18 @@ class DiscordAccount(Value, frozen=True):
     def _of(cls, answers: Mapping[str, str]) -> Self:
         return cls(Secret(answers["token"].strip()), answers.get("api", "").strip() or PUBLIC)
 
+    @property
+    def calls(self) -> Api:
+        """The API, called with this token."""
+        return Api(self.token, self.api.rstrip("/"))
+
     async def greet(self, account: str, user: str) -> str:
         """Say hello in private; a bot may write to those who share a server with it."""
         del account
         if not (user.isascii() and user.isdecimal()):
             fix = "It is a number; with Developer Mode on, right-click your name and copy it."
             raise Invalid("owner", f'"{user}" is no user id', fix)
-        async with _calling(self) as api:
+        async with calling(self.calls) as api:
             try:
                 chat = await api.call("POST", "/users/@me/channels", {"recipient_id": user})
                 hello = {"content": "Hello. Write to me, or type /help."}
@@ -151,13 +155,3 @@ class _Meeting:
         if message.is_said and message.guild_id is None:
             name = f"{message.author.name} (@{message.author.username}, {message.author.id})"
             self.met.set_result(FoundOwner(message.author.id, message.channel_id, name, message.id))
-
-
-@asynccontextmanager
-async def _calling(keys: DiscordAccount) -> AsyncIterator[Api]:
-    api = Api(keys.token, keys.api.rstrip("/"))
-    try:
-        with connecting():
-            yield api
-    finally:
-        await api.close()

@@ -5,7 +5,7 @@ whoever resumes there, in this process or in another; after that, what was said 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,12 +17,11 @@ import yarl
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from segue.adapters.discord.api import Api
+from segue.adapters.shared.order import Work, in_order
 from segue.core.contracts.adapters import Intake
 from segue.core.values import Value
 from segue.errors import Disconnected
 
-_AT_ONCE = 500
-"""Events that are read ahead of those that are taken in."""
 _KEPT = 100
 """Events after which the position is kept though more wait."""
 _CONNECT = 60.0
@@ -86,7 +85,6 @@ class Gateway:
     def __init__(self, api: Api, take: Callable[[Event], Awaitable[None]]) -> None:
         self._api = api
         self._take = take
-        self._tasks: set[asyncio.Task[None]] = set()
         self.position = Position()
 
     async def follow(self, intake: Intake) -> None:
@@ -94,35 +92,20 @@ class Gateway:
         self.position = _decoded(await intake.cursor.read())
         while True:
             before = self.position.seq
+            came: list[tuple[str, Any]] = []
             try:
-                await self._life(intake)
+                socket = await self._connected(came)
+                try:
+                    await in_order(self._works(socket, came, intake))
+                finally:
+                    # Any other code than 1000 and 1001 lets whoever comes next resume.
+                    await socket.close()
             except ReconnectWebSocket as again:
                 if not again.resume and self.position.session:
                     since = self.position.seen
                     self.position = msgspec.structs.replace(self.position, session="", url="", seq=0, since=since)
                 elif not again.resume or self.position.seq == before:
                     raise Disconnected("Discord closes the connection again and again.") from again
-
-    async def _life(self, intake: Intake) -> None:
-        came: list[tuple[str, Any]] = []
-        socket = await self._connected(came)
-        queue: asyncio.Queue[tuple[Event, asyncio.Task[None]]] = asyncio.Queue(_AT_ONCE)
-        works = [
-            asyncio.create_task(self._read(socket, came, queue)),
-            asyncio.create_task(self._keep(socket, intake, queue)),
-        ]
-        try:
-            done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            works += self._tasks
-            self._tasks.clear()
-            for work in works:
-                work.cancel()
-            await asyncio.gather(*works, return_exceptions=True)
-            # Any other code than 1000 and 1001 lets whoever comes next resume.
-            await socket.close()
-        for work in done:
-            _raised(work)
 
     async def _connected(self, came: list[tuple[str, Any]]) -> DiscordWebSocket:
         at = self.position
@@ -143,14 +126,15 @@ class Gateway:
                 return await self._connected(came)
             raise Disconnected(f"Discord's gateway can't be reached ({type(error).__name__}).") from error
 
-    async def _read(self, socket: DiscordWebSocket, came: list[tuple[str, Any]], queue: asyncio.Queue[Any]) -> None:
-        before: asyncio.Task[None] | None = None
+    async def _works(
+        self, socket: DiscordWebSocket, came: list[tuple[str, Any]], intake: Intake
+    ) -> AsyncIterator[Work]:
+        """What there is to do about each event; what somebody has their finger on, soon."""
         while True:
             for name, data in came:
                 event = Event(name, data, socket.sequence or 0)
-                before = asyncio.create_task(self._in_turn(event, before))
-                self._tasks.add(before)
-                await queue.put((event, before))
+                soon = _PATIENCE if name == "INTERACTION_CREATE" else None
+                yield Work(partial(self._take, event), partial(self._keep, socket, intake, event), soon)
             came.clear()
             try:
                 await socket.poll_event()
@@ -160,34 +144,14 @@ class Gateway:
             except (OSError, aiohttp.ClientError) as error:
                 raise ReconnectWebSocket(None) from error
 
-    async def _in_turn(self, event: Event, before: asyncio.Task[None] | None) -> None:
-        """Take an event in after those before it; what somebody waits for with their finger on it, soon."""
-        if before is not None:
-            soon = event.name == "INTERACTION_CREATE"
-            await asyncio.wait([before], timeout=_PATIENCE if soon else None)
-            if before.done():
-                before.result()
-        await self._take(event)
-        if before is not None:
-            await before
-
-    async def _keep(self, socket: DiscordWebSocket, intake: Intake, queue: asyncio.Queue[Any]) -> None:
+    async def _keep(self, socket: DiscordWebSocket, intake: Intake, event: Event, waiting: int) -> None:
         """Move the position along; it is kept when nothing more waits, and now and then."""
-        while True:
-            event, taken = await queue.get()
-            await taken
-            self._tasks.discard(taken)
-            session, url = socket.session_id or "", str(socket.gateway)
-            self.position = msgspec.structs.replace(self.position, session=session, url=url, seq=event.seq)
-            if event.name in {"READY", "RESUMED"}:
-                intake.connected()
-            if queue.empty() or event.seq % _KEPT == 0:
-                await intake.cursor.keep(msgspec.json.encode(self.position).decode())
-
-
-def _raised(work: asyncio.Task[None]) -> None:
-    if (error := work.exception()) is not None:
-        raise error
+        session, url = socket.session_id or "", str(socket.gateway)
+        self.position = msgspec.structs.replace(self.position, session=session, url=url, seq=event.seq)
+        if event.name in {"READY", "RESUMED"}:
+            intake.connected()
+        if not waiting or event.seq % _KEPT == 0:
+            await intake.cursor.keep(msgspec.json.encode(self.position).decode())
 
 
 def _decoded(kept: str) -> Position:

@@ -12,8 +12,8 @@ from segue.adapters.discord.gateway import Event, Gateway
 from segue.adapters.discord.incoming import BUTTON, Heard, Incoming, first_id, joined
 from segue.adapters.discord.payloads import PRIVATE, Attachment, Channel, Guild, Interaction, User, decode, listed
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import Tries
-from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching, server_of
+from segue.adapters.shared.attachments import Attachments
+from segue.adapters.shared.downloads import Limits, NotFetched, server_of
 from segue.core.contracts.adapters import Accept, Files, Intake, Letter
 from segue.core.lanes import Kind
 from segue.core.messages import File
@@ -43,9 +43,8 @@ class Reception:
         self._api = api
         self._channels = channels
         self._incoming = incoming
-        self._files = files
         self._me = me
-        self._tries = Tries()
+        self._attachments = Attachments(files, Limits(trusted=api.base))
         self._away: dict[str, int] = {}
         """Guilds that Discord lost for a while, with the newest message before."""
         self._caught_up: set[str] = set()
@@ -147,15 +146,12 @@ class Reception:
             log.info("a slash command or a button isn't acknowledged: %s", error)
 
     async def _fetch(self, attachments: Sequence[Attachment]) -> list[File | str]:
-        return [await self._tries.file(file.named.name, file.url, self._fetched(file)) for file in attachments]
+        return [await self._attachments.file(file.named, file.url, partial(self._find, file)) for file in attachments]
 
-    async def _fetched(self, file: Attachment) -> File:
-        if file.size > LARGEST:
-            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
+    async def _find(self, file: Attachment) -> str:
         if server_of(file.url) not in _SERVERS | {server_of(self._api.base)}:
             raise NotFetched("It isn't on a server of Discord's.")
-        async with fetching(file.url, Limits(trusted=self._api.base)) as chunks:
-            return await self._files.keep(file.named.name, file.named.media, chunks)
+        return file.url
 
 
 async def _about(event: Event) -> Guild | Channel | None:
