@@ -1,5 +1,6 @@
 """What Slack may tell and answer, recorded from its documentation: all that local-slack doesn't know."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from segue.adapters.slack import Slack, SlackAccount
 from segue.adapters.slack.account import MANIFEST
 from segue.adapters.slack.api import Api
+from segue.adapters.slack.events import Press, decode
 from segue.adapters.slack.incoming import View
 from segue.adapters.slack.markup import fits, plain, render
 from segue.config import load
@@ -41,6 +43,9 @@ class Recorded:
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, str]]] = []
+        self.posted: list[tuple[str, str]] = []
+        self.waits: dict[str, asyncio.Event] = {}
+        """Methods that aren't answered yet."""
         self.answers: dict[str, Any] = {
             "auth.test": {"user_id": "U0BOT", "user": "segue", "team": "Club", "team_id": "T1"},
             "users.info": {"user": {"profile": {"display_name": "Ann"}}},
@@ -49,8 +54,11 @@ class Recorded:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
-        method = request.url.path.rpartition("/")[2]
-        self.calls.append((method, dict(parse_qsl((await request.body()).decode()))))
+        method, body = request.url.path.rpartition("/")[2], (await request.body()).decode()
+        self.calls.append((method, dict(parse_qsl(body))))
+        self.posted.append((request.url.path, body))
+        if method in self.waits:
+            await self.waits[method].wait()
         answer = self.answers.get(method, {"ts": "1.000001"})
         answer = answer if isinstance(answer, Response) else JSONResponse({"ok": True, **answer})
         await answer(scope, receive, send)
@@ -137,11 +145,44 @@ async def test_commands_and_buttons(world: World) -> None:
         "actions": [{"value": "/yes", "action_ts": "3"}],
         "trigger_id": "1.4",
     }
-    await world.slack.take("interactive", press, world.inbox.accept)
+    heard = await world.slack.take("interactive", press, world.inbox.accept)
     pressed = world.inbox.arrivals[-1]
     assert (pressed.pressed, pressed.place.address.thread) == (Pressed(REPLY, "/yes"), ROOT)
+    assert heard is not None
+    await world.slack.let_go(heard)
     [update] = world.recorded.called("chat.update")
     assert (update["text"], update["attachments"]) == ("Sure?", "[]"), "a button that was used is still there"
+
+
+@pytest.mark.parametrize("seen_by", ["one", "all"])
+async def test_a_card_that_one_person_sees_goes_when_it_is_answered(world: World, seen_by: str) -> None:
+    press = {
+        "type": "block_actions",
+        "user": {"id": "U1"},
+        "channel": {"id": CHANNEL},
+        "container": {"message_ts": REPLY, "is_ephemeral": seen_by == "one"},
+        "actions": [{"value": "/yes"}],
+        "trigger_id": "1.4",
+        "response_url": f"{world.url}/actions/1",
+    }
+    heard = await world.slack.take("interactive", press, world.inbox.accept)
+    assert heard is not None
+    await world.slack.let_go(heard)
+    told = [json.loads(body) for path, body in world.recorded.posted if path == "/actions/1"]
+    assert told == ([{"delete_original": True}] if seen_by == "one" else []), "others may still answer it"
+    elsewhere = msgspec.structs.replace(decode(press, Press), response_url="https://evil.example/actions/1")
+    await world.slack.let_go(msgspec.structs.replace(heard, press=elsewhere))
+    assert not world.recorded.called("chat.update")
+
+
+async def test_nobody_waits_for_a_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("segue.adapters.slack.directory._PATIENCE", 0.02)
+    world.recorded.waits["users.info"] = asyncio.Event()
+    await world.hears(said("hello", channel=DM), "Ev1")
+    world.recorded.waits.pop("users.info").set()
+    world.clock.passes(31.0)
+    await world.hears(said("again", channel=DM, ts="1782234988.000001"), "Ev2")
+    assert [arrival.speaker.name for arrival in world.inbox.arrivals] == ["U1", "Ann"]
 
 
 @pytest.mark.parametrize("world", [View.AGENT], indirect=True)
@@ -188,18 +229,25 @@ async def test_a_message_that_is_passed_on_is_a_citation(world: World) -> None:
     assert (arrival.parts, arrival.cites) == ((), (Citation("tea & cake", "U2", "Ben", Citing.FORWARD),))
 
 
-async def test_what_cannot_be_read_back_yet_is_read_back_later(world: World) -> None:
+async def test_what_cannot_be_read_back_yet_is_read_back_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("segue.adapters.slack.adapter._LATER", 0.0)
     cursor, since = Bookmark("1782234000.000000"), said("before", ts="1782234001.000001")
     intake = Given(world.inbox.accept, cursor)
     world.recorded.answers["users.conversations"] = {"channels": [{"id": CHANNEL}]}
-    world.recorded.answers["conversations.history"] = JSONResponse({"ok": False}, 429, {"Retry-After": "60"})
+    world.recorded.answers["conversations.history"] = JSONResponse({"ok": False}, 429, {"Retry-After": "1"})
     await world.slack._catch_up(intake)
-    await world.slack._keep(intake, 1782239999.0)
+    await world.slack.keep(intake, 1782239999.0)
     assert cursor.value == "1782234000.000000", "what was missed would never be looked for again"
+    later = asyncio.create_task(world.slack._go_back(intake))
+    async with asyncio.timeout(60):
+        while len(world.recorded.called("conversations.history")) < 2:  # noqa: ASYNC110 -- the server tells nobody
+            await asyncio.sleep(0.01)
+    # It asks again by itself once the second is over, and goes on from there.
     world.recorded.answers["conversations.history"] = {"messages": [since]}
-    await world.slack._catch_up(intake)
-    assert world.inbox.texts == ["before"]
-    await world.slack._keep(intake, 1782239999.0)
+    await world.inbox.gets("before")
+    later.cancel()
+    assert len(world.recorded.called("users.conversations")) == 2
+    await world.slack.keep(intake, 1782239999.0)
     assert cursor.value == "1782239939.000000"
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -93,6 +94,31 @@ async def test_buttons_and_commands_of_people(harness: SlackHarness) -> None:
         await between.control("command", **about, text="stop")
         await inbox.gets("/stop")
     assert inbox.texts == ["/yes", "/title Tea", "/stop"]
+
+
+async def test_what_is_pressed_is_acknowledged_whatever_else_takes_its_time(
+    harness: SlackHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segue.adapters.slack.adapter._SOON", 0.05)
+    between, inbox = harness.between, Inbox()
+    at = Address("slack", "bot", "", await between.private("Ann"))
+    # What was missed is still being read back, and the card can't be changed yet.
+    between.waits = {method: asyncio.Event() for method in ("conversations.history", "chat.update")}
+    async with connected(harness, inbox, Bookmark(f"{time.time() - 60:.6f}")):
+        [adapter] = harness.adapters
+        asked = await adapter.send(replace(a_delivery(at, "Sure?"), choices=("/yes", "/no")))
+        await between.says("C0001", "after what was missed")
+        [message] = await between.messages(at)
+        yes = message["attachments"][0]["blocks"][0]["elements"][0]
+        await between.control("interact", channel=at.chat, messageTs=asked, user=PEOPLE["Ann"], action=yes)
+        await inbox.gets("/yes")
+        waits = between.changes.until
+        await waits(lambda: len(between.pending) == 1 or None, lambda: f"unacknowledged are {between.pending}")
+        for event in between.waits.values():
+            event.set()
+        await inbox.gets("after what was missed")
+        await waits(lambda: not between.pending or None, lambda: f"unacknowledged are {between.pending}")
+    assert inbox.texts == ["/yes", "after what was missed"]
 
 
 async def test_whoever_adds_an_app_is_found_by_what_they_write(harness: SlackHarness) -> None:

@@ -16,8 +16,8 @@ import httpx2
 
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP
 from segue.adapters.http.webhook import Webhook as HttpWebhook
-from segue.adapters.slack.adapter import SlackByEvents, signature
 from segue.adapters.slack.api import Api
+from segue.adapters.slack.webhook import SlackByEvents, signature
 from segue.adapters.telegram.adapter import HEADER, TelegramByWebhook, secret_of
 from segue.adapters.telegram.updates import Peer
 from segue.adapters.whatsapp.adapter import PROOF, WhatsApp

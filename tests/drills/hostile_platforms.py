@@ -15,9 +15,9 @@ from segue.adapters.discord.gateway import Event, Gateway, Position
 from segue.adapters.discord.payloads import Channel, Deleted, Guild, Interaction, Message, User
 from segue.adapters.discord.reception import Reception
 from segue.adapters.shared.web import Upload
-from segue.adapters.slack.adapter import SlackByEvents, signature
 from segue.adapters.slack.api import Api as SlackApi
 from segue.adapters.slack.events import Callback, Command, Press
+from segue.adapters.slack.webhook import SlackByEvents, signature
 from segue.core.contracts.adapters import Accept, Intake
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendError, SendLater, SendNever

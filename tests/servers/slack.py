@@ -30,7 +30,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from segue.adapters.slack.account import SCOPES
-from segue.adapters.slack.adapter import signature
+from segue.adapters.slack.webhook import signature
 from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER
 from segue.core.values import Secret
@@ -166,6 +166,8 @@ class Between:
         """What the app called, in order."""
         self.refuse: Callable[[str, dict[str, str]], Response | None] = lambda _method, _fields: None
         """Answers a call instead of local-slack."""
+        self.waits: dict[str, asyncio.Event] = {}
+        """Methods that aren't answered yet."""
         self.scopes = ",".join(SCOPES)
         self.webhook = ""
         """Where the app is called, if it is."""
@@ -174,7 +176,7 @@ class Between:
         self.told: list[tuple[str, Any]] = []
         """What was delivered to the app: its kind and content."""
         self.changes = Changes()
-        self._pending: dict[str, str] = {}
+        self.pending: dict[str, str] = {}
         """Envelopes that weren't acknowledged."""
         self._queue: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue()
         self._sockets: dict[WebSocket, ClientConnection] = {}
@@ -229,6 +231,8 @@ class Between:
         if path.startswith("/api/"):
             self.calls.append((method, fields))
             self.changes.tell()
+            if method in self.waits:
+                await self.waits[method].wait()
             if instead := self.refuse(method, fields):
                 return instead
             if (said := await self.agents.answer(method, fields)) is not None:
@@ -267,7 +271,8 @@ class Between:
             pump = asyncio.create_task(self._pump(there, socket))
             try:
                 while True:
-                    self._pending.pop(json.loads(await socket.receive_text()).get("envelope_id"), None)
+                    self.pending.pop(json.loads(await socket.receive_text()).get("envelope_id"), None)
+                    self.changes.tell()
             except (WebSocketDisconnect, RuntimeError):
                 """The app hung up, or was cut off."""
             finally:
@@ -284,11 +289,11 @@ class Between:
                     await there.send(json.dumps({"envelope_id": id}))
                     if self.down:
                         continue
-                    self._pending[id] = json.dumps(envelope)
+                    self.pending[id] = json.dumps(envelope)
                     self.told.append((envelope["type"], envelope["payload"]))
                 await socket.send_text(json.dumps(envelope))
                 if envelope["type"] == "hello":
-                    for lost in list(self._pending.values()):
+                    for lost in list(self.pending.values()):
                         await socket.send_text(lost)
 
     async def deliver(self, kind: str, payload: Any) -> None:

@@ -3,6 +3,7 @@
 A call is one POST and an envelope of Socket Mode one JSON message, so no library stands between.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,6 +19,7 @@ from segue.errors import MessageGone, SendError, SendLater, SendNever, SendUnsur
 
 PUBLIC = "https://slack.com/api"
 _FILES = "https://files.slack.com"
+_HOOKS = ("https", "hooks.slack.com")
 _FORM = "application/x-www-form-urlencoded"
 _TOO_MANY, _SERVER_ERROR = 429, 500
 _LIMITED = {"ratelimited", "rate_limited", "message_limit_exceeded"}
@@ -66,11 +68,17 @@ class Api:
         named = answer.headers.get("x-oauth-scopes")
         return told, None if named is None else frozenset(named.replace(",", " ").split())
 
-    async def pages(self, method: str, of: str, **fields: Any) -> AsyncIterator[Json]:
-        """The things in a list, page by page as they are asked for."""
+    async def pages(self, method: str, of: str, *, patience: float = 0.0, **fields: Any) -> AsyncIterator[Json]:
+        """The things in a list, page by page as they are asked for, if Slack asks for no more patience than that."""
         cursor: str | None = None
         while cursor is None or cursor:
-            told = await self.call(method, cursor=cursor or None, **fields)
+            try:
+                told = await self.call(method, cursor=cursor or None, **fields)
+            except SendLater as error:
+                if error.seconds is None or error.seconds > patience:
+                    raise
+                await asyncio.sleep(error.seconds)
+                continue
             for one in told.get(of) or ():
                 if isinstance(one, dict):
                     yield one
@@ -79,13 +87,21 @@ class Api:
     async def upload(self, name: str, content: bytes) -> Json:
         """A file that was uploaded and is nowhere shared yet."""
         there = await self.call("files.getUploadURLExternal", filename=name, length=len(content))
-        web = Web("Slack", str(there["upload_url"]), Sending.KEYED)
-        try:
-            web.taken(await web.call("POST", "", content, {"Content-Type": "application/octet-stream"}))
-        finally:
-            await web.close()
+        await self._post(str(there["upload_url"]), content, "application/octet-stream")
         done = await self.call("files.completeUploadExternal", files=[{"id": there["file_id"], "title": name}])
         return dict(done["files"][0])
+
+    async def respond(self, url: str, **fields: Any) -> None:
+        """Change what somebody pressed, at the address that came with it."""
+        if server_of(url) in (_HOOKS, server_of(self._base)):
+            await self._post(url, json.dumps(fields).encode(), "application/json")
+
+    async def _post(self, url: str, body: bytes, kind: str) -> None:
+        web = Web("Slack", url, Sending.KEYED)
+        try:
+            web.taken(await web.call("POST", "", body, {"Content-Type": kind}))
+        finally:
+            await web.close()
 
     async def _called(self, method: str, fields: Json) -> tuple[Json, Returned]:
         given = {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()

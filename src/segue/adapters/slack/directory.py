@@ -1,5 +1,6 @@
 """People and channels of a workspace, by their ids: names are looked up once in a while, and may be missing."""
 
+import asyncio
 import logging
 import time
 
@@ -11,8 +12,10 @@ from segue.errors import Invalid, SendError
 
 log = logging.getLogger(__name__)
 
-_FRESH = 600.0
-"""Seconds for which a name holds."""
+_FRESH, _UNKNOWN = 600.0, 30.0
+"""Seconds for which a name holds, and one that couldn't be had is missing."""
+_PATIENCE = 1.5
+"""Seconds that a name may take: Slack wants what people do acknowledged in three."""
 _MANY = 10_000
 
 
@@ -60,12 +63,15 @@ class Directory:
         until, found = self._known.get(id, (now, Described()))
         if until > now:
             return found
+        lasts = _FRESH
         try:
-            found = decode((await self._api.call(method, **{of: id})).get(of), Described)
-        except (SendError, Invalid) as error:
+            async with asyncio.timeout(_PATIENCE):
+                found = decode((await self._api.call(method, **{of: id})).get(of), Described)
+        except (SendError, Invalid, TimeoutError) as error:
             # Nobody waits for a name.
-            log.warning("Slack doesn't tell what %s is called: %s", id, error)
+            log.warning("Slack doesn't tell what %s is called: %s", id, str(error) or "it takes too long")
+            lasts = _UNKNOWN
         if len(self._known) >= _MANY:
             del self._known[next(iter(self._known))]
-        self._known[id] = (now + _FRESH, found)
+        self._known[id] = (now + lasts, found)
         return found

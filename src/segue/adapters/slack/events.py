@@ -89,6 +89,11 @@ class Callback(Value, frozen=True):
     event: Event
     event_id: str = ""
 
+    @property
+    def seen_as(self) -> tuple[str, ...]:
+        """The key under which it would come again."""
+        return (f"event/{self.event_id}",) if self.event_id else ()
+
 
 class Command(Value, frozen=True):
     """A slash command."""
@@ -98,15 +103,12 @@ class Command(Value, frozen=True):
     channel_id: str
     trigger_id: str
     text: str = ""
-    channel_name: str = ""
-    user_name: str = ""
 
 
 class Named(Value, frozen=True):
     """Somebody or something by its id."""
 
     id: str = ""
-    name: str = ""
 
 
 class Action(Value, frozen=True):
@@ -134,6 +136,8 @@ class Press(Value, frozen=True):
     message: Event = Event()
     actions: tuple[Action, ...] = ()
     trigger_id: str = ""
+    response_url: str = ""
+    """The address at which what was pressed can be changed, also if only one person sees it."""
 
 
 def is_known(raw: object) -> bool:

@@ -23,24 +23,42 @@ class Socket:
         self._line = line
 
     async def envelopes(self) -> AsyncIterator[Json]:
-        """Everything that is told, until Slack hangs up."""
-        async for raw in self._line:
-            told = from_json(raw)
-            yield told if isinstance(told, dict) else {"type": "unknown", "payload": told}
+        """Everything that is told, until Slack asks for another socket; raises `Disconnected` when the line breaks."""
+        try:
+            async for raw in self._line:
+                told = from_json(raw)
+                envelope = told if isinstance(told, dict) else {"type": "unknown", "payload": told}
+                if envelope.get("type") != "disconnect":
+                    yield envelope
+                elif envelope.get("reason") == "link_disabled":
+                    raise Disconnected("Socket Mode is off. Turn it on in the app's settings.")
+                else:
+                    return
+        except ConnectionClosed as error:
+            raise _broke(error) from error
+        raise Disconnected("Slack closed the line.")
 
     async def acknowledge(self, envelope: Json) -> None:
         """Let Slack forget an envelope."""
         if "envelope_id" in envelope:
-            await self._line.send(json.dumps({"envelope_id": envelope["envelope_id"]}))
+            try:
+                await self._line.send(json.dumps({"envelope_id": envelope["envelope_id"]}))
+            except ConnectionClosed as error:
+                raise _broke(error) from error
 
 
 @asynccontextmanager
 async def opened(app: Api) -> AsyncIterator[Socket]:
-    """A socket for the app whose token this is; raises `Disconnected` when the line breaks."""
+    """A socket for the app whose token this is."""
     url = str((await app.call("apps.connections.open")).get("url", ""))
     tls = trust() if url.startswith("wss:") else None
     try:
-        async with connect(url, ssl=tls, max_size=_LARGEST, open_timeout=_OPENING, close_timeout=1) as line:
-            yield Socket(line)
-    except (ConnectionClosed, InvalidHandshake, InvalidURI, OSError, TimeoutError) as error:
-        raise Disconnected(f"the line to Slack broke ({type(error).__name__})") from error
+        line = await connect(url, ssl=tls, max_size=_LARGEST, open_timeout=_OPENING, close_timeout=1)
+    except (InvalidHandshake, InvalidURI, OSError, TimeoutError) as error:
+        raise _broke(error) from error
+    async with line:
+        yield Socket(line)
+
+
+def _broke(error: Exception) -> Disconnected:
+    return Disconnected(f"the line to Slack broke ({type(error).__name__})")
