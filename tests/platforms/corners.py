@@ -1,4 +1,4 @@
-"""Where people talk: on Telegram, Matrix, Slack, Discord and WhatsApp; and what they see of the agent there."""
+"""Where people talk: on Telegram, Matrix, Slack, Discord, Feishu and WhatsApp; what they see of the agent there."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from tests.adapters.discord import shown
 from tests.adapters.matrix import User
 from tests.servers.crabline import Between
 from tests.servers.discord import LocalDiscord
+from tests.servers.feishu import Between as BetweenFeishu
 from tests.servers.slack import Between as BetweenSlack
 from tests.servers.whatsapp import PEOPLE as ON_WHATSAPP
 from tests.servers.whatsapp import Between as BetweenWhatsApp
@@ -142,6 +143,38 @@ class SlackCorner:
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
         await self._between.changes.until_so(so, missing)
+
+
+class FeishuCorner:
+    """A private chat with Ann, or a group."""
+
+    platform = "feishu"
+
+    def __init__(self, between: BetweenFeishu, chat: str) -> None:
+        self.chat = chat
+        self.between = between
+
+    async def goes(self) -> None:
+        """Feishu is out of reach."""
+        await self.between.cut()
+
+    def comes(self) -> None:
+        """Feishu is there again."""
+        self.between.down = False
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        return await self.between.says(self.chat, text, who, thread)
+
+    async def texts(self, thread: str = "") -> list[str]:
+        read = self.between.read(Address("feishu", "main", "", self.chat, thread))
+        return [seen.text for seen in read if seen.text != PLACEHOLDER]
+
+    async def threads(self) -> list[str]:
+        found = dict.fromkeys(said.root for said in self.between.said.values() if said.chat == self.chat and said.root)
+        return [thread for thread in found if await self.texts(thread)]
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        await self.between.changes.until_so(so, missing)
 
 
 class MatrixCorner:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from segue.adapters.feishu import Feishu, FeishuAccount
 from segue.adapters.slack import Slack, SlackAccount
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.adapters.whatsapp import WhatsApp, WhatsAppAccount
@@ -28,6 +29,7 @@ from segue.core.values import Value
 from segue.runtime.server.listeners import Listener
 from segue.runtime.telemetry import logs
 from tests import forge
+from tests.contracts.test_feishu import BRISK as BRISK_FEISHU
 from tests.contracts.test_slack import BRISK as BRISK_SLACK
 from tests.contracts.test_telegram import BRISK
 from tests.contracts.test_whatsapp import BRISK as BRISK_WHATSAPP
@@ -120,10 +122,21 @@ class BriskWhatsApp(Value, frozen=True):
         return made
 
 
+class BriskFeishu(Value, frozen=True):
+    """A Feishu account that may write as fast as it can: crabline allows it."""
+
+    keys: FeishuAccount
+
+    def adapter(self, account: str, files: Files) -> Feishu:
+        return self.keys.adapter(account, files, BRISK_FEISHU)
+
+
 def _hurried(account: AccountTable) -> AccountTable:
     keys = account.keys
     if isinstance(keys, WhatsAppAccount):
         return msgspec.structs.replace(account, keys=BriskWhatsApp(keys))
+    if isinstance(keys, FeishuAccount):
+        return msgspec.structs.replace(account, keys=BriskFeishu(keys))
     if isinstance(keys, SlackAccount):
         return msgspec.structs.replace(account, keys=BriskSlack(keys))
     return msgspec.structs.replace(account, keys=Brisk(keys)) if isinstance(keys, TelegramAccount) else account

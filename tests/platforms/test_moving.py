@@ -1,4 +1,4 @@
-"""A conversation moves between a terminal and four platforms, whatever becomes of the gateway on its way."""
+"""A conversation moves between a terminal and five platforms, whatever becomes of the gateway on its way."""
 
 from pathlib import Path
 
@@ -19,6 +19,7 @@ HOT = ["still hot?", "You said: still hot?"]
 ALL = [*TEA, HERE, *MILK]
 THERE = "This conversation goes on in {}. /resume brings it back here."
 PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main", "slack": "slack.main", "discord": "discord.bot"}
+PLATFORMS["feishu"] = "feishu.main"
 READ_BY_ALL = {"discord"}
 """Platforms whose home is a channel: no window opens by itself on what everybody there reads."""
 DEATHS = [
@@ -35,6 +36,9 @@ DEATHS = [
     ("slack", Point.HANDOFF_OPENED, 1, Way.POLLING),
     ("slack", Point.SEND_CALLED, 2, Way.POLLING),
     ("slack", Point.SEND_CALLED, 2, Way.WEBHOOK),
+    ("feishu", Point.HANDOFF_OPENED, 1, Way.POLLING),
+    ("feishu", Point.SEND_CALLED, 2, Way.POLLING),
+    ("feishu", Point.SEND_CALLED, 2, Way.WEBHOOK),
     ("discord", Point.HANDOFF_OPENED, 1, Way.POLLING),
     ("discord", Point.SEND_CALLED, 2, Way.POLLING),
 ]

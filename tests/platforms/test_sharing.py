@@ -9,8 +9,9 @@ from segue.core.prompt.envelopes import read
 from segue.core.text.notices import WELCOME
 from segue.core.transcripts import Role
 from tests.platforms.conftest import Worlds
-from tests.platforms.corners import Corner, counts, shows
+from tests.platforms.corners import Corner, FeishuCorner, counts, shows
 from tests.platforms.world import Way, World, world
+from tests.servers.feishu import PEOPLE as FEISHU_PEOPLE
 from tests.servers.homeserver import Synapse
 from tests.servers.slack import PEOPLE
 
@@ -20,6 +21,7 @@ DEATHS = [
     ("telegram", Point.SEND_CALLED, Way.WEBHOOK),
     ("matrix", Point.TURN_STARTED, Way.POSTGRES),
     ("slack", Point.SEND_CALLED, Way.POLLING),
+    ("feishu", Point.SEND_CALLED, Way.WEBHOOK),
     ("discord", Point.SEND_CALLED, Way.POLLING),
 ]
 
@@ -31,6 +33,9 @@ async def thread_in(town: World, platform: str) -> tuple[Corner, str, dict[str, 
     if platform == "slack":
         channel = town.channel()
         return channel, await channel.says("let's plan"), PEOPLE
+    if town.feishu is not None:
+        group = FeishuCorner(town.feishu.between, "oc_group")
+        return group, await group.says("let's plan"), FEISHU_PEOPLE
     if town.discord is not None:
         club, chat = town.discord.town, int(town.discord.chat)
         thread = club.backend.create_thread(chat, "Plans", club.people["Ann"].id)

@@ -13,6 +13,7 @@ DEATHS = [
     ("telegram", Point.TURN_JOURNALED, Way.WEBHOOK),
     ("telegram", Point.TURN_ANSWERED, Way.POSTGRES),
     ("slack", Point.SEND_CALLED, Way.POLLING),
+    ("feishu", Point.SEND_CALLED, Way.POLLING),
     ("discord", Point.TURN_JOURNALED, Way.POLLING),
 ]
 

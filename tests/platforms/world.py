@@ -1,4 +1,4 @@
-"""Telegram, Matrix, Slack, Discord and WhatsApp by servers of others, a terminal, and a gateway that can be killed."""
+"""Telegram, Matrix, Slack, Discord, Feishu and WhatsApp by servers of others, a terminal, and one gateway to kill."""
 
 import asyncio
 import json
@@ -17,10 +17,19 @@ from segue.core.prompt.envelopes import read
 from segue.core.transcripts import Role
 from tests.adapters.matrix import User
 from tests.forge import kill
-from tests.platforms.corners import Corner, DiscordCorner, MatrixCorner, SlackCorner, TelegramCorner, WhatsAppCorner
+from tests.platforms.corners import (
+    Corner,
+    DiscordCorner,
+    FeishuCorner,
+    MatrixCorner,
+    SlackCorner,
+    TelegramCorner,
+    WhatsAppCorner,
+)
 from tests.platforms.gateways import LOG, WIRE, Plan, die_at, start
 from tests.platforms.windows import is_open
 from tests.ports import free_port
+from tests.servers import feishu as lark
 from tests.servers.crabline import TOKEN, Between, telegram
 from tests.servers.discord import TOKEN as DISCORD_TOKEN
 from tests.servers.discord import LocalDiscord, local_discord
@@ -71,6 +80,15 @@ api = "{url}"
 public = true
 home = {{ chat = "{channel}", kind = "group", space = "{guild}" }}
 """
+FEISHU = """
+[feishu.main]
+app_id = "{app}"
+app_secret = "file:feishu-secret"
+{way}
+api = "{url}"
+public = true
+home = {{ chat = "{chat}", kind = "dm" }}
+"""
 WHATSAPP = """
 [whatsapp.main]
 number = "{number}"
@@ -106,6 +124,7 @@ class World:
         self.telegram = TelegramCorner(between, "501")
         self.matrix = MatrixCorner(bot.id, room, people)
         self.slack: SlackCorner | None = None
+        self.feishu: FeishuCorner | None = None
         self.discord: DiscordCorner | None = None
         """A channel, in a story that needs one."""
         self.whatsapp: WhatsAppCorner | None = None
@@ -154,6 +173,9 @@ class World:
         if platform == "slack":
             assert self.slack is not None, "this world has no Slack"
             return self.slack
+        if platform == FeishuCorner.platform:
+            assert self.feishu is not None, "this world has no Feishu"
+            return self.feishu
         if platform == DiscordCorner.platform:
             assert self.discord is not None, "this world has no Discord"
             return self.discord
@@ -237,6 +259,8 @@ async def world(
         made = World(plan, between, bot, people, room)
         if SlackCorner.platform in also:
             made.slack = await _slack(home, stack, webhook)
+        if FeishuCorner.platform in also:
+            made.feishu = await _feishu(home, stack, folder, webhook)
         if DiscordCorner.platform in also:
             made.discord = _discord(home, await stack.enter_async_context(local_discord()))
         if WhatsAppCorner.platform in also:
@@ -263,6 +287,18 @@ async def _slack(home: Path, stack: AsyncExitStack, webhook: str) -> SlackCorner
     (home / "slack-token").write_text(SLACK_TOKEN)
     (home / "slack-secret").write_text(SIGNING if webhook else APP_TOKEN)
     return SlackCorner(between, chat)
+
+
+async def _feishu(home: Path, stack: AsyncExitStack, folder: Path, webhook: str) -> FeishuCorner:
+    """Feishu beside the others: by its long connection, or calling as the others do."""
+    between, url = await stack.enter_async_context(lark.feishu(folder, calls=bool(webhook)))
+    between.webhook = f"{webhook}/in/feishu/main" if webhook else ""
+    chat = between.private("Ann")
+    way = 'verification_token = "file:feishu-token"\nencrypt_key = "file:feishu-key"' if webhook else ""
+    _add(home, FEISHU.format(app=lark.APP, way=way, url=url, chat=chat), f"feishu.main/{lark.PEOPLE['Ann']}")
+    for name, secret in (("secret", lark.SECRET), ("token", lark.TOKEN), ("key", lark.KEY)):
+        (home / f"feishu-{name}").write_text(secret)
+    return FeishuCorner(between, chat)
 
 
 def _discord(home: Path, club: LocalDiscord) -> DiscordCorner:
