@@ -18,8 +18,13 @@ MILK = ["with milk?", "You said: with milk?"]
 HOT = ["still hot?", "You said: still hot?"]
 ALL = [*TEA, HERE, *MILK]
 THERE = "This conversation goes on in {}. /resume brings it back here."
-PLATFORMS = {"telegram": "telegram.bot", "matrix": "matrix.main", "slack": "slack.main", "discord": "discord.bot"}
-PLATFORMS["feishu"] = "feishu.main"
+PLATFORMS = {
+    "telegram": "telegram.bot",
+    "matrix": "matrix.main",
+    "slack": "slack.main",
+    "discord": "discord.bot",
+    "feishu": "feishu.main",
+}
 READ_BY_ALL = {"discord"}
 """Platforms whose home is a channel: no window opens by itself on what everybody there reads."""
 DEATHS = [
