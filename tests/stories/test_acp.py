@@ -115,6 +115,51 @@ async def test_what_the_agent_sees_is_the_transcript_after_undo_branch_and_resta
         assert seen.count("three plums") >= 1
 
 
+@both
+async def test_a_branch_is_forked_where_the_agent_can_and_both_go_on_apart(square: Square, tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path, "forks")):
+        await square.says("one apple")
+        await square.says("/model large")
+        await square.says("/title Fruit")
+        await square.says("/branch")
+        seen = await view(square, tmp_path)
+        assert (told.count("new"), told.count("fork")) == (1, 1)
+        assert seen.count("The conversation so far") == 1, "it knows it"
+        assert seen.count("You said: one apple") == 1
+        assert told.count("which=large") == 2, "what was chosen holds in the branch"
+        await square.says("two pears")
+        await square.says("/resume Fruit #1")
+        assert "two pears" not in await view(square, tmp_path)
+        await square.says("three plums")
+        await square.says("/undo")
+        await square.says("/branch")
+        seen = await view(square, tmp_path)
+        assert "three plums" not in seen, "what was taken back isn't in a branch"
+        assert "one apple" in seen
+        assert (told.count("new"), told.count("fork")) == (2, 1)
+
+
+@one
+async def test_of_many_sessions_the_longest_unused_is_closed_and_loaded_again(square: Square, tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    people = [square.platform.person(f"P{n}") for n in range(4)]
+    chats = [square.platform.dm(person) for person in people]
+    agent = made(tmp_path, open=2)
+    async with talking(square, agent):
+        for n, (person, chat) in enumerate(zip(people, chats, strict=True)):
+            await square.says(f"I am P{n}", who=person, where=chat)
+        await until(lambda: told.count("close") == 2)
+        await square.says("recall", who=people[0], where=chats[0])
+        assert told.count("load") == 1
+        seen = (tmp_path / "view").read_text()
+        assert "You said: I am P0" in seen
+        assert seen.count("The conversation so far") == 1
+        await until(lambda: told.count("close") == 3)
+        assert agent.process is not None
+        assert len(agent.process.sessions) == 2
+
+
 @told_of_deletions
 async def test_what_failed_and_was_taken_back_or_was_deleted_is_known_to_the_agent_no_more(
     square: Square, tmp_path: Path

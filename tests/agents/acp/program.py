@@ -51,6 +51,10 @@ class Program:
             load_session=not self.forgetful,
             prompt_capabilities=s.PromptCapabilities(image=True, embedded_context=True),
             mcp_capabilities=s.McpCapabilities(http=True),
+            session_capabilities=s.SessionCapabilities(
+                fork=s.SessionForkCapabilities() if "forks" in sys.argv else None,
+                close=s.SessionCloseCapabilities(),
+            ),
         )
         info = s.Implementation(name="program", version="1")
         return s.InitializeResponse(
@@ -70,7 +74,7 @@ class Program:
         ]
 
     async def new_session(self, cwd: str, mcp_servers: Any = None, **_: Any) -> s.NewSessionResponse:
-        id = f"{os.getpid()}-{len(self.told)}"
+        id = f"{os.getpid()}-{len(self.servers)}"
         self.told[id] = []
         self.servers[id] = mcp_servers or []
         self.log(f"new {id} {cwd}")
@@ -87,6 +91,18 @@ class Program:
         await self.tell(session_id, update_agent_message_text("what was said before"))
         await self.offer(session_id)
         return s.LoadSessionResponse(config_options=self.options(session_id))
+
+    async def fork_session(self, session_id: str, cwd: str, mcp_servers: Any = None, **_: Any) -> s.ForkSessionResponse:
+        id = f"{os.getpid()}-{len(self.servers)}"
+        self.told[id] = list(self.told[session_id])
+        self.servers[id] = mcp_servers or []
+        self.log(f"fork {session_id} {cwd}")
+        return s.ForkSessionResponse(session_id=id, config_options=self.options(id))
+
+    async def close_session(self, session_id: str, **_: Any) -> s.CloseSessionResponse:
+        del self.told[session_id]
+        self.log(f"close {session_id}")
+        return s.CloseSessionResponse()
 
     async def offer(self, id: str) -> None:
         command = s.AvailableCommand(name="shout", description="Say it loud")

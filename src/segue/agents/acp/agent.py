@@ -1,9 +1,4 @@
-"""An ACP agent as the agent of sessions.
-
-Law: the agent's view of a session is ours. Its own session is used again only if the last entry that it has seen is on
-our path, and it is told what came since; after an undo, a rewind, a summary or a branch it begins a new one, and is
-told the transcript as it stands.
-"""
+"""An ACP agent as the agent of sessions: its turns, and the processes that they run on."""
 
 import asyncio
 import logging
@@ -13,22 +8,22 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from acp.exceptions import RequestError
 from acp.helpers import ContentBlock
-from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio, PromptResponse
+from acp.schema import PromptResponse
 from msgspec.structs import replace
 from pydantic import ValidationError
 
 from segue.agents.acp.keys import AcpKeys
+from segue.agents.acp.legs import Leg, leg_of, open_leg
 from segue.agents.acp.options import Options
 from segue.agents.acp.process import AcpSession, Process
-from segue.agents.acp.prompts import asked, history, text_block, unseen
+from segue.agents.acp.prompts import asked, history, text_block
 from segue.agents.acp.turn import AcpTurn
 from segue.core.contracts.agents import AgentState, Event, Work
 from segue.core.messages import Text, told
-from segue.core.transcripts import Draft, Entry
-from segue.core.values import SessionId, Value
+from segue.core.transcripts import Draft
+from segue.core.values import SessionId
 
 log = logging.getLogger(__name__)
 
@@ -37,20 +32,6 @@ _ENDINGS = {
     "max_turn_requests": "(It stopped after as many steps as it may take at once. “go on” lets it.)",
     "refusal": "(It refuses to answer that.)",
 }
-
-
-class Leg(Value, frozen=True):
-    """The agent's own session, as it is kept with ours."""
-
-    session: str
-    folder: str
-    process: str = ""
-    """The process that has it in memory."""
-    context: str = ""
-    """The digest of the place and people that the agent was told of last."""
-    cost: float = 0.0
-    options: dict[str, str] = msgspec.field(default_factory=dict)
-    """Its config options that people chose."""
 
 
 class AcpAgent:
@@ -91,7 +72,7 @@ class AcpAgent:
 
     async def answer(self, work: Work) -> AsyncGenerator[Event, None]:
         """The reply as it comes."""
-        process = await self._free(_leg(work.state))
+        process = await self._free(leg_of(work.state))
         process.turns += 1
         try:
             async with aclosing(self._turn(process, work)) as events:
@@ -106,6 +87,8 @@ class AcpAgent:
             process.turns -= 1
             if not process.usable:
                 self._let_go(process)
+            for session in process.spare(self._keys.open):
+                session.settling = self._later(self._close(process, session))
 
     async def steer(self, work: Work, more: tuple[Draft, ...]) -> bool:
         """Give a running prompt what its person said meanwhile, if the agent takes that."""
@@ -122,14 +105,15 @@ class AcpAgent:
 
     async def _turn(self, process: Process, work: Work) -> AsyncGenerator[Event, None]:
         """One turn in the agent's own session."""
-        leg, session, since = await self._open(process, work)
+        async with asyncio.timeout(self._keys.start):
+            leg, session, since = await open_leg(process, work, await self._folder(work))
         options = Options(process, session)
         said = told(work.asked[0].parts).strip() if len(work.asked) == 1 else ""
         if choice := options.meant(said):
             host = work.person is not None and work.person.host
             chosen, answer = await options.choose(*choice) if host else ({}, options.told(choice[0]))
             yield Text(answer)
-            yield _note(replace(leg, options={**leg.options, **chosen}))
+            yield replace(leg, options={**leg.options, **chosen}).note
             return
         digest = sha256(work.context.encode(errors="replace")).hexdigest()[:16]
         before = [work.context if leg.context != digest else "", history(work, since)]
@@ -141,10 +125,10 @@ class AcpAgent:
             blocks = [*map(text_block, filter(None, before)), *blocks]
         turn = AcpTurn(work, options.model or process.name, leg.cost)
         leg = replace(leg, context=digest)
-        async with aclosing(self._prompt(process, session, turn, blocks, _note(leg))) as events:
+        async with aclosing(self._prompt(process, session, turn, blocks, leg.note)) as events:
             async for event in events:
                 yield event
-        yield _note(replace(leg, cost=turn.cost))
+        yield replace(leg, cost=turn.cost).note
 
     async def _prompt(
         self, process: Process, session: AcpSession, turn: AcpTurn, blocks: Sequence[ContentBlock], seen: AgentState
@@ -185,6 +169,16 @@ class AcpAgent:
         finally:
             asking.cancel()
 
+    async def _close(self, process: Process, session: AcpSession) -> None:
+        """Let the agent forget a session that nobody has used for long; it has it on disk, and opens it again."""
+        try:
+            async with asyncio.timeout(self._keys.settle):
+                await process.connection.close_session(session.id)
+        except (RequestError, ConnectionError, TimeoutError) as error:
+            log.warning("%s doesn't close a session: %s", process.name, error)
+        finally:
+            process.sessions.pop(session.id, None)
+
     async def _free(self, leg: Leg | None) -> Process:
         """The process for a turn, once an earlier turn of its session that was given up has come to its end."""
         process = await self._running()
@@ -222,42 +216,6 @@ class AcpAgent:
         task.add_done_callback(self._ending.discard)
         return task
 
-    async def _open(self, process: Process, work: Work) -> tuple[Leg, AcpSession, Sequence[Entry] | None]:
-        """The agent's own session for a turn, and what it hasn't seen: None if it is new, and knows nothing."""
-        had, since = _leg(work.state), unseen(work)
-        folder = await self._folder(work)
-        async with asyncio.timeout(self._keys.start):
-            if had is not None and since is not None and had.folder == folder:
-                session = await self._again(process, had, work)
-                if session is not None:
-                    return replace(had, process=process.nonce), session, since
-            opened = await process.connection.new_session(folder, mcp_servers=_servers(process, work))
-            session = process.session(opened.session_id)
-            session.opened(opened)
-            chosen = had.options if had is not None else {}
-            await Options(process, session).restore(chosen)
-        return Leg(session.id, folder, process.nonce, options=chosen), session, None
-
-    async def _again(self, process: Process, leg: Leg, work: Work) -> AcpSession | None:
-        """The session that the agent had: in memory, resumed or loaded; None if it can't be had again."""
-        if leg.process == process.nonce and leg.session in process.sessions:
-            return process.sessions[leg.session]
-        connection, can = process.connection, process.can
-        resumes = can.session_capabilities is not None and can.session_capabilities.resume is not None
-        if not resumes and not can.load_session:
-            return None
-        try:
-            opening = connection.resume_session if resumes else connection.load_session
-            servers = _servers(process, work)
-            opened: Any = await opening(session_id=leg.session, cwd=leg.folder, mcp_servers=servers)
-        except RequestError as error:
-            log.info("%s doesn't know its session any more (%s): it gets the transcript", process.name, error)
-            return None
-        session = process.session(leg.session)
-        session.opened(opened)
-        await Options(process, session).restore(leg.options)
-        return session
-
     async def _folder(self, work: Work) -> str:
         if self._keys.folder is not None:
             return str(self._keys.folder.absolute())
@@ -265,27 +223,3 @@ class AcpAgent:
         own = self._keys.folders.absolute() / work.session
         await asyncio.to_thread(own.mkdir, parents=True, exist_ok=True)
         return str(own)
-
-
-def _servers(process: Process, work: Work) -> list[Any]:
-    """The gateway's tools, as a server of MCP in the form that the agent takes; none where they aren't served."""
-    served, can = work.tool_server, process.can.mcp_capabilities
-    if served is None or not work.tools.offered:
-        return []
-    if can is not None and can.http:
-        header = HttpHeader(name="Authorization", value=f"Bearer {served.token}")
-        return [HttpMcpServer(type="http", name="segue", url=served.url, headers=[header])]
-    [command, *arguments], env = served.command, [EnvVariable(name=n, value=v) for n, v in served.environment.items()]
-    return [McpServerStdio(name="segue", command=command, args=arguments, env=env)]
-
-
-def _note(leg: Leg) -> AgentState:
-    return AgentState(msgspec.to_builtins(leg))
-
-
-def _leg(state: AgentState | None) -> Leg | None:
-    """The leg in a note; None if there is none, or one that another kind of agent of this name wrote."""
-    try:
-        return msgspec.convert(state.value, Leg) if state is not None else None
-    except msgspec.ValidationError:
-        return None

@@ -38,6 +38,7 @@ from acp.schema import (
     PermissionOption,
     PromptCapabilities,
     RequestPermissionResponse,
+    SessionCapabilities,
     SessionConfigOptionBoolean,
     SessionConfigOptionSelect,
     SessionModeState,
@@ -91,7 +92,12 @@ class AcpSession:
         self.commands: tuple[str, ...] = ()
         self.turn: HearsSession | None = None
         self.settling: asyncio.Task[None] | None = None
-        """The end of a turn that was given up; nothing is asked before it has come."""
+        """The end of a turn that was given up, or of the session itself; nothing is asked before it has come."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs in it, or one that was given up comes to its end."""
+        return self.turn is not None or (self.settling is not None and not self.settling.done())
 
     def opened(self, told: Any) -> None:
         """Take in what the agent says of a session when it is opened."""
@@ -169,15 +175,14 @@ class Process:
     @property
     def abilities(self) -> str:
         """The name of the program, and what it can, in words."""
-        info, can, prompts = self.info, self.can, self.takes
-        sessions = can.session_capabilities
-        resumes = can.load_session or (sessions is not None and sessions.resume is not None)
+        info, prompts = self.info, self.takes
         takes = [name for name in ("image", "audio") if getattr(prompts, name)]
         takes += ["files"] if prompts.embedded_context else []
         words = [
             f"{info.title or info.name} {info.version}" if info is not None else self.name,
-            "goes on with its sessions after a restart" if resumes else "is told the transcript after a restart",
+            "goes on with its sessions after a restart" if self.goes_on else "is told the transcript after a restart",
             f"takes {', '.join(takes)}" if takes else "takes text alone",
+            *(["branches its sessions"] if self.forks else []),
             *(["takes in what is said while it answers"] if self.steers else []),
         ]
         return "; ".join(words)
@@ -197,9 +202,37 @@ class Process:
             case _:
                 return False
 
+    @property
+    def resumes(self) -> bool:
+        """Whether it goes on with its sessions after a restart, and says nothing of them again."""
+        return self._able.resume is not None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it goes on with its sessions after a restart."""
+        return self.resumes or bool(self.can.load_session)
+
+    @property
+    def forks(self) -> bool:
+        """Whether it can begin a session with all that another one knows."""
+        return self._able.fork is not None
+
+    @property
+    def _able(self) -> SessionCapabilities:
+        return self.can.session_capabilities or SessionCapabilities()
+
     def session(self, id: str) -> AcpSession:
-        """A session of the agent's."""
-        return self.sessions.setdefault(id, AcpSession(id))
+        """A session of the agent's, which is used now."""
+        session = self.sessions[id] = self.sessions.pop(id) if id in self.sessions else AcpSession(id)
+        return session
+
+    def spare(self, most: int) -> list[AcpSession]:
+        """The sessions to be closed, so that no more than so many stay open: those that were unused for longest."""
+        if self._able.close is None or not self.goes_on or not self.usable:
+            return []
+        # Those that turns are about to use are the newest.
+        old = list(self.sessions.values())[: max(0, len(self.sessions) - max(most, self.turns))]
+        return [session for session in old if not session.busy]
 
     @property
     def commands(self) -> set[str]:
@@ -329,7 +362,7 @@ class _Ears:
 
     def _of(self, id: str) -> AcpSession | None:
         process = self._process()
-        return process.session(id) if process is not None else None
+        return process.sessions.setdefault(id, AcpSession(id)) if process is not None else None
 
     async def session_update(self, session_id: str, update: Any, **meta: Any) -> None:
         """The agent told something of a session."""

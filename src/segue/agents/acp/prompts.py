@@ -37,17 +37,6 @@ _CUT_OFF = "An earlier attempt at the following was cut off. Do again only what 
 _DONE = "Finished then, a message a line:"
 
 
-def unseen(work: Work) -> Sequence[Entry] | None:
-    """The entries after the last that the agent has seen; None if it has to be told everything."""
-    state = work.state
-    if state is None or state.moved or state.tip is None:
-        return None
-    for n in reversed(range(len(work.transcript))):
-        if work.transcript[n].tip == state.tip:
-            return work.transcript[n + 1 :]
-    return None
-
-
 def history(work: Work, since: Sequence[Entry] | None) -> str:
     """The words about all that the agent hasn't seen before what is asked now; empty if there is nothing."""
     entries = work.transcript if since is None else since

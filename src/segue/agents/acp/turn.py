@@ -67,7 +67,7 @@ class AcpTurn:
         self._cancelled = False
         self.cost = cost
         """The cost of the agent's whole session in dollars, as it was told last."""
-        self._before = cost
+        self._spent = 0.0
 
     def heard(self, update: Any, meta: Mapping[str, Any]) -> None:
         """The agent told something."""
@@ -107,7 +107,7 @@ class AcpTurn:
 
     def usage(self, done: PromptResponse) -> Usage | None:
         """The cost of the prompt, where the agent tells it."""
-        spent, cost = done.usage, self.cost - self._before if self.cost > self._before else None
+        spent, cost = done.usage, self._spent or None
         if spent is None:
             return Usage(self._model, cost=cost) if cost else None
         read, written = spent.cached_read_tokens or 0, spent.cached_write_tokens or 0
@@ -164,6 +164,8 @@ class AcpTurn:
                 now = next((entry.content for entry in entries if entry.status == "in_progress"), "")
                 yield self._does(f"plan {done}/{len(entries)}{f': {now}' if now else ''}"[:200])
             case UsageUpdate(cost=cost) if cost is not None and cost.currency == "USD":
+                # An agent that counts anew after a restart says less than it did before.
+                self._spent += cost.amount - self.cost if cost.amount >= self.cost else cost.amount
                 self.cost = cost.amount
             case SessionInfoUpdate(title=str(title)) if not title.startswith(_NAMELESS):
                 yield Titled(title)

@@ -1,7 +1,7 @@
 """Agents: the one that a session named, and what it keeps of the session for itself."""
 
 from segue.changes.people import persons
-from segue.changes.rows import first, one
+from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address
 from segue.core.settings import GatewaySettings
@@ -39,6 +39,11 @@ def of(session: SessionId, agent: str) -> Transaction[Answerer]:
 def kept(session: SessionId, agent: str) -> Transaction[Kept | None]:
     """An agent's note about a session."""
     return (yield from first(Kept, q.agent_state(session=session, agent=agent)))
+
+
+def inherited(session: SessionId, agent: str) -> Transaction[list[Kept]]:
+    """An agent's notes about the sessions that one goes on from, the nearest first."""
+    return (yield from each(Kept, q.inherited_states(session=session, agent=agent)))
 
 
 def name(session: SessionId, agent: str) -> Transaction[Answerer]:

@@ -254,6 +254,9 @@ class Work(Live, frozen=True):
     """The time zone in which times are told."""
     state: AgentState | None = None
     """This agent's last note about this session; None if it never made one."""
+    branched: AgentState | None = None
+    """Its last note about the session that this one branched off, if it had seen then only what both share; None once
+    it has a note about this one."""
     tools: Tools = NoTools()
     tool_server: ToolServer | None = None
     """The same tools over MCP; None where the gateway doesn't serve that."""

@@ -136,6 +136,16 @@ where s.id = :session;
 -- The note of one agent about a session.
 select value, tip_session, tip as tip_n from agent_states where session = :session and agent = :agent;
 
+-- name: inherited_states
+-- The notes of one agent about the sessions that one goes on from, the nearest first.
+with recursive line (id, away) as (
+  select parent, 1 from sessions where id = :session and parent is not null
+  union all
+  select s.parent, line.away + 1 from line join sessions s on s.id = line.id where s.parent is not null
+)
+select a.value, a.tip_session, a.tip as tip_n from line join agent_states a on a.session = line.id and a.agent = :agent
+order by line.away limit 10;
+
 -- name: name_agent
 -- A session names its agent, once.
 update sessions set agent = :agent where id = :session and agent is null;

@@ -51,6 +51,15 @@ class Agents:
             self._known.popitem(last=False)
         return name, state
 
+    async def branched(self, run: Run, name: str, path: Path) -> AgentState | None:
+        """What an agent kept of the session that this one branched off, if it has seen of that only what both share."""
+        if not path or path[0].tip.session == run.held.session:
+            return None
+        notes = [
+            note(kept.value, kept.tip) for kept in await self._store.read(agents.inherited, run.held.session, name)
+        ]
+        return next((state for state in notes if state.tip is not None and not as_seen(state, path).moved), None)
+
     def keep(self, run: Run, name: str, state: AgentState | None) -> None:
         """Remember what an agent kept."""
         _, swap, _, _ = self._known.get(run.held.session, (0, None, "", None))

@@ -170,7 +170,8 @@ class Answering:
         offers = box.offers if work.notes is None else box.with_notebook
         tools = BoundTools(offers, live, self._settings, partial(self._waiting, run), asker)
         seen = state and as_seen(state, live.begun.path)
-        work = replace(work, tools=tools, state=seen, ask=asker, budget=live.budget)
+        branched = await self._agents.branched(run, live.agent_name, live.begun.path) if state is None else None
+        work = replace(work, tools=tools, state=seen, branched=branched, ask=asker, budget=live.budget)
         live.agent, live.work = agent, replace(work, tool_server=self._ground.lent.server(run.held.session))
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
