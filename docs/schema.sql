@@ -365,6 +365,7 @@ create index deliveries_receipts on deliveries (message, address) where message 
 create index deliveries_dead on deliveries (dead) where dead is not null;
 create index deliveries_forgotten on deliveries (forgotten) where forgotten is not null and message is not null;
 create index deliveries_notices on deliveries (address) where session is null and text <> '';
+create index deliveries_reported on deliveries (account, sent) where report = 'sent';
 
 create table letters (
   id integer primary key,

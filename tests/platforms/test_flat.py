@@ -84,3 +84,18 @@ async def test_a_message_of_which_nothing_is_told_after_a_crash_comes_again_and_
         await shows(there, ["You said: hello", f"{MAYBE}You said: hello"])
         await there.says("and now?")
         await shows(there, ["You said: hello", f"{MAYBE}You said: hello", "You said: and now?"])
+
+
+async def test_a_handoff_that_the_platform_refuses_fails_in_its_own_words(worlds: Worlds) -> None:
+    async with worlds(Way.POLLING, "whatsapp") as town:
+        there = town.whatsapp
+        assert there is not None
+        fault = {"code": 131047, "title": "Re-engagement message"}
+        there.between.status = lambda _: {"status": "failed", "errors": [fault]}
+        async with terminal(town.home) as here:
+            await here.says("about tea")
+            await here.shows(*TEA)
+            await here.says("/handoff whatsapp")
+            await here.tells("for 24 hours after somebody last wrote")
+            await here.says("still hot?")
+            await here.shows(*TEA, *HOT)

@@ -120,7 +120,7 @@ class Between:
         users = {one.user: one.number for one in PEOPLE.values()}
         to = str(body["to"] if "to" in body else users.get(body["recipient"], body["recipient"]))
         kind = body["type"]
-        if kind == "text" and body["recipient_type"] == "individual":
+        if kind == "text" and body["recipient_type"] == "individual" and to.isdecimal():
             passed = await self._passed("POST", path, {**body, "to": to})
             if passed.status_code != 200:
                 return passed

@@ -38,6 +38,7 @@ from segue.runtime.files import Exporting
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
 from segue.runtime.replica import Pause
+from segue.runtime.telemetry.meters import Meter
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ class Outbox:
         self._idle = asyncio.Event()
         self.wake = Pause(ground.settings.poll)
         self.outlet = Outlet()
+        self.meter = Meter(ground.store, adapter, ground.settings, ground.clock)
 
     async def flush(self, seconds: float) -> None:
         """Wait until all that is due was sent, but no longer than this."""
@@ -215,6 +217,7 @@ class Outbox:
         match held.report:
             case SendStatus.SENT:
                 await self._record(held, held.delivery.message)
+                await self.meter.look()
                 return SENT
             case SendStatus.NEVER:
                 return await self._give_up(held, SendNever(held.error))

@@ -17,7 +17,7 @@ from segue.errors import Invalid
 TERMS = """\
 WhatsApp's Cloud API is for businesses: its terms bar personal use and, where no regulator says otherwise, providers of
 general-purpose AI. A number has 1,000 free messages a month. Beyond them a message costs money, and without a payment
-method the call looks like a success and nothing is delivered."""
+method the call looks like a success and nothing is delivered: Segue counts them (/usage), and warns you."""
 
 
 class WhatsAppAccount(Value, frozen=True):

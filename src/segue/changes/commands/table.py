@@ -56,7 +56,7 @@ class Commands:
             LinkCommand(settings, consents, ids),
             NotesCommand(),
             PeopleCommands(ids),
-            ViewCommands(problems, settings, consents),
+            ViewCommands(problems, settings, consents, adapters),
             SessionCommands(consents, ids),
             TranscriptCommands(consents, limits, rules, ids),
             ScheduleCommands(Planner(adapters, settings), ids),

@@ -1,7 +1,7 @@
 """Commands that only look: /status, /usage, /who, /search, /tree, /why, /export."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -23,11 +23,12 @@ from segue.changes.commands.request import (
     reader_of,
     short,
 )
-from segue.changes.exchange import readers, traces, turns
+from segue.changes.exchange import metering, readers, traces, turns
 from segue.changes.exchange.explanations import Errors, explain, moment
 from segue.changes.places import addresses
 from segue.changes.sessions import budgets, search, sessions, titles, transcripts, trees, usage
 from segue.changes.sessions.usage import Spent
+from segue.core.contracts.adapters import Adapter, IsMetered
 from segue.core.contracts.database import Transaction
 from segue.core.exports.jsonl import Form, export_of
 from segue.core.exports.tree import Branch, draw, letter
@@ -50,8 +51,15 @@ _FORMS = {"": Form.MARKDOWN, "md": Form.MARKDOWN, "markdown": Form.MARKDOWN, "js
 class ViewCommands:
     """Tells what is there."""
 
-    def __init__(self, problems: Callable[[], Sequence[str]], settings: GatewaySettings, consents: Consents) -> None:
+    def __init__(
+        self,
+        problems: Callable[[], Sequence[str]],
+        settings: GatewaySettings,
+        consents: Consents,
+        adapters: Mapping[tuple[str, str], Adapter],
+    ) -> None:
         self._problems = problems
+        self._adapters = adapters
         self._settings = settings
         self._rules = settings.routing.rules
         self._consents = consents
@@ -111,7 +119,18 @@ class ViewCommands:
         size = yield from usage.last_size(session.id)
         if size is not None:
             lines.append(f"The last request came to {size.tokens:,} tokens.")
-        return Answer("\n".join([*lines, *(yield from self._budgets(request, session.id))]))
+        lines += yield from self._budgets(request, session.id)
+        return Answer("\n".join([*lines, *(yield from self._metered(request))]))
+
+    def _metered(self, request: Request) -> Transaction[list[str]]:
+        """The month's messages of each account whose platform counts them, for the host."""
+        lines: list[str] = []
+        for (platform, account), adapter in self._adapters.items() if request.standing is Standing.HOST else ():
+            if isinstance(adapter, IsMetered):
+                free, zone = adapter.free_a_month, self._settings.zone
+                found = yield from metering.metered(platform, account, free, zone, request.at)
+                lines.append(found.warning if found.low else found.words)
+        return lines
 
     def _budgets(self, request: Request, session: SessionId) -> Transaction[list[str]]:
         """The budgets of a session and of whoever asks; that of all is for the host."""

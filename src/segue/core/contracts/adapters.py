@@ -313,6 +313,14 @@ class ReportsStatus(Protocol):
 
 
 @runtime_checkable
+class IsMetered(Protocol):
+    """An adapter whose platform counts the messages of a month, and wants to be paid beyond some."""
+
+    free_a_month: int
+    """Messages of a month that cost nothing; the adapter reports the status of each."""
+
+
+@runtime_checkable
 class SendsByAnyId(Protocol):
     """An adapter whose chats have several ids that change: a delivery tells it all of them, in `delivery.chats`."""
 

@@ -97,6 +97,10 @@ update deliveries set report = :fate, message = :message, error = :why, due = {n
 where account = :account and (key = :key or message = :message) and sent is null
   and (report is null or report = 'taken') and (dead is null or cast(:fate as text) = 'sent') returning id;
 
+-- name: count_reported
+-- The messages that a platform said it sent, of those whose status it reports.
+select count(*) from deliveries where account = :account and report = 'sent' and sent >= :since;
+
 -- name: unsend
 -- Word that a message was never sent after all: a dead letter.
 update deliveries set sent = null, dead = :at, error = :why
