@@ -7,7 +7,8 @@ from pathlib import Path
 from segue import AccountSettings, Gateway, Work
 from segue.agents.given import Given
 from segue.core.contracts.agents import AgentState, Event
-from segue.core.messages import Text
+from segue.core.messages import Text, plain_text
+from segue.errors import AgentFailed
 from segue.testing import Telegram
 from tests.in_process import gateway_on
 
@@ -53,6 +54,37 @@ async def test_an_agent_knows_when_the_tip_moved_under_it(tmp_path: Path) -> Non
         await chat.reads("1 after something was taken back")
 
 
+async def test_in_a_branch_an_agent_finds_its_note_about_what_both_share_and_about_nothing_else(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+
+    async def noting(work: Work) -> AsyncIterator[Event]:
+        kept = [note.value if note else None for note in (work.state, work.branched)]
+        yield Text(f"{plain_text(work.asked[0].parts)}: {kept[0]} here, {kept[1]} before")
+        yield AgentState(work.turn)
+
+    async with served(tmp_path, platform, noting):
+        for words, here, before in (
+            ("one", None, None),
+            ("/title Tea", "", ""),
+            ("/branch", "", ""),
+            ("two", None, 1),
+            ("three", 1, None),
+            ("/resume Tea #1", "", ""),
+            ("four", 1, None),
+            ("/undo", "", ""),
+            ("/branch", "", ""),
+            ("five", None, None),
+        ):
+            said = len(chat.replies)
+            ann.says(words, chat)
+            if words.startswith("/"):
+                await chat.reads_some(said + 1)
+            else:
+                await chat.reads(f"{words}: {here} here, {before} before")
+
+
 async def test_a_note_is_kept_with_the_answer_or_not_at_all(tmp_path: Path) -> None:
     platform = Telegram()
     ann = platform.person("Ann")
@@ -72,6 +104,24 @@ async def test_a_note_is_kept_with_the_answer_or_not_at_all(tmp_path: Path) -> N
             await chat.reads(f"there after {n}")
     values = [state.value if isinstance(state, AgentState) else None for state in tries]
     assert values == [None, None, {"try": 2}]
+
+
+async def test_a_note_is_kept_with_the_last_error_too(tmp_path: Path) -> None:
+    platform = Telegram()
+    ann = platform.person("Ann")
+    chat = platform.dm(ann)
+
+    async def failing(work: Work) -> AsyncIterator[Event]:
+        yield AgentState(work.turn)
+        if work.state is None:
+            raise AgentFailed("It broke.", "Mend it.", passes=False)
+        yield Text(f"I know of {work.state.value}")
+
+    async with served(tmp_path, platform, failing):
+        ann.says("hello", chat)
+        await chat.reads_some()
+        ann.says("hello", chat)
+        await chat.reads("I know of 1")
 
 
 async def test_a_session_keeps_the_agent_that_it_began_with(tmp_path: Path) -> None:
