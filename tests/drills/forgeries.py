@@ -1,4 +1,4 @@
-"""Forged and replayed calls to the webhooks of four platforms: none becomes a turn or a dead letter.
+"""Forged and replayed calls to the webhooks of five platforms: none becomes a turn or a dead letter.
 
 Whoever forges has seen genuine calls and knows everything but the secrets. In between the gateway is started anew.
 """
@@ -7,6 +7,7 @@ import asyncio
 import json
 import random
 import time
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,10 @@ from typing import Any
 
 import httpx2
 
+from segue.adapters.feishu.adapter import FeishuByEvents
+from segue.adapters.feishu.api import Api as FeishuApi
+from segue.adapters.feishu.proof import AT, NONCE
+from segue.adapters.feishu.proof import PROOF as LARK_PROOF
 from segue.adapters.http.signature import SIGNATURE, TIMESTAMP
 from segue.adapters.http.webhook import Webhook as HttpWebhook
 from segue.adapters.slack.api import Api
@@ -36,6 +41,9 @@ from tests.drills.gateways import ACCOUNT, SECRET, Plan, start
 from tests.drills.planting import Bug, planted
 from tests.drills.town import Town
 from tests.forge import kill
+from tests.servers.feishu import KEY, sealed
+from tests.servers.feishu import TOKEN as VERIFICATION
+from tests.servers.feishu import signed as feishu_signed
 from tests.servers.whatsapp import NUMBER, change
 
 GENUINE = 40
@@ -70,7 +78,7 @@ Forge = Callable[[Call, random.Random], tuple[Call, float]]
 
 
 class _House:
-    """Four webhooks on one database, from one start to the next."""
+    """Five webhooks on one database, from one start to the next."""
 
     def __init__(self, driver: Sqlite) -> None:
         self._driver = driver
@@ -90,6 +98,10 @@ class _House:
         secret, word = Secret(_WHATSAPP), Secret("word")
         business = WhatsApp("main", graph, Shelf(), app_secret=secret, verify_token=word, clock=lambda: self.now)
         self.whatsapp = business.webhook(self._accept)
+        api, token, key = FeishuApi("cli_1", Secret("secret"), "http://127.0.0.1:1"), Secret(VERIFICATION), Secret(KEY)
+        bird = FeishuByEvents("main", api, token, key, Shelf(), clock=lambda: self.now)
+        bird._me = "ou_bot"
+        self.feishu = bird.webhook(self._accept)
         self.accepted: Counter[Accepted] = Counter()
 
     async def _accept(self, arrival: Arrived) -> Accepted:
@@ -157,6 +169,22 @@ def _whatsapp_calls() -> list[Call]:
         body = json.dumps(change(messages=[{**said, "type": "text"}])).encode()
         calls.append(Call(body, ((PROOF, whatsapp_signature(Secret(_WHATSAPP), body)),)))
     return calls
+
+
+def _feishu_event(n: int, text: str) -> dict[str, Any]:
+    said = {"message_id": f"om_{n}", "chat_id": f"oc_{n % 4}", "chat_type": "p2p", "message_type": "text"}
+    said |= {"content": json.dumps({"text": text}), "create_time": str(int(_NOW * 1000))}
+    sender = {"sender_id": {"open_id": f"ou_{n % 4}"}, "sender_type": "user"}
+    header = {"event_id": f"event {n}", "event_type": "im.message.receive_v1", "token": VERIFICATION}
+    return {"schema": "2.0", "header": header, "event": {"sender": sender, "message": said}}
+
+
+def _feishu_calls(dice: random.Random) -> list[Call]:
+    bodies = [sealed(_feishu_event(n, f"words {n}"), iv=dice.randbytes(16)) for n in range(GENUINE)]
+    at = [_NOW - dice.randrange(_WINDOW) for _ in bodies]
+    nonces = [f"{dice.randrange(10)}{dice.randbytes(8).hex()}" for _ in bodies]
+    proofs = [feishu_signed(*each) for each in zip(bodies, [KEY] * GENUINE, at, nonces, strict=True)]
+    return [Call(body, tuple(proof.items())) for body, proof in zip(bodies, proofs, strict=True)]
 
 
 def _with(call: Call, headers: dict[str, str], body: bytes | None = None) -> Call:
@@ -277,6 +305,52 @@ def _whatsapp_forgeries() -> dict[str, Forge]:
     }
 
 
+def _feishu_forgeries() -> dict[str, Forge]:
+    """Whoever forges has seen sealed bodies, and knows the verification token; not the key."""
+
+    def by_another(call: Call, dice: random.Random) -> Call:
+        guess = f"guess {dice.random()}"
+        body = sealed(_feishu_event(dice.randrange(10**6, 10**9), "forged"), guess, dice.randbytes(16))
+        return _with(call, feishu_signed(body, guess, _NOW) if dice.random() < 0.5 else {}, body)
+
+    def spoiled(call: Call, dice: random.Random) -> bytes:
+        raw = bytearray(b64decode(json.loads(call.body)["encrypt"]))
+        raw[dice.randrange(len(raw))] ^= 1 << dice.randrange(8)
+        cut = dice.choice((len(raw), len(raw), len(raw) - 16, 32, 16, 7, 0))
+        return json.dumps({"encrypt": b64encode(raw[:cut]).decode()}).encode()
+
+    def moved(call: Call, dice: random.Random) -> Call:
+        """The same characters are signed, divided otherwise between the time and the nonce."""
+        at, nonce = (dict(call.headers)[name] for name in (AT, NONCE))
+        cut = dice.randrange(1, len(at))
+        at, nonce = (at[:cut], at[cut:] + nonce) if dice.random() < 0.5 else (at + nonce[:1], nonce[1:])
+        return _with(call, {AT: at, NONCE: nonce})
+
+    def challenge(call: Call, dice: random.Random) -> Call:
+        asked = {"type": "url_verification", "token": VERIFICATION, "challenge": "x"}
+        body = dice.choice((json.dumps(asked).encode(), sealed(asked, "a guess", dice.randbytes(16))))
+        return _with(call, {}, body) if dice.random() < 0.5 else Call(body, ())
+
+    def other(call: Call, dice: random.Random) -> Call:
+        name = dice.choice((AT, NONCE, LARK_PROOF))
+        real = dict(call.headers)[name]
+        return _with(call, {name: dice.choice((real[:-1], f"{real}0", f"+{real}", "", dice.randbytes(32).hex()))})
+
+    return {
+        "a key of one's own": lambda call, dice: (by_another(call, dice), 0.0),
+        "a spoiled body": lambda call, dice: (_with(call, {}, spoiled(call, dice)), 0.0),
+        "a spoiled body, not signed": lambda call, dice: (Call(spoiled(call, dice), ()), 0.0),
+        "no signature": lambda call, _dice: (Call(call.body, ()), 0.0),
+        "another header": lambda call, dice: (other(call, dice), 0.0),
+        "moved": lambda call, dice: (moved(call, dice), 0.0),
+        "a challenge": lambda call, dice: (challenge(call, dice), 0.0),
+        "two signatures": lambda call, _dice: (Call(call.body, (*call.headers, *call.headers)), 0.0),
+        "a space more": lambda call, _dice: (_with(call, {}, call.body + b" "), 0.0),
+        "again": lambda call, _dice: (call, 0.0),
+        "again, later": lambda call, dice: (call, dice.uniform(0.0, 30 * 86400)),
+    }
+
+
 async def run(folder: Path, count: int, seed: int, bug: Bug = Bug.NONE) -> Found:
     """Send genuine calls once, then so many forged and replayed ones, with a new start in between now and then."""
     with planted(*bug.patches):
@@ -288,6 +362,7 @@ async def _run(folder: Path, count: int, dice: random.Random) -> Found:
         ("http", _http_calls(dice), list(_http_forgeries().items())),
         ("telegram", _telegram_calls(), list(_telegram_forgeries().items())),
         ("slack", _slack_calls(dice), list(_slack_forgeries().items())),
+        ("feishu", _feishu_calls(dice), list(_feishu_forgeries().items())),
         ("whatsapp", _whatsapp_calls(), list(_whatsapp_forgeries().items())),
     ]
     answers: Counter[str] = Counter()

@@ -44,6 +44,7 @@ from segue.testing.asgi import post
 from segue.testing.harness import Bookmark, Given
 from segue.testing.waits import Changes
 from tests.adapters.platform import signed
+from tests.drills.hostile_feishu import Bird, FeishuDoor
 from tests.drills.hostile_names import hostile
 from tests.drills.hostile_platforms import App, DiscordDoor, Guest, SlackDoor
 from tests.drills.payloads import Named, Payloads, mean
@@ -309,6 +310,8 @@ class Doors:
         self._slack = SlackDoor(app, self._sieve, dice)
         guest = next(a for a in gateway.adapters if isinstance(a, Guest))
         self._discord = DiscordDoor(guest, self._sieve, dice)
+        bird = next(a for a in gateway.adapters if isinstance(a, Bird))
+        self._feishu = FeishuDoor(bird, self._sieve, dice)
         self._places = tuple(a for a in gateway.adapters if isinstance(a, Local))
         self._bodies, self._chats = Payloads(dice, _BODIES), Payloads(dice, _CHATS)
         self._frames = Payloads(dice, _FRAMES)
@@ -326,11 +329,12 @@ class Doors:
         one = self._one_by_one
         return {
             "command": (12, one(self._command)),
-            "tool": (20, self._tools),
-            "telegram": (14, one(self._update)),
+            "tool": (16, self._tools),
+            "telegram": (11, one(self._update)),
             "matrix": (15, self._sync),
             "slack": (11, one(self._slack.slack_event)),
             "discord": (11, one(self._discord.discord_event)),
+            "feishu": (7, one(self._feishu.feishu_event)),
             "http": (10, one(self._post)),
             "frame": (7, one(self._frame)),
         }

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from segue.adapters.discord import reception as discord_reception
+from segue.adapters.feishu import directory as feishu_directory
 from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
 from segue.adapters.slack import incoming as slack_incoming
@@ -348,6 +349,7 @@ class Bug(enum.Enum):
     UPDATE_RAISES = "an update without a field that most have can't be read"
     SYNC_RAISES = "a sync whose events are no list isn't taken in"
     EVENT_RAISES = "an event of Slack's whose type is no word can't be read"
+    CONTENT_BELIEVED = "whatever Feishu says that a message holds is taken for that"
     LISTS_BELIEVED = "whatever Discord lists is taken for messages"
     FRAME_RAISES = "a frame ends its window"
     ONCE_READ_ALWAYS_READ = "a place that has spoken to a session may read all that is said in it since"
@@ -410,6 +412,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.UPDATE_RAISES: (Patch(telegram_updates.Origin, "author", lambda _: property(_nameless)),),
     Bug.SYNC_RAISES: (Patch(matrix_incoming, "events_in", lambda _: _believed),),
     Bug.EVENT_RAISES: (Patch(slack_incoming, "is_known", lambda _: lambda raw: bool(raw["event"]["type"])),),
+    Bug.CONTENT_BELIEVED: (Patch(feishu_directory, "decode", lambda _: lambda raw, kind: kind(**raw)),),
     Bug.LISTS_BELIEVED: (Patch(discord_reception, "listed", lambda _: lambda raw: raw),),
     Bug.FRAME_RAISES: (Patch(Window, "earlier", _failing),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),

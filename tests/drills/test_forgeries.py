@@ -8,7 +8,9 @@ from tests.drills import forgeries
 async def test_no_forged_or_replayed_call_becomes_a_turn_also_after_a_restart(tmp_path: Path) -> None:
     found = await forgeries.run(tmp_path, count=8_000, seed=7)
     assert found.wrong == []
-    statuses = [f"{name} {status}" for name in ("http", "telegram", "slack", "whatsapp") for status in (200, 401)]
+    statuses = [
+        f"{name} {status}" for name in ("http", "telegram", "slack", "feishu", "whatsapp") for status in (200, 401)
+    ]
     assert min(found.answers[each] for each in statuses) > 100
 
 

@@ -15,6 +15,7 @@ from segue.adapters.telegram.updates import Update
 from segue.core.commands import SPECS
 from segue.runtime.windows.frames import Asked
 from tests.drills import hostile_input
+from tests.drills.hostile_feishu import READ as READ_BY_FEISHU
 from tests.drills.payloads import Payloads, fields_of
 from tests.drills.planting import Bug
 
@@ -27,6 +28,7 @@ FOUND_BY_HOSTILE_INPUT = {
     Bug.SYNC_RAISES: ("matrix", "matrix event: "),
     Bug.EVENT_RAISES: ("slack", "slack_event: AssertionError("),
     Bug.LISTS_BELIEVED: ("discord", "discord_event: "),
+    Bug.CONTENT_BELIEVED: ("feishu", "feishu_event: "),
     Bug.FRAME_RAISES: ("frame", "a window ended by"),
 }
 """The kind of cases that finds it, and its name."""
@@ -41,6 +43,7 @@ async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> 
         "matrix event",
         "slack event",
         "discord event",
+        "feishu event",
         "http body",
         "frame",
     } <= found.cases.keys()
@@ -59,7 +62,21 @@ def test_every_platform_has_a_door() -> None:
     assert platforms <= set(hostile_input.KINDS)
 
 
-READ = (Update, Event, Content, Sent, Asked, Callback, Command, Press, Message, Deleted, Interaction, Guild)
+READ = (
+    Update,
+    Event,
+    Content,
+    Sent,
+    Asked,
+    Callback,
+    Command,
+    Press,
+    Message,
+    Deleted,
+    Interaction,
+    Guild,
+    *READ_BY_FEISHU,
+)
 
 
 @pytest.mark.parametrize("kind", READ, ids=str)

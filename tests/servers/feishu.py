@@ -528,17 +528,17 @@ class Between:
         await self.deliver({"schema": "2.0", "header": header, "event": event})
 
 
-def sealed(payload: Any, key: str = KEY) -> bytes:
+def sealed(payload: Any, key: str = KEY, iv: bytes = b"") -> bytes:
     """A body as Feishu encrypts it."""
-    iv, padding = os.urandom(16), PKCS7(128).padder()
+    iv, padding = iv or os.urandom(16), PKCS7(128).padder()
     padded = padding.update(json.dumps(payload).encode()) + padding.finalize()
     writing = Cipher(AES(hashlib.sha256(key.encode()).digest()), CBC(iv)).encryptor()
     return json.dumps({"encrypt": base64.b64encode(iv + writing.update(padded) + writing.finalize()).decode()}).encode()
 
 
-def signed(body: bytes, key: str = KEY, at: float | None = None) -> dict[str, str]:
+def signed(body: bytes, key: str = KEY, at: float | None = None, nonce: str = "") -> dict[str, str]:
     """The headers by which Feishu proves a body."""
-    stamp, nonce = str(int(time.time() if at is None else at)), os.urandom(8).hex()
+    stamp, nonce = str(int(time.time() if at is None else at)), nonce or os.urandom(8).hex()
     proof = hashlib.sha256(f"{stamp}{nonce}{key}".encode() + body).hexdigest()
     return {"X-Lark-Request-Timestamp": stamp, "X-Lark-Request-Nonce": nonce, "X-Lark-Signature": proof}
 

@@ -30,7 +30,8 @@ class Directory:
     async def name(self, user: str) -> str:
         """The name of a person; their id if it can't be had."""
         found = await self._look_up(f"/contact/v3/users/{user}", user_id_type="open_id")
-        return str((found.get("user") or {}).get("name") or user)
+        known = found.get("user")
+        return str(known.get("name") or user) if isinstance(known, dict) else user
 
     async def chat(self, id: str) -> tuple[str, str]:
         """The name and the topic of a group."""

@@ -1,0 +1,119 @@
+"""The door of Feishu: events that are sealed and signed and mean ill; the Feishu behind it answers as it likes."""
+
+import asyncio
+import json
+import random
+import time
+from typing import Any
+
+from segue.adapters.feishu.adapter import FeishuByEvents
+from segue.adapters.feishu.api import Api
+from segue.adapters.feishu.events import BotAdded, Callback, CardPress, Fetched, Recalled, Received
+from segue.core.contracts.adapters import Accept, Intake
+from segue.core.values import Secret
+from segue.errors import SendLater, SendNever
+from segue.testing import Shelf
+from segue.testing.asgi import post
+from tests.drills.hostile_names import hostile
+from tests.drills.payloads import Named, Payloads, mean
+from tests.servers.feishu import KEY, TOKEN, sealed, signed
+
+_MESSAGES = ("om_1", "om_2", "om_3", "")
+_CONTENTS: tuple[Any, ...] = (
+    {"text": "@_user_1 hello @_all"},
+    {
+        "title": "a",
+        "content": [[{"tag": "text", "text": "b", "style": ["bold"]}, {"tag": "at", "user_id": "@_user_1"}]],
+    },
+    {"content": [[{"tag": "img", "image_key": "img_1"}, 7], 7], "title": 7},
+    {"image_key": "img_1"},
+    {"file_key": "../..", "file_name": "../../x"},
+)
+_FEISHU: Named = {
+    "event_type": lambda dice: dice.choice([*_TOLD, ""]),
+    "open_id": lambda dice: dice.choice(("ou_1", "ou_2", "ou_bot", "")),
+    "sender_type": lambda dice: dice.choice(("user", "user", "user", "app")),
+    "chat_id": lambda dice: dice.choice(("oc_1", "oc_2", "")),
+    "chat_type": lambda dice: dice.choice(("p2p", "group", "topic_group")),
+    "message_id": lambda dice: dice.choice(_MESSAGES),
+    "parent_id": lambda dice: dice.choice(_MESSAGES),
+    "root_id": lambda dice: dice.choice(_MESSAGES),
+    "thread_id": lambda dice: dice.choice(("omt_1", "", "")),
+    "upper_message_id": lambda dice: dice.choice(_MESSAGES),
+    "message_type": lambda dice: dice.choice(("text", "text", "post", "image", "file", "merge_forward", "interactive")),
+    "msg_type": lambda dice: dice.choice(("text", "post", "interactive", "sticker")),
+    "content": lambda dice: json.dumps(dice.choice((*_CONTENTS, mean(dice)))),
+    "create_time": lambda dice: dice.choice(("1700000000000", 1700000000000, "soon", "", "9" * 30)),
+    "key": lambda dice: dice.choice(("@_user_1", "@_all", "")),
+    "recall_type": lambda _dice: "message_owner",
+}
+_TOLD: dict[str, Any] = {
+    "im.message.receive_v1": Received,
+    "im.message.recalled_v1": Recalled,
+    "im.chat.member.bot.added_v1": BotAdded,
+    "card.action.trigger": CardPress,
+}
+"""Events, by the type that reads each."""
+READ = (Callback, *_TOLD.values(), Fetched)
+
+
+class Tenancy(Api):
+    """Feishu's answers to the calls of its adapter."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__("cli_1", Secret("secret"))
+        self._dice = dice
+        self._bodies = Payloads(dice, _FEISHU)
+
+    async def call(self, method: str, path: str, body: dict[str, Any] | None = None, **query: Any) -> dict[str, Any]:
+        """What it likes."""
+        del method, body, query
+        dice = self._dice
+        if dice.random() < 0.1:
+            raise dice.choice((SendNever, SendLater))(f"{path} is too late")
+        told = {"user": {"name": hostile(dice, 6)}, "name": mean(dice), "description": mean(dice), "chat_mode": "p2p"}
+        told["items"] = [self._bodies.of(Fetched) for _ in range(2)]
+        told |= {dice.choice([*told]): mean(dice)} if dice.random() < 0.2 else {}
+        return told
+
+
+class Bird(FeishuByEvents):
+    """The adapter of Feishu, whose platform is here."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__("main", Tenancy(dice), Secret(TOKEN), Secret(KEY), Shelf())
+        self._me = "ou_bot"
+        # Names are looked up every time: nothing that was told once stays.
+        self._incoming._directory._clock = lambda: time.monotonic() * 10_000
+
+    async def run(self, intake: Intake) -> None:
+        """It is called; nobody has to be told where."""
+        intake.connected()
+        await asyncio.Event().wait()
+
+
+class FeishuDoor:
+    """Somebody who signs for Feishu, and means ill."""
+
+    def __init__(self, bird: Bird, accept: Accept, dice: random.Random) -> None:
+        self._door = bird.webhook(accept)
+        self._dice = dice
+        self._bodies = Payloads(dice, _FEISHU)
+
+    async def feishu_event(self) -> str:
+        """One event or button."""
+        kind = self._dice.choice([*_TOLD])
+        header = {"event_type": kind, "event_id": str(self._dice.randrange(10**9)), "token": TOKEN}
+        told = {"header": header, "event": self._bodies.of(_TOLD[kind])}
+        if self._dice.random() < 0.2:
+            told = self._bodies.of(Callback)
+        if isinstance(told, dict) and isinstance(named := told.get("header"), dict):
+            named["token"] = TOKEN
+        try:
+            body = sealed(told)
+        except RecursionError:
+            return "feishu event"  # nobody can write it
+        answer = await post(self._door, "/in/feishu/main", body, signed(body))
+        # More than a body may have is told to Feishu, which gives up in time.
+        assert answer.status in (200, 413), f"{str(told)[:300]!a} was answered {answer.status}"
+        return "feishu event"
