@@ -104,7 +104,7 @@ class FeishuDoor:
         """One event or button."""
         kind = self._dice.choice([*_TOLD])
         header = {"event_type": kind, "event_id": str(self._dice.randrange(10**9)), "token": TOKEN}
-        told = {"header": header, "event": self._bodies.of(_TOLD[kind])}
+        told: Any = {"header": header, "event": self._bodies.of(_TOLD[kind])}
         if self._dice.random() < 0.2:
             told = self._bodies.of(Callback)
         if isinstance(told, dict) and isinstance(named := told.get("header"), dict):

@@ -76,7 +76,7 @@ class Incoming:
         quoted = (await self._directory.messages(message.quotes))[:1] if message.quotes else []
         own = any(one.sender.id == app for one in quoted)
         if quoted and not own:
-            cites = (*cites, *[await self._cited(one, Citing.REPLY) for one in quoted])
+            cites = (*cites, *await self._cited(quoted, Citing.REPLY))
         text = _without_address(said.text, message.mentions, me)
         if not text and not said.files and not cites:
             return None
@@ -98,16 +98,20 @@ class Incoming:
         match message.message_type:
             case "merge_forward":
                 inside = [one for one in await self._directory.messages(message.message_id) if one.upper_message_id]
-                return tuple([await self._cited(one, Citing.FORWARD) for one in inside[:_MOST]]), Content()
+                return await self._cited(inside[:_MOST], Citing.FORWARD), Content()
             case "interactive":
                 return (Citation(text_of("interactive", message.content), kind=Citing.FORWARD),), Content()
             case kind:
                 return (), read(kind, message.content, await self._names(message.mentions))
 
-    async def _cited(self, cited: Fetched, why: Citing) -> Citation:
-        user = cited.sender.id if cited.sender.sender_type == "user" else ""
-        name = await self._directory.name(user) if user else ""
-        return Citation(text_of(cited.msg_type, cited.body.content)[:BEGINNING], user, name, why)
+    async def _cited(self, found: list[Fetched], why: Citing) -> tuple[Citation, ...]:
+        """The words of messages, and who said them."""
+        cites = []
+        for one in found:
+            user = one.sender.id if one.sender.sender_type == "user" else ""
+            name = await self._directory.name(user) if user else ""
+            cites.append(Citation(text_of(one.msg_type, one.body.content)[:BEGINNING], user, name, why))
+        return tuple(cite for cite in cites if cite.text)
 
     async def _recalled(self, recalled: Recalled, at: Moment, seen: tuple[str, ...]) -> Heard | None:
         """That somebody took back what they wrote; Feishu says that it was its author, and not who that is."""
