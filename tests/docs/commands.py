@@ -13,7 +13,7 @@ its other names. A line that begins with two slashes is no command. Case doesn't
 
 Commands work while the agent answers: what only looks, and what moves you to another session, happens at once; what
 changes the transcript (`/undo`, `/retry`, `/rewind`, `/compress`) takes its place in the queue. None of them
-deletes anything, but for `/forget`.
+deletes anything but `/forget`, which asks first, and `/notes clear`.
 
 | type | what it does | also | who may |
 | --- | --- | --- | --- |
@@ -41,7 +41,7 @@ asked again in the session before.
 
 ## Who reads what
 
-A reader is a person or a place. Your private chats, terminals and pages have one reader, you. Every other place has
+A reader is a person or a place. Your private chats, terminals, pages and editors have one reader, you. Every other place has
 one, too: everyone there, those who come later included. A place has read what was said in a session while it spoke to
 that session, and what led there; Segue keeps that as a fact.
 
@@ -49,8 +49,8 @@ A move that would let a place read what it hasn't read, such as `/resume` of a p
 group's own after you went on with it in private, asks the session's owner first, with how much they would read: `/yes`
 within five minutes. Bringing a session of your own to a private place of your own never asks. In a shared place anybody
 may go back to a session that everyone there has read whole; for anybody but its owner, any other isn't there. What was
-asked elsewhere and still waits for its answer counts as unread. A place that the host named with `/home` needs no
-question, for the host's own sessions only. If you go on in private with what a group still speaks to, you are told:
+asked elsewhere and still waits for its answer counts as unread. A place that the host named with `/home`, or as
+`home` in segue.toml, needs no question, for the host's own sessions only. If you go on in private with what a group still speaks to, you are told:
 everyone there reads it, and `/branch` goes on alone. Nobody, its owner and the host included, goes back by `/rewind` or
 `/redo` to something that was taken back before others came to read along, as long as they do.
 
