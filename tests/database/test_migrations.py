@@ -17,7 +17,7 @@ from segue.core.contracts.database import Driver
 from segue.core.contracts.probes import Point
 from segue.database.postgres import Postgres
 from segue.database.sqlite import Sqlite
-from segue.database.statements import POSTGRES, SQLITE, compile_for
+from segue.database.statements import POSTGRES, SQLITE, compile_for, migrations
 from segue.database.transactions import Steps
 from segue.errors import StoreCorrupt, StoreTooNew
 from tests.changes.small import everything, put, steps
@@ -25,6 +25,12 @@ from tests.database.child import open_either
 
 ROOT = Path(__file__).parent.parent.parent
 AT_ONCE = 8
+
+
+def test_no_two_migrations_have_one_number() -> None:
+    """Of two that were written beside each other, one would never run."""
+    numbers = [number for number, _ in migrations(SQLITE)]
+    assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
