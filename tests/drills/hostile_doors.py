@@ -46,7 +46,7 @@ from segue.testing.waits import Changes
 from tests.adapters.platform import signed
 from tests.drills.hostile_feishu import Bird, FeishuDoor
 from tests.drills.hostile_names import hostile
-from tests.drills.hostile_platforms import App, DiscordDoor, Guest, SlackDoor
+from tests.drills.hostile_platforms import App, DiscordDoor, Guest, Phone, SignalDoor, SlackDoor
 from tests.drills.payloads import Named, Payloads, mean
 
 SECRET = "the secret of the door"
@@ -306,12 +306,10 @@ class Doors:
         self._telegram = next(a for a in gateway.adapters if isinstance(a, Bot))
         self._updates = self._telegram.webhook(self._sieve)
         self._posts = next(a for a in gateway.adapters if isinstance(a, Http)).webhook(self._sieve)
-        app = next(a for a in gateway.adapters if isinstance(a, App))
-        self._slack = SlackDoor(app, self._sieve, dice)
-        guest = next(a for a in gateway.adapters if isinstance(a, Guest))
-        self._discord = DiscordDoor(guest, self._sieve, dice)
-        bird = next(a for a in gateway.adapters if isinstance(a, Bird))
-        self._feishu = FeishuDoor(bird, self._sieve, dice)
+        self._slack = SlackDoor(next(a for a in gateway.adapters if isinstance(a, App)), self._sieve, dice)
+        self._discord = DiscordDoor(next(a for a in gateway.adapters if isinstance(a, Guest)), self._sieve, dice)
+        self._signal = SignalDoor(next(a for a in gateway.adapters if isinstance(a, Phone)), self._sieve, dice)
+        self._feishu = FeishuDoor(next(a for a in gateway.adapters if isinstance(a, Bird)), self._sieve, dice)
         self._places = tuple(a for a in gateway.adapters if isinstance(a, Local))
         self._bodies, self._chats = Payloads(dice, _BODIES), Payloads(dice, _CHATS)
         self._frames = Payloads(dice, _FRAMES)
@@ -332,9 +330,10 @@ class Doors:
             "tool": (16, self._tools),
             "telegram": (11, one(self._update)),
             "matrix": (15, self._sync),
-            "slack": (11, one(self._slack.slack_event)),
-            "discord": (11, one(self._discord.discord_event)),
-            "feishu": (7, one(self._feishu.feishu_event)),
+            "slack": (8, one(self._slack.slack_event)),
+            "discord": (8, one(self._discord.discord_event)),
+            "signal": (7, one(self._signal.signal_event)),
+            "feishu": (6, one(self._feishu.feishu_event)),
             "http": (10, one(self._post)),
             "frame": (7, one(self._frame)),
         }

@@ -1,4 +1,4 @@
-"""The doors of Slack and Discord, each read by its own adapter, with a platform behind it that answers as it likes."""
+"""The doors of Slack, Discord and Signal: their own adapters, and platforms behind them that answer as they like."""
 
 import asyncio
 import json
@@ -15,6 +15,10 @@ from segue.adapters.discord.gateway import Event, Gateway, Position
 from segue.adapters.discord.payloads import Channel, Deleted, Guild, Interaction, Message, User
 from segue.adapters.discord.reception import Reception
 from segue.adapters.shared.web import Upload
+from segue.adapters.signal.adapter import Signal
+from segue.adapters.signal.daemon import Daemon
+from segue.adapters.signal.envelopes import Envelope, Said
+from segue.adapters.signal.incoming import Hears
 from segue.adapters.slack.api import Api as SlackApi
 from segue.adapters.slack.events import Callback, Command, Press
 from segue.adapters.slack.webhook import SlackByEvents, signature
@@ -29,6 +33,7 @@ from tests.drills.payloads import Named, Payloads, mean
 _SIGNED = Secret("the secret of the app")
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _ME = "77"
+_NUMBER = "+15550100"
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -86,6 +91,17 @@ _TOLD: dict[str, Any] = {
     "TYPING_START": User,
 }
 """Events of Discord's gateway, by the type that reads each."""
+_SIGNAL: Named = {
+    "sourceUuid": lambda dice: dice.choice((f"0000000{dice.randrange(4)}-0000-4000-8000-000000000000", "")),
+    "sourceNumber": lambda dice: dice.choice((f"+1555000{dice.randrange(4)}", _NUMBER, "")),
+    "number": lambda dice: dice.choice((f"+1555000{dice.randrange(4)}", _NUMBER)),
+    "timestamp": lambda dice: dice.choice((1_700_000_000_000 + dice.randrange(40), dice.randrange(2**63))),
+    "message": lambda dice: str(mean(dice)),
+    "dataMessage": lambda dice: Payloads(dice, _SIGNAL).whole(Said),
+    "groupId": lambda dice: dice.choice(("Z3JvdXA=", "", "/../")),
+    "start": lambda dice: dice.choice((0, 1, -1, 2**31, -(2**63))),
+    "length": lambda dice: dice.choice((0, 1, -1, 2**31, -(2**63))),
+}
 _OFTEN = (20, 6, 3, 2, 10, 3, 1, 2, 2, 1, 1, 1)
 
 
@@ -228,3 +244,50 @@ class DiscordDoor:
         except (SendError, Disconnected):
             """What can't be looked up now is told again."""
         return "discord event"
+
+
+class Hub(Daemon):
+    """A signal-cli daemon's answers to the calls of its adapter."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__("http://127.0.0.1:9", _NUMBER)
+        self._dice = dice
+
+    async def call(self, method: str, /, slowest: float = 0.0, **params: Any) -> Any:
+        """What it likes."""
+        del slowest, params
+        if self._dice.random() < 0.2:
+            raise SendNever(f"{method} is too late")
+        return {"data": "aGVsbG8="} if self._dice.random() < 0.5 else mean(self._dice)
+
+
+class Phone(Signal):
+    """The adapter of Signal, whose daemon is here."""
+
+    def __init__(self, dice: random.Random, hears: Hears = Hears.EVERYBODY) -> None:
+        super().__init__("main", Hub(dice), _NUMBER, Shelf(), hears)
+
+    async def run(self, intake: Intake) -> None:
+        """Somebody else tells it."""
+        intake.connected()
+        await asyncio.Event().wait()
+
+
+class SignalDoor:
+    """Somebody who tells what a signal-cli daemon would, and means ill."""
+
+    def __init__(self, phone: Phone, accept: Accept, dice: random.Random) -> None:
+        self._phones = (phone, Phone(dice, Hears.NOTES))
+        self._accept = accept
+        self._dice = dice
+        self._bodies = Payloads(dice, _SIGNAL)
+
+    async def signal_event(self) -> str:
+        """One event, for an agent's own account or for a person's notes."""
+        raw = self._bodies.encoded(Envelope)
+        try:
+            event = {"envelope": json.loads(raw)} if self._dice.random() < 0.9 else json.loads(raw)
+        except (ValueError, RecursionError):
+            event = raw.decode(errors="backslashreplace")
+        await self._dice.choice(self._phones).take(event, self._accept)
+        return "signal event"

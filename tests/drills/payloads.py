@@ -72,10 +72,14 @@ class Payloads:
 
     def of(self, kind: Any) -> Any:
         """A body with up to three parts that are wrong; one in four is whole, and only its words mean ill."""
-        made = self._fit(_info(kind), 0)
+        made = self.whole(kind)
         for _ in range(self._dice.choice((0, 1, 1, 1, 1, 2, 2, 3))):
             made = self.spoiled(made)
         return made
+
+    def whole(self, kind: Any) -> Any:
+        """A body of which only the words mean ill."""
+        return self._fit(_info(kind), 0)
 
     def encoded(self, kind: Any) -> bytes:
         """A body as bytes, some of which are no JSON at all."""

@@ -10,6 +10,7 @@ from segue import Gateway, adapters
 from segue.adapters.discord.payloads import Deleted, Guild, Interaction, Message
 from segue.adapters.http.incoming import Sent
 from segue.adapters.matrix.events import Content, Event
+from segue.adapters.signal.envelopes import Envelope
 from segue.adapters.slack.events import Callback, Command, Press
 from segue.adapters.telegram.updates import Update
 from segue.core.commands import SPECS
@@ -43,6 +44,7 @@ async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> 
         "matrix event",
         "slack event",
         "discord event",
+        "signal event",
         "feishu event",
         "http body",
         "frame",
@@ -75,6 +77,7 @@ READ = (
     Deleted,
     Interaction,
     Guild,
+    Envelope,
     *READ_BY_FEISHU,
 )
 
