@@ -68,12 +68,14 @@ async def _start(stage: Chatting, store: Store, mode: str, thread: str, *, opens
     elif thread != "false" and opens:
         inside = await stage.chat.sees_thread()
         await inside.reads("done")
+        assert inside.replies == ["done"]
         stage.ann.says("and you?", inside)
         await inside.reads("fine")
         assert [entry.text for entry in await store.path(child.id)] == ["the task", "done", "and you?", "fine"]
         assert "done" not in stage.chat.replies
     else:
-        await stage.chat.reads("done")
+        # Nobody takes its words for those of the session that they talk to.
+        await stage.chat.reads("done\n\n(This is from “helper”.)")
         assert await store.child(parent, "helper") == child.id
         assert not await store.lanes_of(child.id)
         assert not stage.chat.threads

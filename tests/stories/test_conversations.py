@@ -228,6 +228,6 @@ async def test_children_are_listed_in_the_tree_alone(square: Square) -> None:
     square.agent = ScriptedAgent([spawn, "begun"], otherwise=recalls)
     async with square.open():
         await square.says("spawn one", answers=2)
-        assert sorted(square.dm.replies) == ["You said: count", "begun"]
+        assert sorted(square.dm.replies) == ["You said: count\n\n(This is from “sheep”.)", "begun"]
         assert (await square.says("/resume")).splitlines() == ["1. spawn one (here)", "/resume N opens one of them."]
         assert "sheep" in await square.says("/tree")

@@ -20,6 +20,8 @@ from tests.changes.world import answer as answer_of
 
 LIMITS = Limits()
 
+MARK = "\n\n(This is from “kid”.)"
+
 
 async def asker(world: World, user: str = "ann") -> Asker:
     """A running turn of somebody's private chat."""
@@ -70,7 +72,10 @@ async def busy(world: World, wait: float = 60.0) -> tuple[Asker, Asked, Run]:
 
 
 async def delivered(world: World) -> list[str]:
-    return [text for (text,) in await world.raw("select text from deliveries order by id")]
+    """What was delivered of the child's, each with its label beneath."""
+    texts = [text for (text,) in await world.raw("select text from deliveries order by id")]
+    assert all(text.endswith(MARK) for text in texts)
+    return [text.removesuffix(MARK) for text in texts]
 
 
 async def time_is_over(world: World, asked: Asked) -> None:

@@ -75,6 +75,11 @@ def spawn(id: str = "spawn", **more: Any) -> Uses:
     return uses("sessions_spawn", id, **({"task": "begin", "mode": "session", "label": "kid"} | more))
 
 
+def kids(text: str) -> str:
+    """What the child says, as it stands in the chat of its parent."""
+    return f"{text}\n\n(This is from “kid”.)"
+
+
 def send(message: str, id: str = "send", **more: Any) -> Uses:
     return uses("sessions_send", id, **({"message": message, "label": "kid"} | more))
 
@@ -108,14 +113,14 @@ async def test_a_lasting_child_on_a_flat_chat_keeps_what_was_said_over_ten_messa
 
     async with stage.running(by_script(script)):
         stage.says("start")
-        await stage.chat.reads("begin; before that: 0")
+        await stage.chat.reads(kids("begin; before that: 0"))
         for n in range(1, 6):
             stage.says(f"tell word {n}")
-            await stage.chat.reads(f"word {n}; before that: {n}")
+            await stage.chat.reads(kids(f"word {n}; before that: {n}"))
     async with stage.running(by_script(script)):
         for n in range(6, 11):
             stage.says(f"tell word {n}")
-            await stage.chat.reads(f"word {n}; before that: {n}")
+            await stage.chat.reads(kids(f"word {n}; before that: {n}"))
     assert len([text for text in stage.chat.replies if "before that" in text]) == 11
 
 
@@ -128,7 +133,7 @@ async def test_an_answer_that_is_waited_for_is_the_result_and_not_delivered(stag
         # What is sent to one address goes in order: whatever else was to be delivered stands before this.
         stage.says("bye")
         await stage.chat.reads("heard: bye")
-    assert sorted(stage.chat.replies) == ["heard: begin", "heard: bye", "thanks"]
+    assert sorted(stage.chat.replies) == [kids("heard: begin"), "heard: bye", "thanks"]
 
 
 async def test_an_answer_that_comes_after_the_wait_is_delivered_and_not_the_result(stage: Chatting) -> None:
@@ -140,8 +145,8 @@ async def test_an_answer_that_comes_after_the_wait_is_delivered_and_not_the_resu
         told = (await last(store, stage)).content
         assert (told["state"], "reply" in told) == ("sent", False)
         pause.over()
-        await stage.chat.reads("at last")
-    assert stage.chat.replies.count("at last") == 1
+        await stage.chat.reads(kids("at last"))
+    assert stage.chat.replies.count(kids("at last")) == 1
 
 
 async def test_an_answer_whose_waiter_was_stopped_is_delivered_once_in_messages_that_fit(stage: Chatting) -> None:
@@ -154,9 +159,9 @@ async def test_an_answer_whose_waiter_was_stopped_is_delivered_once_in_messages_
         stage.says("/stop")
         await stage.chat.reads("(Stopped.)")
         pause.over()
-        await stage.chat.reads("at last")
-    assert stage.chat.replies[-2:] == ["x" * most, "at last"]
-    assert stage.chat.replies.count("at last") == 1
+        await stage.chat.reads(kids("at last"))
+    assert stage.chat.replies[-2:] == ["x" * most, kids("at last")]
+    assert stage.chat.replies.count(kids("at last")) == 1
 
 
 async def test_a_turn_that_waits_holds_no_slot_and_may_wait_longer_than_an_agent_may_be_silent(stage: Chatting) -> None:
@@ -256,7 +261,7 @@ async def test_a_child_may_write_to_its_parent_which_learns_who_it_is(stage: Cha
 
     async with stage.running(by_script(script)) as store:
         stage.says("go")
-        await stage.chat.reads("told")
+        await stage.chat.reads(kids("told"))
         kid = await store.child(parent[0], "kid")
         await stage.chat.reads(f"heard: From your child session “kid” ({kid}):\n\nnews")
 
@@ -445,7 +450,7 @@ async def test_somebody_elses_session_is_as_if_it_were_not_there(database: str) 
     async with stage.running(by_script(script)) as store:
         thread = stage.ann.opens_thread("a thread", stage.chat)
         stage.ann.says("spawn", thread)
-        await thread.reads("begun")
+        await thread.reads(kids("begun"))
         session = await store.bound(await store.lane(thread.place, await stage.person(store)))
         assert session is not None
         known += [session.id, await store.child(session.id, "kid")]
@@ -471,7 +476,7 @@ async def test_a_persons_agent_sees_what_it_started_and_the_persons_other_sessio
         before = await stage.session(store)
         stage.says("/new")
         stage.says("go")
-        await stage.chat.reads("heard: begin")
+        await stage.chat.reads(kids("heard: begin"))
         stage.says("look")
         await stage.chat.reads("looked")
         session = await stage.session(store)
@@ -525,7 +530,7 @@ async def test_the_children_of_a_closed_parent_stay_and_are_listed(stage: Chatti
         by_script(doing(go=[spawn(), "started"], look=[uses("sessions_list"), "looked"]))
     ) as store:
         stage.says("go")
-        await stage.chat.reads("heard: begin")
+        await stage.chat.reads(kids("heard: begin"))
         person, session = await stage.person(store), await stage.session(store)
         kid = await store.child(session, "kid")
         await store.close_session(session, person)
@@ -594,7 +599,7 @@ async def test_a_fork_knows_what_was_said_before(stage: Chatting) -> None:
         stage.says("a secret")
         await stage.chat.reads("a secret")
         stage.says("go")
-        await stage.chat.reads("a secret + a secret + begin")
+        await stage.chat.reads(kids("a secret + a secret + begin"))
 
 
 async def test_a_thread_that_is_opened_from_a_thread_is_beside_it_and_everybodys(tmp_path: Path) -> None:

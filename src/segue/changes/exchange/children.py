@@ -24,7 +24,7 @@ from segue.core.messages import Parts, Sent, plain_text
 from segue.core.moves import Begin, Limits, Spawn
 from segue.core.people import Allowance
 from segue.core.settings import Settings
-from segue.core.text.notices import CLOSED
+from segue.core.text.notices import CLOSED, answered_by
 from segue.core.transcripts import Ending, Entry, Role, Session
 from segue.core.turns import Ask, Asked, Claim, Outcome, Owed, Reply, TurnKind
 from segue.core.values import Moment, PersonId, SessionId, Value
@@ -352,8 +352,10 @@ def deliver(session: SessionId, turn: int, replies: Sequence[Reply], at: Moment)
     if kept.awaited is None or kept.received is not None:
         return
     yield q.receive(session=session, seq=turn, at=at)
-    yield from deliveries.reply(session, turn, 0, tuple(replies), at)
-    yield from deliveries.offer(tuple(replies))
+    label = (yield from one(Addressee, q.standing(session=session))).label
+    shown = turns.marked(tuple(replies), answered_by(label)) if label else tuple(replies)
+    yield from deliveries.reply(session, turn, 0, shown, at)
+    yield from deliveries.offer(shown)
 
 
 def close(asker: Asker, session: SessionId, id: str, at: Moment) -> Transaction[Child]:

@@ -84,6 +84,8 @@ class Stands(Value, frozen=True):
     ended: bool
     abandoned: bool
     """Whether the lane that asked speaks to another session by now."""
+    label: str
+    """The label of a child session whose answer goes to no place of its own; else empty."""
 
 
 class Held(Value, frozen=True):
@@ -239,7 +241,7 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
         yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
     hidden = yield from _end(session, done, stands, at)
     turns = yield from _move_on(held, done, stands, tip, at)
-    replies = (yield from _left(session, done, before, tip)) if stands.abandoned else done.replies
+    replies = yield from (_left(session, done, before, tip) if stands.abandoned else _own(done, stands))
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
     yield from deliveries.reply(session, name, stands.length, replies, at)
@@ -410,7 +412,20 @@ def _left(session: SessionId, done: Finish, before: Tip | None, tip: Tip | None)
     place = yield from first(Place, q.address(address=replies[-1].address.key))
     private = place is None or place.audience is Audience.ONE
     title = yield from (titles.of(session) if private else titles.of_at(session, replies[-1].address))
-    mark, last = answered_by(title), replies[-1]
+    return marked(replies, answered_by(title))
+
+
+def _own(done: Finish, stands: Stands) -> Transaction[tuple[Reply, ...]]:
+    """The replies to a place that speaks to the session, or to one that speaks to a parent of this child."""
+    yield from ()
+    return marked(done.replies, answered_by(stands.label)) if stands.label else done.replies
+
+
+def marked(replies: tuple[Reply, ...], mark: str) -> tuple[Reply, ...]:
+    """The replies with a line under the last one, which may be a message more."""
+    if not replies:
+        return ()
+    last = replies[-1]
     if len(last.text) <= _ROOM:
         return (*replies[:-1], msgspec.structs.replace(last, text=f"{last.text}\n\n{mark}".strip()))
     return (*replies, Reply(last.address, mark, 0, last.answers))

@@ -36,7 +36,7 @@ def unknown(word: str, near: str) -> str:
 
 
 def answered_by(title: object) -> str:
-    """The mark under an answer of a session that its place has left meanwhile."""
+    """The mark under an answer of a session that its place doesn't speak to: it has left it meanwhile, or never did."""
     return f"(This is from “{title}”.)" if title else "(This is from the session before.)"
 
 
