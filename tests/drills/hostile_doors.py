@@ -46,7 +46,7 @@ from segue.testing.waits import Changes
 from tests.adapters.platform import signed
 from tests.drills.hostile_feishu import Bird, FeishuDoor
 from tests.drills.hostile_names import hostile
-from tests.drills.hostile_platforms import App, DiscordDoor, Guest, Phone, SignalDoor, SlackDoor
+from tests.drills.hostile_platforms import App, DiscordDoor, Guest, Line, Phone, SignalDoor, SlackDoor, WhatsAppDoor
 from tests.drills.payloads import Named, Payloads, mean
 
 SECRET = "the secret of the door"
@@ -256,7 +256,7 @@ class Wire(Web):
         return Returned(200, {}, json.dumps(self._homeserver.answer(path)).encode())
 
 
-class Line:
+class Wires:
     """A window's wire in memory: a frame is done with when the next one is asked for."""
 
     def __init__(self) -> None:
@@ -309,11 +309,12 @@ class Doors:
         self._slack = SlackDoor(next(a for a in gateway.adapters if isinstance(a, App)), self._sieve, dice)
         self._discord = DiscordDoor(next(a for a in gateway.adapters if isinstance(a, Guest)), self._sieve, dice)
         self._signal = SignalDoor(next(a for a in gateway.adapters if isinstance(a, Phone)), self._sieve, dice)
+        self._whatsapp = WhatsAppDoor(next(a for a in gateway.adapters if isinstance(a, Line)), self._sieve, dice)
         self._feishu = FeishuDoor(next(a for a in gateway.adapters if isinstance(a, Bird)), self._sieve, dice)
         self._places = tuple(a for a in gateway.adapters if isinstance(a, Local))
         self._bodies, self._chats = Payloads(dice, _BODIES), Payloads(dice, _CHATS)
         self._frames = Payloads(dice, _FRAMES)
-        self._line: Line | None = None
+        self._line: Wires | None = None
         self._window: asyncio.Task[None] | None = None
 
     @property
@@ -329,10 +330,11 @@ class Doors:
             "command": (12, one(self._command)),
             "tool": (16, self._tools),
             "telegram": (11, one(self._update)),
-            "matrix": (15, self._sync),
-            "slack": (8, one(self._slack.slack_event)),
-            "discord": (8, one(self._discord.discord_event)),
-            "signal": (7, one(self._signal.signal_event)),
+            "matrix": (12, self._sync),
+            "slack": (7, one(self._slack.slack_event)),
+            "discord": (7, one(self._discord.discord_event)),
+            "signal": (6, one(self._signal.signal_event)),
+            "whatsapp": (6, one(self._whatsapp.whatsapp_event)),
             "feishu": (6, one(self._feishu.feishu_event)),
             "http": (10, one(self._post)),
             "frame": (7, one(self._frame)),
@@ -447,7 +449,7 @@ class Doors:
     async def _open(self) -> None:
         terminal, web = self._places
         windows = Windows(self._gateway, SignIn(b"key", "token"), (terminal, web), Folder(Path("nowhere")), "Ann")
-        self._line = Line()
+        self._line = Wires()
         scope = {
             "type": "websocket",
             "path": "/live",

@@ -32,14 +32,14 @@ from segue.testing import Shelf, WhatsApp
 from segue.testing.waits import Changes, NeverCame
 from tests.drills.hostile_doors import HOST, SECRET, Bot, Caller, Case, Doors
 from tests.drills.hostile_feishu import Bird
-from tests.drills.hostile_platforms import App, Guest, Phone
+from tests.drills.hostile_platforms import App, Guest, Line, Phone
 from tests.drills.planting import Bug, planted
 
 ROUND = 200
 """Cases after which somebody else wants an answer."""
 LONGEST = 12_000
 """Characters of an answer to a command."""
-KINDS = ("command", "tool", "telegram", "matrix", "slack", "discord", "signal", "feishu", "http", "frame")
+KINDS = ("command", "tool", "telegram", "matrix", "slack", "discord", "signal", "whatsapp", "feishu", "http", "frame")
 
 
 class Found(Value, frozen=True):
@@ -106,7 +106,8 @@ async def run(where: str, cases: int, seed: int, bug: Bug = Bug.NONE, kinds: tup
     dice, agent = random.Random(seed), Caller(random.Random(seed))
     said, changes, wrong, done = list[Delivery](), Changes(), list[str](), Counter[str]()
     http = Http("alpha", Secret(SECRET), "http://127.0.0.1:9/", Shelf())
-    platforms: list[Any] = [WhatsApp().adapter(), http, Bot(Shelf()), App(dice), Guest(dice), Phone(dice), Bird(dice)]
+    platforms: list[Any] = [WhatsApp().adapter(), http, Bot(Shelf())]
+    platforms += [App(dice), Guest(dice), Phone(dice), Line(dice), Bird(dice)]
     adapters = [*platforms, Local(TERMINAL), Local(WEB)]
 
     async def send(delivery: Delivery) -> str:

@@ -1,4 +1,4 @@
-"""The doors of Slack, Discord and Signal: their own adapters, and platforms behind them that answer as they like."""
+"""The doors of Slack, Discord, Signal and WhatsApp: their adapters, and platforms that answer as they like."""
 
 import asyncio
 import json
@@ -22,6 +22,11 @@ from segue.adapters.signal.incoming import Hears
 from segue.adapters.slack.api import Api as SlackApi
 from segue.adapters.slack.events import Callback, Command, Press
 from segue.adapters.slack.webhook import SlackByEvents, signature
+from segue.adapters.whatsapp.adapter import PROOF, WhatsApp
+from segue.adapters.whatsapp.adapter import signature as hub_signature
+from segue.adapters.whatsapp.graph import Graph
+from segue.adapters.whatsapp.payloads import Change, Status, Webhook
+from segue.adapters.whatsapp.payloads import Message as WhatsAppMessage
 from segue.core.contracts.adapters import Accept, Intake
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendError, SendLater, SendNever
@@ -101,6 +106,21 @@ _SIGNAL: Named = {
     "groupId": lambda dice: dice.choice(("Z3JvdXA=", "", "/../")),
     "start": lambda dice: dice.choice((0, 1, -1, 2**31, -(2**63))),
     "length": lambda dice: dice.choice((0, 1, -1, 2**31, -(2**63))),
+}
+_WHATSAPP: Named = {
+    "field": lambda dice: dice.choice(("messages", "messages", "messages", "account_update")),
+    "value": lambda dice: Payloads(dice, _WHATSAPP).whole(Change),
+    "metadata": lambda dice: {"phone_number_id": dice.choice((_NUMBER, _NUMBER, _NUMBER, "1"))},
+    "messages": lambda dice: [Payloads(dice, _WHATSAPP).of(WhatsAppMessage) for _ in range(dice.randrange(3))],
+    "statuses": lambda dice: [Payloads(dice, _WHATSAPP).of(Status) for _ in range(dice.randrange(2))],
+    "type": lambda dice: dice.choice(("text", "image", "system", "interactive", "reaction", "unsupported")),
+    "timestamp": lambda dice: dice.choice((str(int(time.time())), "0", "9" * dice.randrange(1, 400))),
+    "id": lambda dice: dice.choice((f"wamid.{dice.randrange(1000)}", hostile(dice, 4))),
+    "from": lambda dice: dice.choice((f"1555000{dice.randrange(4)}", "")),
+    "from_user_id": lambda dice: dice.choice((f"US.{dice.randrange(4)}", "")),
+    "body": lambda dice: str(mean(dice)),
+    "status": lambda dice: dice.choice(("sent", "failed", "read", "x")),
+    "url": lambda dice: dice.choice(("", "https://lookaside.fbsbx.com/x", "http://[", "file:///etc/passwd")),
 }
 _OFTEN = (20, 6, 3, 2, 10, 3, 1, 2, 2, 1, 1, 1)
 
@@ -291,3 +311,50 @@ class SignalDoor:
             event = raw.decode(errors="backslashreplace")
         await self._dice.choice(self._phones).take(event, self._accept)
         return "signal event"
+
+
+class Business(Graph):
+    """WhatsApp's answers to the calls of its adapter."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__(Secret("token"), _NUMBER, "http://127.0.0.1:9")
+        self._dice = dice
+
+    async def media(self, id: str) -> dict[str, Any]:
+        """What it likes."""
+        if self._dice.random() < 0.2:
+            raise SendNever(f"{id} is too late")
+        return {"url": _WHATSAPP["url"](self._dice), "file_size": mean(self._dice)}
+
+
+class Line(WhatsApp):
+    """The adapter of WhatsApp, whose platform is here."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__("cloud", Business(dice), Shelf(), app_secret=_SIGNED, verify_token=Secret("word"))
+
+    async def run(self, intake: Intake) -> None:
+        """It is called; nobody has to be told where."""
+        intake.connected()
+        await asyncio.Event().wait()
+
+
+class WhatsAppDoor:
+    """Somebody who signs for WhatsApp, and means ill."""
+
+    def __init__(self, line: Line, accept: Accept, dice: random.Random) -> None:
+        self._door = line.webhook(accept)
+        self._dice = dice
+        self._bodies = Payloads(dice, _WHATSAPP)
+
+    async def whatsapp_event(self) -> str:
+        """One call, which may tell several things."""
+        body = self._bodies.encoded(Webhook)
+        if self._dice.random() < 0.9:
+            change = {"metadata": {"phone_number_id": _NUMBER}, "messages": [self._bodies.of(WhatsAppMessage)]}
+            told = json.dumps(change).encode() if self._dice.random() < 0.8 else self._bodies.encoded(Change)
+            body = b'{"object":"x","entry":[{"changes":[{"field":"messages","value":%s}]}]}' % told
+        answer = await post(self._door, "/in/whatsapp/cloud", body, {PROOF: hub_signature(_SIGNED, body)})
+        # What can't be fetched yet is told again, and more than a body may have never is.
+        assert answer.status in (200, 413, 503), f"{body[:300]!a} was answered {answer.status}"
+        return "whatsapp event"

@@ -13,6 +13,8 @@ from segue.adapters.matrix.events import Content, Event
 from segue.adapters.signal.envelopes import Envelope
 from segue.adapters.slack.events import Callback, Command, Press
 from segue.adapters.telegram.updates import Update
+from segue.adapters.whatsapp.payloads import Change
+from segue.adapters.whatsapp.payloads import Message as WhatsAppMessage
 from segue.core.commands import SPECS
 from segue.runtime.windows.frames import Asked
 from tests.drills import hostile_input
@@ -45,6 +47,7 @@ async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> 
         "slack event",
         "discord event",
         "signal event",
+        "whatsapp event",
         "feishu event",
         "http body",
         "frame",
@@ -78,6 +81,8 @@ READ = (
     Interaction,
     Guild,
     Envelope,
+    Change,
+    WhatsAppMessage,
     *READ_BY_FEISHU,
 )
 

@@ -13,10 +13,10 @@ from segue import open_store
 from segue.adapters.http import Http
 from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, letters
-from segue.core.contracts.adapters import Accepted, Letter
+from segue.core.contracts.adapters import Accepted, Letter, StatusReport
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import Arrival, Speaker, Text
+from segue.core.messages import Arrival, SendStatus, Speaker, Text
 from segue.core.settings import GatewaySettings
 from segue.core.values import Secret
 from segue.database.statements import q
@@ -167,6 +167,9 @@ async def test_ids_that_no_database_keeps_are_given_up_without_a_word(tmp_path: 
         assert await gateway.accept(Letter(platform.name, platform.account, id, id)) is Accepted.DEAD
         _, first = await gateway.store.driver.read(letters.newest, 10)
         assert first.why.startswith("Invalid: ")
+        # Nor does word about a message that has such an id come again for ever.
+        word = StatusReport(platform.name, platform.account, id, SendStatus.NEVER, "it was late")
+        assert await gateway.accept(word) is Accepted.DEAD
 
 
 async def test_a_date_that_some_calendar_cant_name_is_refused(tmp_path: Path) -> None:

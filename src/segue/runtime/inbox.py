@@ -244,8 +244,12 @@ class Inbox:
         return Accepted.DEAD
 
     async def _heed(self, report: StatusReport) -> Accepted:
-        """Take the platform's word about a message that it took."""
-        news = await self._driver.write(deliveries.report, report, self._clock())
+        """Take the platform's word about a message that it took; word that no database keeps is a dead letter."""
+        try:
+            news = await self._driver.write(deliveries.report, report, self._clock())
+        except (Invalid, UnicodeError, StoreConflict) as error:
+            kind = type(error).__name__
+            return await self._bury(Letter(report.platform, report.account, ascii(report), str(error), kind))
         return Accepted.NEW if news else Accepted.DUPLICATE
 
     async def _bury(self, letter: Letter) -> Accepted:
