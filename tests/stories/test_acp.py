@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from segue.agents.acp.agent import AcpAgent
+from segue.changes.sessions import trees
 from segue.core.messages import File, Reasoning, ToolCall, ToolResult
 from segue.core.settings import Busy, GatewaySettings
 from segue.core.transcripts import Entry, Role
@@ -74,6 +75,12 @@ async def titled(square: Square, title: str) -> None:
 async def path(square: Square) -> Sequence[Entry]:
     """The entries of Ann's session."""
     return await square.store.path((await square.session()).id)
+
+
+async def children(square: Square) -> list[SessionId]:
+    """The sessions beneath Ann's, in the order of the tree."""
+    session = await square.session()
+    return [branch.id for branch in await square.store.driver.read(trees.tree, session) if branch.id != session.id]
 
 
 async def view(square: Square, folder: Path) -> str:
@@ -158,6 +165,40 @@ async def test_of_many_sessions_the_longest_unused_is_closed_and_loaded_again(sq
         await until(lambda: told.count("close") == 3)
         assert agent.process is not None
         assert len(agent.process.sessions) == 2
+
+
+@both
+async def test_sub_agents_are_child_sessions_and_ask_the_person(
+    square: Square, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path)):
+        assert "rm draft.txt" in await square.says("delegate")
+        assert await square.says("yes", answers=2) == "They found a cat."
+        tree = await square.says("/tree")
+        assert "b) “Looker”" in tree
+        assert "c) “Writer”" in tree
+        looker, writer = await children(square)
+        [asked, found] = await square.store.path(looker)
+        assert (asked.text, found.text) == ("Look around", "I look. \n\nThere is a cat.")
+        assert [part.name for part in found.parts if isinstance(part, ToolCall)] == ["subagent"], "it had one itself"
+        [task, done] = await square.store.path(writer)
+        assert (task.text, done.text) == ("Write it down", "Written, draft.txt is gone.")
+        assert [part.id for part in done.parts if isinstance(part, ToolResult)] == ["w1"]
+        parts = [part for entry in await path(square) for part in entry.parts]
+        [job] = [part for part in parts if isinstance(part, ToolCall)]
+        assert (job.name, job.arguments) == ("subagent", {"title": "Looker", "task": "Look around"})
+        [result] = [part for part in parts if isinstance(part, ToolResult)]
+        assert result.content == "I look. There is a cat."
+        assert "Looker" not in await square.says("/resume"), "they are in the tree alone"
+        square.ann.says("delegate wait", square.dm)
+        await until(lambda: told.count("prompt delegate wait") == 1)
+        await square.says("/stop")
+        [stopped] = [id for id in await children(square) if id not in (looker, writer)]
+        assert [entry.text for entry in await square.store.path(stopped)] == ["Look around", "I look. "]
+        await square.says("/tree b")
+        assert "There is a cat." in await view(square, tmp_path), "one can go on with it"
+    assert "a secret" not in caplog.text, "what this version doesn't know isn't logged"
 
 
 @told_of_deletions

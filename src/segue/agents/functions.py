@@ -15,13 +15,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from segue.core.contracts.agents import AgentState, Event, Progress, PutOff, Titled, Tools, Usage, Work
+from segue.core.contracts.agents import AgentState, Event, Progress, PutOff, SubAgent, Titled, Tools, Usage, Work
 from segue.core.messages import File, Reasoning, Text, ToolCall, ToolResult, in_words, told
 from segue.core.prompt.envelopes import Voices, by_then, words
 from segue.core.transcripts import Draft
 from segue.errors import Invalid
 
-_SAYS = AgentState | File | Progress | PutOff | Reasoning | Text | Titled | ToolCall | ToolResult | Usage
+_SAYS = AgentState | File | Progress | PutOff | Reasoning | SubAgent | Text | Titled | ToolCall | ToolResult | Usage
 _FIX = "Annotate each parameter with str, Work or Tools, at most one of each."
 
 

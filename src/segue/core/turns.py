@@ -239,6 +239,15 @@ class Asked(Value, frozen=True):
     outcome: str | None = None
 
 
+class Beneath(Value, frozen=True):
+    """A session in which a sub-agent worked while a turn ran."""
+
+    session: SessionId
+    parent: SessionId
+    label: str
+    drafts: tuple[Draft, ...]
+
+
 class Finish(Value, frozen=True):
     """All that a turn leaves behind; it is written together or not at all."""
 
@@ -260,6 +269,8 @@ class Finish(Value, frozen=True):
     """The agent's own note about the session, as JSON."""
     reserved: bool = False
     """Whether it has reserved from budgets."""
+    beneath: tuple[Beneath, ...] = ()
+    """The sessions of its sub-agents, parents first."""
 
 
 class Run(Value, frozen=True):

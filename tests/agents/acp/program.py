@@ -202,6 +202,32 @@ class Program:
         self.log("cancelled")
         return None
 
+    async def told_raw(self, id: str, kind: str, **update: Any) -> None:
+        """Tell what the library doesn't know."""
+        params = {"sessionId": id, "update": {"sessionUpdate": kind, **update}}
+        await self.client._conn.send_notification("session/update", params)
+
+    async def do_delegate(self, id: str, rest: str) -> str | None:
+        """Let a sub-agent look, and one of that write; with `wait` the first comes to no end."""
+        looker, writer = f"{id}/looker", f"{id}/writer"
+        await self.told_raw(id, "what_nobody_knows", words="a secret")
+        await self.told_raw(id, "subagent_update", sessionId=looker, title="Looker", state={"state": "running"})
+        task = [{"type": "text", "text": "Look around"}]
+        await self.told_raw(looker, "session_message", messageId="m1", recipientSessionId=looker, content=task)
+        await self.tell(looker, update_agent_thought_text("Where?"))
+        await self.tell(looker, update_agent_message_text("I look. "))
+        if rest == "wait":
+            await self.cancelled[id].wait()
+            return None
+        await self.told_raw(looker, "subagent_update", sessionId=writer, title="Writer", description="Write it down")
+        await self.tool(writer, "w1")
+        gone = await self.ask_to_remove(writer, "draft.txt")
+        await self.tell(writer, update_agent_message_text(f"Written, {gone}."))
+        await self.told_raw(looker, "subagent_update", sessionId=writer, state={"state": "idle"})
+        await self.tell(looker, update_agent_message_text("There is a cat."))
+        await self.told_raw(id, "subagent_update", sessionId=looker, state={"state": "idle"})
+        return "They found a cat."
+
     async def do_listen(self, id: str, rest: str) -> str:
         self.listening[id] = asyncio.Queue()
         self.log("listening")
@@ -237,6 +263,9 @@ class Program:
         return "Here."
 
     async def do_remove(self, id: str, name: str) -> str:
+        return await self.ask_to_remove(id, name)
+
+    async def ask_to_remove(self, id: str, name: str) -> str:
         call = s.ToolCallUpdate(
             tool_call_id=f"r-{name}", title="Remove a file", kind="delete", raw_input={"command": f"rm {name}"}
         )

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 from segue.agents.acp.keys import AcpKeys
 from segue.agents.acp.legs import Leg, leg_of, open_leg
 from segue.agents.acp.options import Options
-from segue.agents.acp.process import AcpSession, Process
+from segue.agents.acp.process import Process
 from segue.agents.acp.prompts import asked, history, text_block
+from segue.agents.acp.session import AcpSession
 from segue.agents.acp.turn import AcpTurn
 from segue.core.contracts.agents import AgentState, Event, Work
 from segue.core.messages import Text, told

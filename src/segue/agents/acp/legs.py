@@ -15,7 +15,8 @@ from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio
 from msgspec.structs import replace
 
 from segue.agents.acp.options import Options
-from segue.agents.acp.process import AcpSession, Process
+from segue.agents.acp.process import Process
+from segue.agents.acp.session import AcpSession
 from segue.core.contracts.agents import AgentState, Work
 from segue.core.transcripts import Entry
 from segue.core.values import Value

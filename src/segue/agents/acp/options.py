@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from acp.exceptions import RequestError
 from acp.schema import SessionConfigOptionSelect, SessionConfigSelectGroup
 
-from segue.agents.acp.process import AcpSession, Process
+from segue.agents.acp.process import Process
+from segue.agents.acp.session import AcpSession
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ say so, and never those of another.
 """
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -15,9 +14,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from uuid import uuid4
 
+import msgspec
 from acp import PROTOCOL_VERSION
 from acp.client.connection import ClientSideConnection
 from acp.exceptions import RequestError
@@ -25,11 +25,8 @@ from acp.helpers import ContentBlock
 from acp.interfaces import Client
 from acp.schema import (
     AgentCapabilities,
-    AvailableCommandsUpdate,
     ClientCapabilities,
-    ConfigOptionUpdate,
     CreateElicitationResponse,
-    CurrentModeUpdate,
     DeniedOutcome,
     ElicitationCapabilities,
     ElicitationFormCapabilities,
@@ -39,20 +36,18 @@ from acp.schema import (
     PromptCapabilities,
     RequestPermissionResponse,
     SessionCapabilities,
-    SessionConfigOptionBoolean,
-    SessionConfigOptionSelect,
-    SessionModeState,
+    SessionNotification,
     ToolCallUpdate,
 )
+from pydantic import ValidationError as PydanticError
 
+from segue.agents.acp.lines import LONGEST_LINE, ProcessLines
+from segue.agents.acp.session import AcpSession
+from segue.agents.acp.subagents import DRAFTED, Announced, Drafted
 from segue.errors import AgentFailed
 
 log = logging.getLogger(__name__)
 
-LONGEST_LINE = 16 * 1024 * 1024
-"""Bytes of one message: a picture fits in."""
-_GARBAGE = 100
-"""Lines that aren't messages, one after the other, which a program may write before it counts as broken."""
 _STEER = "session/steering"
 """An extension of the protocol's: what goes into a prompt that runs."""
 _LAST_WORDS = 20
@@ -63,46 +58,6 @@ _INHERITED = (
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME",
 )  # fmt: skip
 """Variables of the gateway's own environment that a program needs and that hold no secret."""
-ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
-
-
-class HearsSession(Protocol):
-    """A turn that runs in a session of the agent's."""
-
-    def heard(self, update: Any, meta: Mapping[str, Any]) -> None:
-        """The agent told something."""
-        ...
-
-    async def permit(self, call: ToolCallUpdate, options: list[PermissionOption]) -> RequestPermissionResponse:
-        """The agent asks whether it may do something."""
-        ...
-
-    async def elicit(self, message: str, mode: Any) -> CreateElicitationResponse:
-        """The agent wants to know something."""
-        ...
-
-
-class AcpSession:
-    """A session of the agent's, as far as this process has it in memory."""
-
-    def __init__(self, id: str) -> None:
-        self.id = id
-        self.options: list[ConfigOption] = []
-        self.modes: SessionModeState | None = None
-        self.commands: tuple[str, ...] = ()
-        self.turn: HearsSession | None = None
-        self.settling: asyncio.Task[None] | None = None
-        """The end of a turn that was given up, or of the session itself; nothing is asked before it has come."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether a turn runs in it, or one that was given up comes to its end."""
-        return self.turn is not None or (self.settling is not None and not self.settling.done())
-
-    def opened(self, told: Any) -> None:
-        """Take in what the agent says of a session when it is opened."""
-        self.options = list(getattr(told, "config_options", None) or [])
-        self.modes = getattr(told, "modes", None)
 
 
 class Process:
@@ -117,11 +72,14 @@ class Process:
         """Whether a prompt that runs takes in more, by an extension of the protocol that agents tell of."""
         self.info: Implementation | None = None
         self.sessions: dict[str, AcpSession] = {}
+        """Those that it has open, the longest unused first."""
+        self._above: dict[str, str] = {}
+        """The sessions of sub-agents, each with that of whoever gave it work."""
         self.retired = False
         self.ending = False
         self.turns = 0
         """Turns that run on it."""
-        self._lines: _Lines
+        self._lines: ProcessLines
         self._process: asyncio.subprocess.Process
         self._reading: asyncio.Task[None]
         self._last_resort: weakref.finalize[[int], Process]
@@ -132,12 +90,12 @@ class Process:
     async def start(cls, command: tuple[str, ...], env: Mapping[str, str], folder: Path, seconds: float) -> "Process":
         """Start a program and shake hands with it; raises `AgentFailed` if that can't be done."""
         name = Path(command[0]).name
-        own = {key: os.environ[key] for key in _INHERITED if key in os.environ}
+        given = {key: os.environ[key] for key in _INHERITED if key in os.environ} | dict(env)
         pipe = asyncio.subprocess.PIPE
         self = cls(name)
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, stderr=pipe, limit=LONGEST_LINE, env={**own, **env}, cwd=folder,
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, limit=LONGEST_LINE, env=given, cwd=folder,
                 start_new_session=True,
             )  # fmt: skip
         except OSError as error:
@@ -148,9 +106,9 @@ class Process:
         assert self._process.stdout is not None  # noqa: S101
         self._last_resort = weakref.finalize(self, _end_group, self._process.pid)
         self._reading = asyncio.create_task(self._read_errors(), name=f"stderr of {name}")
-        self._lines = _Lines(name, self._process.stdout, self._process.stdin)
-        ears = cast("Client", _Ears(weakref.ref(self)))
-        self.connection = ClientSideConnection(ears, self._lines, use_unstable_protocol=True)
+        ears = _Ears(weakref.ref(self))
+        self._lines = ProcessLines(ears.heard, self._process.stdout, self._process.stdin)
+        self.connection = ClientSideConnection(cast("Client", ears), self._lines, use_unstable_protocol=True)
         try:
             async with asyncio.timeout(seconds):
                 met = await self.connection.initialize(PROTOCOL_VERSION, _OWN, _ME)
@@ -225,6 +183,35 @@ class Process:
         """A session of the agent's, which is used now."""
         session = self.sessions[id] = self.sessions.pop(id) if id in self.sessions else AcpSession(id)
         return session
+
+    def asker(self, id: str) -> tuple[AcpSession, str]:
+        """The session of the agent's in which something is told or asked, and the id of the sub-agent that does."""
+        root = id
+        while root in self._above:
+            root = self._above[root]
+        if root not in self.sessions:
+            self.sessions[root] = AcpSession(root)
+        return self.sessions[root], "" if root == id else id
+
+    def heard(self, params: Any) -> None:
+        """Take in what it tells of a session, in the order in which it was written."""
+        try:
+            id, update = _read(params)
+        except (msgspec.ValidationError, PydanticError, KeyError, TypeError):
+            # Its words may be anybody's, so they aren't logged.
+            log.info("%s told what this version doesn't know", self.name)
+            return
+        if isinstance(update, Announced) and self._is_new(update.session_id, id):
+            self._above[update.session_id] = id
+        session, by = self.asker(id)
+        if not by:
+            session.told(update)
+        if session.turn is not None:
+            session.turn.heard(update, by)
+
+    def _is_new(self, child: str, parent: str) -> bool:
+        """Whether a sub-agent may be counted as one of another session: it has one parent, and isn't its own."""
+        return child not in self._above and child not in self.sessions and self.asker(parent)[0].id != child
 
     def spare(self, most: int) -> list[AcpSession]:
         """The sessions to be closed, so that no more than so many stay open: those that were unused for longest."""
@@ -308,78 +295,20 @@ _OWN = ClientCapabilities(
 """The agent reads and writes files by itself, and runs commands by itself."""
 
 
-class _Lines:
-    """The messages of a process, a line each."""
-
-    def __init__(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._name = name
-        self._reader = reader
-        self._writer = writer
-        self._sending = asyncio.Lock()
-        self.over = ""
-        """Why nothing more comes, once that is so."""
-
-    async def send(self, message: dict[str, Any]) -> None:
-        """Write one."""
-        async with self._sending:
-            self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-            await self._writer.drain()
-
-    async def receive(self) -> dict[str, Any] | None:
-        """The next one; None if there are no more."""
-        garbage = 0
-        while garbage < _GARBAGE:
-            try:
-                line = await self._reader.readline()
-            except ValueError:
-                self.over = f"it wrote a line of more than {LONGEST_LINE // 1024 // 1024} MB"
-                return None
-            except ConnectionError:
-                line = b""
-            if not line:
-                self.over = "it ended"
-                return None
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):
-                message = None
-            if isinstance(message, dict):
-                return message
-            garbage += 1 if line.strip() else 0
-        self.over = f"it wrote {_GARBAGE} lines that are no messages of ACP"
-        return None
-
-    async def close(self) -> None:
-        """Tell it that nothing more is written."""
-        self._writer.close()
-
-
 class _Ears:
     """The client of the protocol: hears what the agent tells and asks, and finds the turn that it is for."""
 
     def __init__(self, process: "weakref.ref[Process]") -> None:
         self._process = process
 
-    def _of(self, id: str) -> AcpSession | None:
-        process = self._process()
-        return process.sessions.setdefault(id, AcpSession(id)) if process is not None else None
-
-    async def session_update(self, session_id: str, update: Any, **meta: Any) -> None:
+    def heard(self, params: Any) -> None:
         """The agent told something of a session."""
-        if (session := self._of(session_id)) is None:
-            return
-        match update:
-            case AvailableCommandsUpdate():
-                names = (command.name.removeprefix("/").casefold() for command in update.available_commands)
-                session.commands = tuple(names)
-            case ConfigOptionUpdate():
-                session.options = list(update.config_options)
-            case CurrentModeUpdate() if session.modes is not None:
-                session.modes = session.modes.model_copy(update={"current_mode_id": update.current_mode_id})
-            case _:
-                """It is the turn's alone."""
-        if session.turn is not None:
-            session.turn.heard(update, meta)
+        if (process := self._process()) is not None:
+            process.heard(params)
+
+    def _asker(self, id: str) -> tuple[AcpSession | None, str]:
+        process = self._process()
+        return process.asker(id) if process is not None else (None, "")
 
     async def request_permission(
         self,
@@ -389,20 +318,28 @@ class _Ears:
         **_: Any,
     ) -> RequestPermissionResponse:
         """The agent asks whether it may do something; outside a turn it may not."""
-        session = self._of(session_id)
+        session, by = self._asker(session_id)
         if session is None or session.turn is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        return await session.turn.permit(tool_call, options)
+        return await session.turn.permit(tool_call, options, by)
 
     async def create_elicitation(self, message: str, mode: Any, **_: Any) -> CreateElicitationResponse:
         """The agent wants to know something."""
-        session = self._of(getattr(mode, "session_id", "") or "")
+        session = self._asker(getattr(mode, "session_id", "") or "")[0]
         if session is None or session.turn is None:
             raise RequestError.invalid_params({"details": "nobody can be asked outside a turn"})
         return await session.turn.elicit(message, mode)
 
     async def complete_elicitation(self, elicitation_id: str, **_: Any) -> None:
         """What was asked for at an address is done; the agent goes on by itself."""
+
+
+def _read(params: Any) -> tuple[str, Any]:
+    """The session of an update, and what it says."""
+    if params["update"]["sessionUpdate"] in DRAFTED:
+        return str(params["sessionId"]), msgspec.convert(params["update"], Drafted)
+    note = SessionNotification.model_validate(params)
+    return note.session_id, note.update
 
 
 def _brief(error: RequestError) -> str:

@@ -2,52 +2,35 @@
 
 import asyncio
 import logging
-from base64 import b64decode
-from binascii import Error as NotBase64
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from hashlib import sha256
-from mimetypes import guess_extension
 from typing import Any
 
 from acp.schema import (
     AcceptElicitationResponse,
-    AgentMessageChunk,
-    AgentPlanUpdate,
-    AgentThoughtChunk,
     AllowedOutcome,
-    AudioContentBlock,
-    BlobResourceContents,
     CreateElicitationResponse,
     DeclineElicitationResponse,
     DeniedOutcome,
-    EmbeddedResourceContentBlock,
-    ImageContentBlock,
     PermissionOption,
     PromptResponse,
     RequestPermissionResponse,
-    ResourceContentBlock,
-    SessionInfoUpdate,
-    TextContentBlock,
-    TextResourceContents,
-    ToolCallProgress,
-    ToolCallStart,
     ToolCallUpdate,
     UsageUpdate,
 )
 
-from segue.agents.acp.calls import Calls, called
+from segue.agents.acp.calls import called
 from segue.agents.acp.forms import fill
-from segue.core.contracts.agents import Event, KeepsFiles, Progress, Titled, Usage, Work
-from segue.core.messages import File, Reasoning, Text
+from segue.agents.acp.narration import Narration
+from segue.agents.acp.subagents import Announced, Delegates
+from segue.core.contracts.agents import Event, Usage, Work
 from segue.core.questions import LONGEST, NO, YES
 from segue.errors import Invalid, Unanswered
 
 log = logging.getLogger(__name__)
 
-PROVIDER = "acp"
-_NAMELESS = "New session"
-"""Beginning of what some agents call a session until they have found a title."""
 _ONCE, _ALWAYS, _NOT, _NEVER = "allow_once", "allow_always", "reject_once", "reject_always"
 
 
@@ -57,11 +40,9 @@ class AcpTurn:
     def __init__(self, work: Work, model: str, cost: float) -> None:
         self.work = work
         self._model = model
-        self._updates: asyncio.Queue[tuple[Any, Mapping[str, Any]] | None] = asyncio.Queue()
-        self._calls = Calls()
-        self._thought = ""
-        self._message: str | None = None
-        self._doing = ""
+        self._updates: asyncio.Queue[tuple[Any, str] | None] = asyncio.Queue()
+        self._own = Narration(work.files)
+        self._delegates = Delegates(work.files)
         self._asked: Counter[str] = Counter()
         self._asking: set[asyncio.Task[Any]] = set()
         self._cancelled = False
@@ -69,9 +50,9 @@ class AcpTurn:
         """The cost of the agent's whole session in dollars, as it was told last."""
         self._spent = 0.0
 
-    def heard(self, update: Any, meta: Mapping[str, Any]) -> None:
-        """The agent told something."""
-        self._updates.put_nowait((update, meta))
+    def heard(self, update: Any, by: str) -> None:
+        """The agent told something, or a sub-agent of it did."""
+        self._updates.put_nowait((update, by))
 
     def over(self) -> None:
         """Nothing more comes."""
@@ -87,23 +68,15 @@ class AcpTurn:
     async def events(self) -> AsyncGenerator[Event, None]:
         """All that the agent tells, until nothing more comes."""
         while (heard := await self._updates.get()) is not None:
-            update, _ = heard
-            if self._thought and not isinstance(update, AgentThoughtChunk):
-                yield self._thoughts()
-            if isinstance(update, AgentMessageChunk):
-                async for said in self._said(update):
-                    yield said
-                continue
-            silent = True
-            for event in self._told(update):
-                silent = False
-                yield event
-            if silent and self._doing:
-                yield Progress(self._doing)  # it lives
-        if self._thought:
-            yield self._thoughts()
-        for call in self._calls.unfinished():
-            yield call
+            update, by = heard
+            if isinstance(update, UsageUpdate) and not by:
+                self._costs(update)
+            source = self._delegates.take(update, by) if by or isinstance(update, Announced) else self._own.take(update)
+            async with aclosing(source) as events:
+                async for event in events:
+                    yield event
+        for event in (*self._delegates.rest(), *self._own.rest()):
+            yield event
 
     def usage(self, done: PromptResponse) -> Usage | None:
         """The cost of the prompt, where the agent tells it."""
@@ -116,70 +89,19 @@ class AcpTurn:
         thoughts = spent.thought_tokens or 0
         return Usage(self._model, whole, spent.output_tokens + thoughts, thoughts, read, written, cost)
 
-    def _thoughts(self) -> Reasoning:
-        thought, self._thought = self._thought, ""
-        return Reasoning(PROVIDER, {"text": thought})
+    def _costs(self, told: UsageUpdate) -> None:
+        """The agent told what its session has cost."""
+        if told.cost is not None and told.cost.currency == "USD":
+            # One that counts anew after a restart says less than it did before.
+            amount, before = told.cost.amount, self.cost
+            self._spent += amount - before if amount >= before else amount
+            self.cost = amount
 
-    async def _said(self, update: AgentMessageChunk) -> AsyncIterator[Event]:
-        """A piece of the answer; another message begins a paragraph."""
-        if update.message_id and self._message and update.message_id != self._message:
-            yield Text("\n\n")
-        self._message = update.message_id or self._message
-        match update.content:
-            case TextContentBlock(text=text):
-                yield Text(text)
-            case ImageContentBlock(data=data, mime_type=media) | AudioContentBlock(data=data, mime_type=media):
-                yield await self._file(f"{media.partition('/')[0]}{guess_extension(media) or ''}", media, data)
-            case EmbeddedResourceContentBlock(resource=BlobResourceContents(blob=data, mime_type=media, uri=uri)):
-                yield await self._file(uri.rsplit("/", 1)[-1] or "file", media or "", data)
-            case EmbeddedResourceContentBlock(resource=TextResourceContents(text=text, uri=uri)):
-                yield Text(f"\n\n{uri}\n```\n{text}\n```\n\n")
-            case ResourceContentBlock(name=name, uri=uri):
-                yield Text(f"[{name}]({uri})")
-            case _:
-                """There is no other content."""
-
-    async def _file(self, name: str, media: str, data: str) -> File | Text:
-        """A file that the agent made."""
-        files = self.work.files
-        if not isinstance(files, KeepsFiles):
-            return Text(f"({name} can't be kept here.)")
-        try:
-            return await files.keep(name, media, _once(b64decode(data, validate=True)))
-        except NotBase64:
-            return Text(f"({name} came broken.)")
-
-    def _told(self, update: Any) -> Iterator[Event]:
-        """The events of anything else that the agent tells."""
-        match update:
-            case AgentThoughtChunk(content=TextContentBlock(text=text)):
-                self._thought += text
-                yield self._does("thinking")
-            case ToolCallStart() | ToolCallProgress():
-                finished = self._calls.heard(update)
-                yield self._does(self._calls.line(update.tool_call_id))
-                yield from finished
-            case AgentPlanUpdate(entries=entries) if entries:
-                done = sum(entry.status == "completed" for entry in entries)
-                now = next((entry.content for entry in entries if entry.status == "in_progress"), "")
-                yield self._does(f"plan {done}/{len(entries)}{f': {now}' if now else ''}"[:200])
-            case UsageUpdate(cost=cost) if cost is not None and cost.currency == "USD":
-                # An agent that counts anew after a restart says less than it did before.
-                self._spent += cost.amount - self.cost if cost.amount >= self.cost else cost.amount
-                self.cost = cost.amount
-            case SessionInfoUpdate(title=str(title)) if not title.startswith(_NAMELESS):
-                yield Titled(title)
-            case _:
-                """Told to the session, or news to this version."""
-
-    def _does(self, doing: str) -> Progress:
-        self._doing = doing
-        return Progress(doing)
-
-    async def permit(self, call: ToolCallUpdate, options: list[PermissionOption]) -> RequestPermissionResponse:
+    async def permit(self, call: ToolCallUpdate, options: list[PermissionOption], by: str) -> RequestPermissionResponse:
         """Ask the person whether the agent may do something; nobody's answer is a no."""
-        self._calls.heard(call)
-        subject, details = called(self._calls.known(call.tool_call_id))
+        calls = (self._delegates.narration(by) or self._own).calls
+        calls.heard(call)
+        subject, details = called(calls.known(call.tool_call_id))
         kinds = Counter(option.kind for option in options)
         plain = max(kinds.values(), default=0) < 2 and (_ONCE in kinds or _ALWAYS in kinds)
         words = f"May I do this? {subject}{f'{chr(10)}{details}' if details else ''}"[:LONGEST]
@@ -239,7 +161,3 @@ class AcpTurn:
         except Invalid as error:
             log.warning("the agent asked what nobody can be asked: %s", error)
             return None
-
-
-async def _once(content: bytes) -> AsyncIterator[bytes]:
-    yield content

@@ -21,6 +21,7 @@ from segue.core.turns import (
     SUSPECT,
     Ask,
     Asked,
+    Beneath,
     Claim,
     Finish,
     Finished,
@@ -253,6 +254,7 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     if done.state is not None:
         kept, seen = {"session": session, "agent": done.agent, "value": done.state}, nowhere(session) if hidden else tip
         yield q.keep_state(tip_session=seen.session if seen else None, tip=seen.n if seen else None, at=at, **kept)
+    yield from _add_beneath(done.beneath, at)
     for asked in done.onward:
         yield from ask(asked, at)
     if owed is not None and not turns:
@@ -339,6 +341,13 @@ def _spend(session: SessionId, turn: int, used: Usage, at: Moment) -> Transactio
     size = used.input + used.output - used.reasoning
     yield q.add_usage(session=session, turn=turn, size=size, at=at, **msgspec.structs.asdict(used))
     yield q.spend(session=session, turns=0, tokens=used.input + used.output, cost=used.cost or 0.0)
+
+
+def _add_beneath(sessions: Iterable[Beneath], at: Moment) -> Transaction[None]:
+    """Write down what sub-agents did, each in a session of its own."""
+    for beneath in sessions:
+        yield q.add_beneath(session=beneath.session, parent=beneath.parent, label=beneath.label, at=at)
+        yield from transcripts.append(beneath.session, beneath.drafts, at)
 
 
 def _kept_back(session: SessionId, turn: int) -> Transaction[bool]:

@@ -55,6 +55,22 @@ class Titled(Value, frozen=True):
     title: str
 
 
+class SubAgent(Value, frozen=True):
+    """Something that is said to or by a sub-agent: a part of the agent to which it gave work by itself.
+
+    It is kept with the answer, as a child session of its own.
+    """
+
+    id: str
+    """The agent's own name for it, the same for the same one."""
+    part: Part
+    """What it says or does; `Sent` is what it is asked."""
+    name: str = ""
+    """Its name for people."""
+    above: str = ""
+    """The sub-agent that gave it the work; empty if the agent itself did."""
+
+
 class PutOff(Value, frozen=True):
     """Sign that calls which were told of wait for what people say, and that a later attempt may make them.
 
@@ -65,8 +81,9 @@ class PutOff(Value, frozen=True):
     """Their ids."""
 
 
-Event = Part | Usage | Progress | AgentState | PutOff | Titled
-"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, notes, titles."""
+Event = Part | Usage | Progress | AgentState | PutOff | Titled | SubAgent
+"""The events of an answer: text in pieces, thoughts, tools and their results, files, cost, progress, notes, titles, and
+what sub-agents say and do."""
 
 
 class Tool(Value, frozen=True):

@@ -8,6 +8,11 @@ s.id, s.owner, s.began, s.used, s.tip_session, s.tip as tip_n,
 insert into sessions (id, owner, began_by, began, used, origin, parent, depth, label, ending, tip_session, tip)
 values (:session, :owner, :owner, :at, :at, :origin, :parent, :depth, :label, :ending, :tip_session, :tip);
 
+-- name: add_beneath
+-- A session in which a sub-agent worked: its parent's owner's, and closed from the start.
+insert into sessions (id, owner, began_by, began, used, closed, parent, depth, label, ending)
+select :session, s.owner, s.owner, :at, :at, :at, s.id, s.depth + 1, :label, 'run' from sessions s where s.id = :parent;
+
 -- name: session
 -- One session with its title.
 select {session}

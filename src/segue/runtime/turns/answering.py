@@ -21,6 +21,7 @@ from segue.core.contracts.agents import (
     Progress,
     PutOff,
     Steers,
+    SubAgent,
     SummedUp,
     Titled,
     Usage,
@@ -277,7 +278,7 @@ class Answering:
     async def _take_in(self, live: Running, stream: Stream, event: Event) -> None:
         if not (isinstance(event, Text) and event.text.isascii() and "\0" not in event.text):
             event = cleaned(event)
-        if isinstance(event, Usage | AgentState | Titled):
+        if isinstance(event, Usage | AgentState | Titled | SubAgent):
             live.note(event)
             return
         if isinstance(event, Progress):
@@ -350,6 +351,7 @@ class Answering:
         owed = self._owed(live, done) if run.owes is not None else None
         kind, state = run.turns[0].kind, live.state
         done = replace(done, kind=kind, owed=owed, agent=live.agent_name, state=state, reserved=live.reserved)
+        done = replace(done, beneath=live.beneath.sessions(run, live.agent_name, self._ground.ids))
         if live.asked:
             finished = await self._store.write(questions.finish, run.held, done, self._settings.handoff, at)
         elif done.kind is TurnKind.OPENING:

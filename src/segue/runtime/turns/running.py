@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import UnionType
 
-from segue.core.contracts.agents import AgentState, NoBudget, Reserves, Titled, Usage, Work
+from segue.core.contracts.agents import AgentState, NoBudget, Reserves, SubAgent, Titled, Usage, Work
 from segue.core.lanes import Address
-from segue.core.messages import File, Notice, Part, Parts, Reasoning, Text, ToolCall, ToolResult, encode_parts
+from segue.core.messages import File, Notice, encode_parts
 from segue.core.text.splitting import Fits, split
 from segue.core.transcripts import GATEWAY, NOTHING, Author, Draft, Role
 from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Turn, TurnKind, draft_of
 from segue.core.values import Moment
 from segue.runtime.cancelling import surely
+from segue.runtime.turns.said import Said
+from segue.runtime.turns.subagents import SubAgents
 
 
 class Hung(Exception):
@@ -55,6 +56,7 @@ class Running:
         """The agent's own note about the session, as JSON."""
         self.title = ""
         """The title that the agent found for the session."""
+        self.beneath = SubAgents()
         self.told: Moment | None = None
         """When its handoff was last told that it makes progress."""
         self.telling: asyncio.Task[None] | None = None
@@ -105,7 +107,7 @@ class Running:
         if self.silence is not None and not self.silence.expired():
             self.silence.reschedule(until)
 
-    def note(self, told: Usage | AgentState | Titled) -> None:
+    def note(self, told: Usage | AgentState | Titled | SubAgent) -> None:
         """Note what an agent tells beside its answer."""
         match told:
             case Usage():
@@ -114,6 +116,8 @@ class Running:
                 self.state = encode_parts((told.value,))
             case Titled():
                 self.title = told.title
+            case SubAgent():
+                self.beneath.add(told)
 
     def stop(self) -> None:
         """End it; what was said so far is kept."""
@@ -148,65 +152,6 @@ def cancelled() -> bool:
     """Whether somebody wants the task that runs this to end."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-class Said:
-    """The words of an agent so far in a turn; pieces are joined only when somebody looks."""
-
-    def __init__(self, journal: tuple[Part, ...]) -> None:
-        self._parts: list[Part] = list(journal)
-        self._pieces: list[str] = []
-        """Pieces of the text that the last part is to be."""
-        self._kept = len(journal)
-        """Parts before which nothing has to be journaled any more."""
-        self._known = {part.id for part in journal if isinstance(part, ToolCall)}
-        """Calls that are journaled."""
-
-    def add(self, part: Part) -> None:
-        """One thing more; pieces of text that follow each other are one text."""
-        if not isinstance(part, Text):
-            self.parts.append(part)
-            self._pieces = []
-        elif not self._pieces:
-            self._parts.append(part)
-        if isinstance(part, Text):
-            self._pieces.append(part.text)
-
-    @property
-    def parts(self) -> list[Part]:
-        """All of it, in order."""
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-            self._parts[-1] = Text(self._pieces[0])
-        return self._parts
-
-    @property
-    def text(self) -> str:
-        """The words a person reads."""
-        return "\n\n".join(p.text.strip() for p in self.parts if isinstance(p, Text | Notice) and p.text.strip())
-
-    def done(self, result: ToolResult) -> Parts:
-        """A result as it is journaled: with its call, and the thoughts before that, if they aren't yet."""
-        return (*self._call(result.id, Reasoning), result)
-
-    def put_off(self, calls: Sequence[str]) -> Parts:
-        """Calls that wait, as they are journaled: their model isn't asked again, so with its words."""
-        return tuple(part for id in calls for part in self._call(id, Reasoning | Text))
-
-    def _call(self, id: str, with_it: type[Part] | UnionType) -> Parts:
-        """A call and what stands before it, unless it is journaled: providers refuse a call without its thoughts."""
-        parts = self.parts
-        at = next((n for n in reversed(range(len(parts))) if _calls(parts[n], id)), None)
-        if at is None or id in self._known:
-            return ()
-        self._known.add(id)
-        found = [part for part in parts[self._kept : at] if isinstance(part, with_it)]
-        self._kept = max(self._kept, at)
-        return (*found, parts[at])
-
-
-def _calls(part: Part, id: str) -> bool:
-    return isinstance(part, ToolCall) and part.id == id
 
 
 STOPPED = "(Stopped.)"
