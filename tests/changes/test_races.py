@@ -550,6 +550,7 @@ async def driven(s: Scene) -> Driven:
 
 
 HELLO = Opening("here", "there")
+SEQUEL = handoffs.OpeningSequel(Patience())
 
 
 def opens(claimed: Driven) -> Make:
@@ -562,14 +563,14 @@ async def answered(s: Scene) -> Outgoing:
     write, at = s.world.store.driver.write, s.world.clock()
     await write(handoffs.open_in, await driven(s), public("second"), Rules(), Limits(), Patience(), HELLO, at)
     [run] = await write(turns.claim, "me", 10)
-    await write(handoffs.finish, run.held, answer(run, "here"), Patience(), at)
+    await write(SEQUEL.finish, run.held, answer(run, "here"), at)
     taken = await write(deliveries.outgoing, "me", "telegram", "bot", 10)
-    return next(held for held in taken if held.handoff)
+    return next(held for held in taken if held.sequel)
 
 
 async def sent(s: Scene) -> Make:
     held = await answered(s)
-    return lambda: handoffs.sent(held, "m1", LATER)
+    return lambda: SEQUEL.sent(held, "m1", LATER)
 
 
 def cancels(s: Scene) -> Make:

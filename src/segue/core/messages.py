@@ -468,8 +468,8 @@ class Outgoing(Value, frozen=True):
     delivery: Delivery
     since: Moment
     """When it was to be sent first."""
-    handoff: str = ""
-    """The handoff whose opening it is."""
+    sequel: str = ""
+    """The id of what hangs on it, if it is the last message of a turn that has a sequel."""
     report: str = ""
     """The platform's word about it, on a platform that tells later what became of a message: one of `SendStatus`."""
     error: str = ""

@@ -14,6 +14,7 @@ from segue.changes import audit
 from segue.changes.accept import FrontDoor
 from segue.changes.commands import Commands
 from segue.changes.exchange import letters, questions
+from segue.changes.exchange.handoffs import OpeningSequel
 from segue.changes.exchange.planner import Planner
 from segue.changes.people import browsers, codes, grants, strangers, tokens
 from segue.changes.people.access import Access
@@ -113,6 +114,7 @@ class Gateway:
             tracing,
             self.watches,
             probe,
+            OpeningSequel(self.settings.handoff),
         )
         planner = Planner(self._places(), self.settings)
         self._messages = Messages(ground)

@@ -16,7 +16,7 @@ from typing import ParamSpec, assert_never
 
 from msgspec.structs import replace
 
-from segue.changes.exchange import deliveries, handoffs
+from segue.changes.exchange import deliveries
 from segue.changes.exchange.asking import Asks
 from segue.changes.exchange.deliveries import Attempt
 from segue.core.contracts.adapters import (
@@ -96,6 +96,7 @@ class Outbox:
         self._metrics = ground.metrics
         self._tracing = ground.tracing
         self._probe = ground.probe
+        self._sequel = ground.sequel
         self._adapter = adapter
         self._exporting = exporting
         self._asks = Asks(ground.adapters, ground.settings)
@@ -171,7 +172,11 @@ class Outbox:
     async def _outcome(self, held: Outgoing) -> str:
         """Send it and record what became of it, which is also the name it is counted under."""
         self._probe(Point.SEND_TAKEN)
-        if settled := await self._settled(held):
+        if self._replica.spare <= 0:
+            # Too close to the end of the lease: whoever holds it next sends it.
+            await self._store.write(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
+            return "put off"
+        if (held.sequel or isinstance(self._adapter, ReportsStatus)) and (settled := await self._settled(held)):
             return settled
         started = time.monotonic()
         try:
@@ -201,14 +206,11 @@ class Outbox:
 
     async def _settled(self, held: Outgoing) -> str:
         """What becomes of a message that isn't to be sent now; empty if it is."""
-        if self._replica.spare <= 0:
-            # Too close to the end of the lease: whoever holds it next sends it.
-            await self._store.write(deliveries.unsent, held, Attempt.REFUSED, 0.0, "")
-            return "put off"
         if isinstance(self._adapter, ReportsStatus) and (told := await self._told(held, self._adapter.reports_within)):
             return told
-        if held.handoff and await self._came_to_nothing(held):
-            await self._store.write(handoffs.withdraw, held, self._clock())
+        nothing_there = held.sequel and not held.delivery.doubtful and not held.delivery.message
+        if nothing_there and await self._store.read(self._sequel.is_over, held.sequel):
+            await self._store.write(deliveries.withdraw, held, self._clock())
             return "withdrawn"
         return ""
 
@@ -236,9 +238,8 @@ class Outbox:
         return ""
 
     async def _record(self, held: Outgoing, message: str) -> None:
-        if held.handoff:
-            # The last message of a handoff's opening ends the handoff, in the same transaction.
-            await self._store.write(handoffs.sent, held, message, self._clock())
+        if held.sequel:
+            await self._store.write(self._sequel.sent, held, message, self._clock())
         elif await self._store.write(deliveries.sent, held, message, self._clock()):
             # More waits for the same address: it is next.
             self.wake.set()
@@ -276,19 +277,12 @@ class Outbox:
     async def _give_up(self, held: Outgoing, error: Exception) -> str:
         log.error("delivery %s is a dead letter after %d attempts: %s", held.id, held.delivery.attempt, error)
         why, at = str(error) or type(error).__name__, self._clock()
-        if isinstance(error, InDoubt) and not held.handoff:
+        if isinstance(error, InDoubt) and not held.sequel:
             await self._store.write(self._asks.unsure, held, why, self._ids(), at)
         else:
-            await self._store.write(handoffs.give_up if held.handoff else deliveries.give_up, held, why, at)
+            await self._store.write((self._sequel if held.sequel else deliveries).give_up, held, why, at)
         self._metrics.buried(self._adapter.platform, self._adapter.account, type(error).__name__)
         return DEAD
-
-    async def _came_to_nothing(self, held: Outgoing) -> bool:
-        """Whether the handoff that a message opens has ended, and the message can still be kept back."""
-        if held.delivery.doubtful or held.delivery.message:
-            return False
-        found = await self._store.read(handoffs.read, held.handoff)
-        return found.settled is not None
 
     async def _send(self, held: Outgoing) -> str:
         """One attempt: a change of the message that is there, or a new one."""

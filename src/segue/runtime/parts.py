@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Clock, Ids
 from segue.core.contracts.probes import Probe
+from segue.core.contracts.sequels import Sequel
 from segue.core.settings import GatewaySettings
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient
@@ -29,4 +30,5 @@ class Ground:
     tracing: Tracing | None
     watches: Watches
     probe: Probe
+    sequel: Sequel
     lent: Lent = field(default_factory=Lent)

@@ -15,6 +15,7 @@ from segue.errors import Fenced, Refusal, Refused
 from tests.changes.world import World, answer, private, public
 
 PATIENCE = Patience()
+SEQUEL = handoffs.OpeningSequel(PATIENCE)
 
 
 class House:
@@ -57,12 +58,12 @@ class House:
         return run
 
     async def finish(self, run: Run, done: Finish) -> None:
-        await self.world.store.driver.write(handoffs.finish, run.held, done, PATIENCE, self.world.clock())
+        await self.world.store.driver.write(SEQUEL.finish, run.held, done, self.world.clock())
 
     async def outgoing(self) -> Outgoing:
         """The opening's message, taken to be sent."""
         taken = await self.world.store.driver.write(deliveries.outgoing, "me", "telegram", "bot", 10)
-        return next(held for held in taken if held.handoff)
+        return next(held for held in taken if held.sequel)
 
     async def answered(self) -> Outgoing:
         """All but the last step."""
@@ -73,7 +74,7 @@ class House:
         return await self.outgoing()
 
     async def sent(self, held: Outgoing) -> None:
-        await self.world.store.driver.write(handoffs.sent, held, "m1", self.world.clock())
+        await self.world.store.driver.write(SEQUEL.sent, held, "m1", self.world.clock())
 
     async def bound(self) -> tuple[SessionId | None, SessionId | None]:
         """What the laptop and the phone speak to."""
@@ -110,7 +111,7 @@ async def test_people_are_told_how_far_it_is(house: House) -> None:
     await house.open(driven)
     assert await step() is HandoffProgress.OPENED
     run = await house.opening()
-    await write(handoffs.wrote, run.held.session, run.name, PATIENCE, clock())
+    await write(SEQUEL.grew, run.held.session, run.name, clock())
     assert await step() is HandoffProgress.WRITING
     await house.finish(run, answer(run, "here"))
     assert await step() is HandoffProgress.SENDING

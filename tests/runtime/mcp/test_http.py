@@ -326,7 +326,7 @@ async def test_a_gateway_without_the_library_says_how_to_get_it(
         shown = {"Authorization": f"Bearer {await given(there.store, ann.id, 'anns')}"}
         answer = await http.post("/mcp", json={}, headers=shown)
         assert (answer.status_code, "segue install" in answer.json()["error"]) == (501, True)
-        assert there.here.gateway.programs.lent.server(SessionId("s")) is None
+        assert there.here.gateway.programs.lent.url == ""
 
 
 @pytest.mark.parametrize(("host", "near"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1")])

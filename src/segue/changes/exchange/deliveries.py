@@ -234,6 +234,12 @@ def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
         raise Fenced(f"delivery {held.id}")
 
 
+def withdraw(held: Outgoing, at: Moment) -> Transaction[None]:
+    """Keep back a message that nobody has sent, because what hung on it is over."""
+    if not (yield q.withdraw_delivery(id=held.id, me=held.me, attempt=held.delivery.attempt, at=at)):
+        raise Fenced(f"delivery {held.id}")
+
+
 def dead(count: int) -> Transaction[list[Dead]]:
     """Dead letters, the newest first."""
     return (yield from each(Dead, q.dead_deliveries(count=count)))

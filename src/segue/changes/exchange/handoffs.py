@@ -195,84 +195,6 @@ def open_in(
     return lane
 
 
-def wrote(session: SessionId, turn: int, patience: Patience, at: Moment) -> Transaction[None]:
-    """The opening turn says something: its time starts anew."""
-    id = yield from first(str, q.opening_of(session=session, turn=turn))
-    if id is not None:
-        found = yield from read(id)
-        yield q.handoff_wrote(handoff=found.id, at=at, deadline=deadline(found.requested, at, patience))
-        yield Wake(Topic.HANDOFF, session)
-
-
-def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transaction[Finished]:
-    """Finish an opening turn; what waits behind it waits on until its last message was sent, or can't be."""
-    [turn] = done.turns
-    id = yield from first(str, q.opening_of(session=held.session, turn=turn))
-    if id is None:
-        raise Fenced(f"turn {turn} of session {held.session}")
-    if done.outcome is not Outcome.ANSWERED or not done.replies:
-        found = yield from _held(id)
-        yield from turns.check(held)
-        why = _WHY[done.outcome]
-        state = State.CANCELLED if done.outcome is Outcome.STOPPED else State.FAILED
-        yield from _undo(found, state, why, at)
-        yield from _say_why(found, state, why, at)
-        return Finished(None, None, None)
-    finished = yield from turns.finish(held, done, at, last=False)
-    yield q.carry_handoff(handoff=id, **keys_between(held.session, turn))
-    found = yield from read(id)
-    yield q.handoff_answered(
-        handoff=found.id,
-        tip_session=finished.before.session if finished.before else None,
-        tip=finished.before.n if finished.before else None,
-        at=at,
-        deadline=deadline(found.requested, at, patience),
-    )
-    yield q.put_off(session=held.session, seconds=_longest(patience))
-    yield Wake(Topic.HANDOFF, held.session)
-    return replace(finished, next=None)
-
-
-def sent(held: Outgoing, message: str, at: Moment) -> Transaction[None]:
-    """The opening's last message was sent: the handoff is done, unless it had ended before."""
-    found = yield from _held(held.handoff)
-    yield from deliveries.sent(held, message, at, last=False)
-    if found.settled is not None:
-        yield from _say_where(found, held.delivery.address, at)
-    if found.settled is not None or (yield q.handoff_unsent(handoff=found.id)):
-        return
-    if not (yield from _still_theirs(found)):
-        yield from _undo(found, after(found.state, Step.FAIL), _CHANGED, at)
-        yield from _say_why(found, State.FAILED, _CHANGED, at)
-        return
-    origin = yield from lanes.now(found.origin)
-    if found.move is not None and (yield from _speaks(origin, found.session)):
-        # Under the handoff's own move, so that whoever takes that back takes back both sides.
-        yield from moves.bind(origin, None, Why.HANDOFF, found.by, found.move, at)
-    yield q.settle_handoff(handoff=found.id, state=after(found.state, Step.COMPLETE), error=None, at=at)
-    yield Wake(Topic.HANDOFF, found.session)
-    yield q.go_on(session=found.session, turn=0)
-    if found.origin.address.platform not in OWN:
-        # A terminal and a page are shown each step of it.
-        key = f"handoff/{found.id}/done"
-        yield from deliveries.notify(found.origin.address, handed_off(found.place), key, (), at)
-
-
-def give_up(held: Outgoing, error: str, at: Moment) -> Transaction[None]:
-    """The opening's last message can't ever be sent: the handoff failed."""
-    found = yield from _held(held.handoff)
-    yield from deliveries.give_up(held, error, at)
-    if found.settled is None:
-        yield from _undo(found, after(found.state, Step.FAIL), error, at)
-        yield from _say_why(found, State.FAILED, error, at)
-
-
-def withdraw(held: Outgoing, at: Moment) -> Transaction[None]:
-    """Keep back a message that nobody has sent, because its handoff came to an end."""
-    if not (yield q.withdraw_delivery(id=held.id, me=held.me, attempt=held.delivery.attempt, at=at)):
-        raise Fenced(f"delivery {held.id}")
-
-
 def fail(driven: Driven, why: str, at: Moment) -> Transaction[None]:
     """Whoever drives it can't go on."""
     found = yield from _held(driven.handoff.id)
@@ -315,6 +237,88 @@ def left_open(handoff: str, thread: Address, at: Moment) -> Transaction[None]:
     found = yield from read(handoff)
     if found.settled is not None and found.lane is None:
         yield from _say_where(found, thread, at)
+
+
+class OpeningSequel:
+    """A handoff, which hangs on the last message of its opening turn."""
+
+    kind = TurnKind.OPENING
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self.pace = patience.progress / 10
+
+    def grew(self, session: SessionId, turn: int, at: Moment) -> Transaction[None]:
+        """The opening turn says something: its time starts anew."""
+        id = yield from first(str, q.opening_of(session=session, turn=turn))
+        if id is not None:
+            found = yield from read(id)
+            yield q.handoff_wrote(handoff=found.id, at=at, deadline=deadline(found.requested, at, self._patience))
+            yield Wake(Topic.HANDOFF, session)
+
+    def finish(self, held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
+        """Finish an opening turn; what waits behind it waits on until its last message was sent, or can't be."""
+        [turn] = done.turns
+        id = yield from first(str, q.opening_of(session=held.session, turn=turn))
+        if id is None:
+            raise Fenced(f"turn {turn} of session {held.session}")
+        if done.outcome is not Outcome.ANSWERED or not done.replies:
+            found = yield from _held(id)
+            yield from turns.check(held)
+            why = _WHY[done.outcome]
+            state = State.CANCELLED if done.outcome is Outcome.STOPPED else State.FAILED
+            yield from _undo(found, state, why, at)
+            yield from _say_why(found, state, why, at)
+            return Finished(None, None, None)
+        finished = yield from turns.finish(held, done, at, last=False)
+        yield q.carry_handoff(handoff=id, **keys_between(held.session, turn))
+        found = yield from read(id)
+        yield q.handoff_answered(
+            handoff=found.id,
+            tip_session=finished.before.session if finished.before else None,
+            tip=finished.before.n if finished.before else None,
+            at=at,
+            deadline=deadline(found.requested, at, self._patience),
+        )
+        yield q.put_off(session=held.session, seconds=_longest(self._patience))
+        yield Wake(Topic.HANDOFF, held.session)
+        return replace(finished, next=None)
+
+    def sent(self, held: Outgoing, message: str, at: Moment) -> Transaction[None]:
+        """The opening's last message was sent: the handoff is done, unless it had ended before."""
+        found = yield from _held(held.sequel)
+        yield from deliveries.sent(held, message, at, last=False)
+        if found.settled is not None:
+            yield from _say_where(found, held.delivery.address, at)
+        if found.settled is not None or (yield q.handoff_unsent(handoff=found.id)):
+            return
+        if not (yield from _still_theirs(found)):
+            yield from _undo(found, after(found.state, Step.FAIL), _CHANGED, at)
+            yield from _say_why(found, State.FAILED, _CHANGED, at)
+            return
+        origin = yield from lanes.now(found.origin)
+        if found.move is not None and (yield from _speaks(origin, found.session)):
+            # Under the handoff's own move, so that whoever takes that back takes back both sides.
+            yield from moves.bind(origin, None, Why.HANDOFF, found.by, found.move, at)
+        yield q.settle_handoff(handoff=found.id, state=after(found.state, Step.COMPLETE), error=None, at=at)
+        yield Wake(Topic.HANDOFF, found.session)
+        yield q.go_on(session=found.session, turn=0)
+        if found.origin.address.platform not in OWN:
+            # A terminal and a page are shown each step of it.
+            key = f"handoff/{found.id}/done"
+            yield from deliveries.notify(found.origin.address, handed_off(found.place), key, (), at)
+
+    def give_up(self, held: Outgoing, error: str, at: Moment) -> Transaction[None]:
+        """The opening's last message can't ever be sent: the handoff failed."""
+        found = yield from _held(held.sequel)
+        yield from deliveries.give_up(held, error, at)
+        if found.settled is None:
+            yield from _undo(found, after(found.state, Step.FAIL), error, at)
+            yield from _say_why(found, State.FAILED, error, at)
+
+    def is_over(self, id: str) -> Transaction[bool]:
+        """Whether the handoff has ended."""
+        return (yield from read(id)).settled is not None
 
 
 def _undo(found: HandoffRecord, state: State, why: str, at: Moment) -> Transaction[None]:

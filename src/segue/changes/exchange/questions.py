@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from segue.changes.exchange import deliveries, handoffs, turns
+from segue.changes.exchange import deliveries, turns
 from segue.changes.people import actors, persons
 from segue.changes.places import lanes
 from segue.changes.places.ways import Way
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
+from segue.core.contracts.sequels import Sequel
 from segue.core.contracts.wakes import Topic, Wake
-from segue.core.handoffs import Patience
 from segue.core.lanes import Address, Lane, account_key
 from segue.core.messages import Outgoing
 from segue.core.questions import (
@@ -28,7 +28,7 @@ from segue.core.questions import (
     QuestionState,
     shown_by,
 )
-from segue.core.turns import Claim, Finish, Finished, Run, TurnKind
+from segue.core.turns import Claim, Finish, Finished, Run
 from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.database.statements import q
 from segue.errors import Invalid
@@ -306,10 +306,9 @@ def expire(at: Moment) -> Transaction[int]:
     return len(over)
 
 
-def finish(held: Claim, done: Finish, patience: Patience, at: Moment) -> Transaction[Finished]:
+def finish(held: Claim, done: Finish, sequel: Sequel, at: Moment) -> Transaction[Finished]:
     """Finish a turn that has asked something: what nobody has answered is asked no more."""
-    opening = done.kind is TurnKind.OPENING
-    finished = yield from (handoffs.finish(held, done, patience, at) if opening else turns.finish(held, done, at))
+    finished = yield from (sequel if done.kind is sequel.kind else turns).finish(held, done, at)
     for question in (yield from each(Question, q.questions_of_turn(session=held.session, turn=done.turns[0]))):
         yield from _settle(question, QuestionState.WITHDRAWN, "", "", at)
     return finished

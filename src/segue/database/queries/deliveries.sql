@@ -5,7 +5,7 @@
 -- columns: due_delivery
 id, holder as me, cast(id as text) as id, address, coalesce(session, '') as session, entry, text,
   {key_of_era}, coalesce(message, '') as message, attempts as attempt,
-  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, '[]' as chats, accepted as since, coalesce(handoff, '') as handoff,
+  doubtful - 1 as doubtful, answers, choices, only_for as only, nullif(files, '[]') as file, '[]' as chats, accepted as since, coalesce(handoff, '') as sequel,
   coalesce(report, '') as report, coalesce(error, '') as error
 
 -- name: add_delivery

@@ -28,21 +28,15 @@ class Lent:
         self._tools: dict[SessionId, Tools] = {}
 
     @contextmanager
-    def lent(self, session: SessionId, tools: Tools) -> Iterator[None]:
-        """Lend the tools of a turn while it runs."""
+    def lent(self, session: SessionId, tools: Tools) -> Iterator[ToolServer | None]:
+        """Lend the tools of a turn while it runs: by a server as an agent is told of it, if there is one."""
         self._tools[session] = tools
+        token, ours = self._token(session) if self.url else "", (sys.executable, "-m", "segue", "mcp")
         try:
-            yield
+            yield ToolServer(self.url, token, ours, {URL: self.url, TOKEN: token}) if self.url else None
         finally:
             if self._tools.get(session) is tools:
                 del self._tools[session]
-
-    def server(self, session: SessionId) -> ToolServer | None:
-        """The server as an agent is told of it."""
-        if not self.url:
-            return None
-        token = self._token(session)
-        return ToolServer(self.url, token, (sys.executable, "-m", "segue", "mcp"), {URL: self.url, TOKEN: token})
 
     def tools(self, token: str) -> Tools | None:
         """The tools that a token is for; None if it is no token of this kind."""

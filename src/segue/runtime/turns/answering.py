@@ -8,7 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from segue.changes.exchange import handoffs, questions, turns
+from segue.changes.exchange import questions, turns
 from segue.changes.places import addresses
 from segue.changes.sessions import titles, transcripts
 from segue.changes.sessions.resets import reset_taken_back
@@ -126,6 +126,7 @@ class Answering:
         self._clock = ground.clock
         self._metrics = ground.metrics
         self._probe = ground.probe
+        self._sequel = ground.sequel
         self._agents = agents
         self._toolbox = toolbox
         self._toolboxes = {
@@ -173,15 +174,16 @@ class Answering:
         seen = state and as_seen(state, live.begun.path)
         branched = await self._agents.branched(run, live.agent_name, live.begun.path) if state is None else None
         work = replace(work, tools=tools, state=seen, branched=branched, ask=asker, budget=live.budget)
-        live.agent, live.work = agent, replace(work, tool_server=self._ground.lent.server(run.held.session))
+        live.agent, live.work = agent, work
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
         self._metrics.started.observe(self._clock() - run.turns[-1].accepted)
         try:
             with (
                 tracing.turn(run.held.session, run.name, run.turns[0].trace, live.spent) if tracing else nullcontext(),
-                self._ground.lent.lent(run.held.session, tools),
+                self._ground.lent.lent(run.held.session, tools) as server,
             ):
+                live.work = replace(live.work, tool_server=server) if server else live.work
                 await until_stopped(live, partial(self._listen, live, agent, live.work, stream))
         except TooLong:
             if begun.onto is None and self._summaries.helps(agent, run, live.begun.path):
@@ -294,8 +296,8 @@ class Answering:
             stream.grew(event.name)
         elif isinstance(event, Text):
             stream.grew()
-            if live.run.turns[0].kind is TurnKind.OPENING:
-                await self._opening(live)
+            if live.run.turns[0].kind is self._sequel.kind:
+                await self._grew(live)
 
     def _hung(self, live: Running, whole: asyncio.Timeout) -> Hung | None:
         """The error of an agent that took too long; None if something of its own did."""
@@ -305,20 +307,20 @@ class Answering:
             return Hung(f"the agent said nothing for {self._settings.turn_silence:g} s")
         return None
 
-    async def _opening(self, live: Running) -> None:
-        """A handoff's opening grows, which is progress; told now and then."""
-        at, patience, run = self._clock(), self._settings.handoff, live.run
+    async def _grew(self, live: Running) -> None:
+        """Tell what hangs on the answer that it grows, now and then."""
+        at, run = self._clock(), live.run
         if live.told is None:
             live.told = at
             live.telling = asyncio.create_task(self._first_words(run))
-        elif at - live.told > patience.progress / 10:
+        elif at - live.told > self._sequel.pace:
             live.told = at
-            await self._store.write(handoffs.wrote, run.held.session, run.name, patience, at)
+            await self._store.write(self._sequel.grew, run.held.session, run.name, at)
 
     async def _first_words(self, run: Run) -> None:
         """Tell that the agent writes, unless it is done in a moment: that is the better news."""
         await asyncio.sleep(_MOMENT)
-        await self._store.write(handoffs.wrote, run.held.session, run.name, self._settings.handoff, self._clock())
+        await self._store.write(self._sequel.grew, run.held.session, run.name, self._clock())
 
     async def _journal(self, live: Running, key: str, parts: Parts) -> None:
         run = live.run
@@ -353,9 +355,9 @@ class Answering:
         done = replace(done, kind=kind, owed=owed, agent=live.agent_name, state=state, reserved=live.reserved)
         done = replace(done, beneath=live.beneath.sessions(run, live.agent_name, self._ground.ids))
         if live.asked:
-            finished = await self._store.write(questions.finish, run.held, done, self._settings.handoff, at)
-        elif done.kind is TurnKind.OPENING:
-            finished = await self._store.write(handoffs.finish, run.held, done, self._settings.handoff, at)
+            finished = await self._store.write(questions.finish, run.held, done, self._sequel, at)
+        elif done.kind is self._sequel.kind:
+            finished = await self._store.write(self._sequel.finish, run.held, done, at)
         else:
             finished = await self._finish(live, done, at)
         self._probe(Point.TURN_FINISHED)

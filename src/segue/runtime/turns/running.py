@@ -58,7 +58,7 @@ class Running:
         """The title that the agent found for the session."""
         self.beneath = SubAgents()
         self.told: Moment | None = None
-        """When its handoff was last told that it makes progress."""
+        """When what hangs on it was last told that it grows."""
         self.telling: asyncio.Task[None] | None = None
         self.budget: Reserves = NoBudget()
         self.reserved = False

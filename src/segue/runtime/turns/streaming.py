@@ -13,7 +13,6 @@ from segue.core.lanes import Address
 from segue.core.messages import Delivery
 from segue.core.settings import NO_ACCOUNT, ProgressShown, Streams
 from segue.core.text.splitting import split
-from segue.core.turns import TurnKind
 from segue.errors import Fenced, SendError, SendUnsure
 from segue.runtime.parts import Ground
 from segue.runtime.placeholders import lost_placeholder
@@ -59,8 +58,8 @@ class Stream:
             return
         if isinstance(adapter, ShowsTyping):
             self._tasks.append(asyncio.create_task(self._show_typing(adapter, live.address)))
-        # It may yet be kept for whoever waits, or its handoff may fail: nothing is shown before that is settled.
-        unsettled = run.turns[0].awaited is not None or run.turns[0].kind is TurnKind.OPENING
+        # It may yet be kept for whoever waits, or what hangs on it may fail: nothing is shown before that is settled.
+        unsettled = run.turns[0].awaited is not None or run.turns[0].kind is ground.sequel.kind
         streams = ground.settings.accounts.get(live.account, NO_ACCOUNT).streams
         if streams is Streams.LIVE and isinstance(adapter, EditsMessages) and not unsettled:
             self._tasks.append(asyncio.create_task(self._show_text(adapter, adapter, live.address)))
