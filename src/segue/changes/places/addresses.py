@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from segue.changes.people import actors
 from segue.changes.places import lanes, merges
 from segue.changes.rows import each, first
-from segue.changes.sessions import moves
+from segue.changes.sessions import moves, readings
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Lane, Person, Place, Rules, account_key, lane_of
 from segue.core.settings import NO_ACCOUNT, AccountSettings
@@ -44,7 +44,7 @@ def hosts_own(lane: str | None, session: SessionId, identity: str, hosts: Collec
     if lane is None or identity not in hosts:
         return False
     place = yield from first(Place, q.place_of(lane=lane))
-    return place is not None and place.audience is Audience.ONE and not (yield q.shared_places(session=session))
+    return place is not None and place.audience is Audience.ONE and not (yield from readings.shared(session))
 
 
 def opened(address: Address) -> Transaction[bool]:
