@@ -5,6 +5,7 @@ import msgspec
 from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, line_of, name, quoted
 from segue.changes.exchange import questions, quotes
+from segue.changes.exchange.questions import Asked
 from segue.changes.forgetting import erasure, extent
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.forgetting.extent import Extent
@@ -39,9 +40,9 @@ class ForgetCommand:
         going = yield from self._going(request, target)
         body = msgspec.json.encode((target.session, target.n)).decode()
         text = f"{yield from _told(target, going)} Nothing brings it back. Type /yes within five minutes to have it "
-        text, id = f"{text}forgotten, /no to keep it.", self._ids()
-        yield from questions.ask(request.lane, request.met.person.id, FORGET, body, text, id, request.at)
-        return Answer(text, choices=COMMANDS, question=id)
+        asked = Asked.by_command(self._ids(), FORGET, body, f"{text}forgotten, /no to keep it.")
+        yield from questions.ask(request.lane, request.met.person.id, asked, request.at)
+        return Answer(asked.asking.words, choices=COMMANDS, question=asked.id)
 
     def _target(self, request: Request) -> Transaction[Tip | None]:
         """The entry whose exchange is meant; 0 of a session is the session."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, name
 from segue.changes.exchange import children, handoffs, questions
+from segue.changes.exchange.questions import Asked
 from segue.changes.places import addresses
 from segue.changes.places.destinations import Choice, Destinations, reader
 from segue.changes.sessions import moves, sessions, transcripts
@@ -140,12 +141,12 @@ class HandoffCommand:
 
     def _which(self, request: Request, session: Session, words: str, found: Sequence[Choice]) -> Transaction[Answer]:
         """Ask which of several places is meant; each is named with its readers."""
-        person, id = request.met.person.id, self._ids()
         body = msgspec.json.encode((session.id, [choice.name for choice in found])).decode()
         choices = tuple(f"{choice.name}: {choice.readers}" for choice in found)
-        yield from questions.ask(request.lane, person, DESTINATION, body, words, id, request.at, choices)
-        question = yield from questions.read(id)
-        return Answer(question.text, choices=question.buttons, question=id)
+        asked = Asked.by_command(self._ids(), DESTINATION, body, words, choices)
+        yield from questions.ask(request.lane, request.met.person.id, asked, request.at)
+        question = yield from questions.read(asked.id)
+        return Answer(question.text, choices=question.buttons, question=asked.id)
 
     def _numbered(self, request: Request, number: str) -> Transaction[Answer]:
         """Answer by a number which place is meant."""
@@ -175,9 +176,9 @@ class HandoffCommand:
             f"In {choice.name} {choice.readers}: {counted(said, 'message', 'messages')} of {name(session)}; {known}. "
             "Type /yes within five minutes to hand it off, /no to leave it."
         )
-        id = self._ids()
-        yield from questions.ask(request.lane, request.met.person.id, READERS, body, text, id, request.at)
-        return Answer(text, choices=COMMANDS, question=id)
+        asked = Asked.by_command(self._ids(), READERS, body, text)
+        yield from questions.ask(request.lane, request.met.person.id, asked, request.at)
+        return Answer(text, choices=COMMANDS, question=asked.id)
 
     def _agreed(self, request: Request, question: Question) -> Transaction[Answer]:
         session = yield from bound(request)

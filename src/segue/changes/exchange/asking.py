@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from segue.changes.exchange import children, deliveries, questions, routes
-from segue.changes.exchange.questions import Asking
+from segue.changes.exchange.questions import UNSURE, Asked, Asking
 from segue.changes.people import persons
 from segue.changes.people.allowances import Allowing
 from segue.changes.places.ways import Way, Ways
@@ -52,7 +52,8 @@ class Asks:
         person = PersonId(run.turns[0].person)
         most = (yield from self._allowing.of(person)).questions
         ways = yield from self._to(run, asking, at)
-        return (yield from questions.ask_in_turn(run, agent, asking, ways, most, id, at))
+        asked = Asked(id, asking, session=run.held.session, turn=run.name, agent=agent)
+        return (yield from questions.ask_in_turn(run, asked, ways, most, at))
 
     def ask_for_program(
         self, person: PersonId, only: SessionId | None, asking: Asking, id: str, at: Moment
@@ -67,7 +68,8 @@ class Asks:
             fix = "Let them write to this gateway once, in a private chat or a window."
             raise Invalid("question", "there is no place where its person could be asked", fix)
         most = (yield from self._allowing.of(person)).questions
-        return (yield from questions.ask_for_program(where[0], person, asking, (where[1],), most, id, at))
+        asked = Asked(id, asking, session=where[0])
+        return (yield from questions.ask_for_program(person, asked, (where[1],), most, at))
 
     def _whereabouts(self, person: PersonId, only: SessionId | None) -> Transaction[tuple[SessionId, Way] | None]:
         """The private place in which a person talked last, and the session there; a chat before a window."""
@@ -101,7 +103,8 @@ class Asks:
         words = f"Nobody knows whether this message arrived: “{shown}” Shall I send it again?"
         asking = Asking(f"unsure/{held.id}", words, YES_OR_NO, deadline=self._settings.questions.deadline)
         most = (yield from self._allowing.of(owner)).questions
-        yield from questions.ask_about_send(held, session.id, owner, asking, way, most, id, at)
+        asked = Asked(id, asking, UNSURE, str(held.id), session.id)
+        yield from questions.ask_about_send(held, owner, asked, way, most, at)
 
     def _to(self, run: Run, asking: Asking, at: Moment) -> Transaction[list[Way]]:
         """The ways by which it is asked: the turn's own place, unseen by others if it can be; approvers in private."""

@@ -5,8 +5,10 @@ question then says what became of it.
 """
 
 from collections.abc import Sequence
+from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, turns
 from segue.changes.people import actors, persons
@@ -59,6 +61,23 @@ class Asking(Value, frozen=True):
     """The keys of the identities that may answer instead of the person."""
 
 
+class Asked(Value, frozen=True):
+    """A question as it is put to somebody: its kind says who hears the answer, its body what they need to know then."""
+
+    id: str
+    asking: Asking
+    kind: str = AGENT
+    body: str = ""
+    session: SessionId | None = None
+    turn: int = 0
+    agent: str = ""
+
+    @classmethod
+    def by_command(cls, id: str, kind: str, body: str, words: str, choices: tuple[str, ...] = YES_OR_NO) -> Self:
+        """The question of a command, which is open for a few minutes."""
+        return cls(id, Asking("", words, choices, deadline=LIFETIME), kind, body)
+
+
 class Copy(Value, frozen=True):
     """A message that shows a question."""
 
@@ -76,52 +95,38 @@ class Permission(Value, frozen=True):
     since: Moment
 
 
-def ask(
-    lane: Lane,
-    person: PersonId,
-    kind: str,
-    body: str,
-    words: str,
-    id: str,
-    at: Moment,
-    choices: tuple[str, ...] = YES_OR_NO,
-) -> Transaction[None]:
+def ask(lane: Lane, person: PersonId, asked: Asked, at: Moment) -> Transaction[None]:
     """Ask a person in a lane, for a command of theirs; what was asked so there before is asked no more."""
     person = yield from actors.hold(person)
     key = (yield from lanes.now(lane)).key
     yield q.end_questions(lane=key, person=person, at=at)
-    yield from _add(Asking("", words, choices, deadline=LIFETIME), id, key, person, kind, body, None, at)
+    yield from _add(asked, key, person, at)
 
 
-def ask_in_turn(
-    run: Run, agent: str, asking: Asking, ways: Sequence[Way], most: int, id: str, at: Moment
-) -> Transaction[Question]:
+def ask_in_turn(run: Run, asked: Asked, ways: Sequence[Way], most: int, at: Moment) -> Transaction[Question]:
     """Ask what a running turn wants to know, by each way; asked again, it is the same question."""
-    session, turn = run.held.session, run.name
     yield from turns.check(run.held)
-    known = yield from first(Question, q.question_of_call(session=session, turn=turn, call=asking.key))
+    call = {"session": asked.session, "turn": asked.turn, "call": asked.asking.key}
+    known = yield from first(Question, q.question_of_call(**call))
     if known is not None:
         return known
     if not ways:
         raise Invalid("question", "there is no place where its person could be asked", "Say it in the answer.")
-    person = yield from actors.hold(PersonId(run.turns[0].person))
-    if (yield from one(int, q.count_questions(person=person))) >= most:
-        raise Invalid("question", f"its person is asked {most} things already", "Wait for an answer first.")
-    return (yield from _put(asking, ways, id, person, AGENT, "", (session, turn, agent), at))
+    return (yield from ask_for_program(PersonId(run.turns[0].person), asked, ways, most, at))
 
 
 def ask_for_program(
-    session: SessionId, person: PersonId, asking: Asking, ways: Sequence[Way], most: int, id: str, at: Moment
+    person: PersonId, asked: Asked, ways: Sequence[Way], most: int, at: Moment
 ) -> Transaction[Question]:
     """Ask a person what a program of theirs wants to know, where one of their sessions is; in no turn."""
     person = yield from actors.hold(person)
     if (yield from one(int, q.count_questions(person=person))) >= most:
         raise Invalid("question", f"its person is asked {most} things already", "Wait for an answer first.")
-    return (yield from _put(asking, ways, id, person, AGENT, "", (session, 0, ""), at))
+    return (yield from _put(asked, ways, person, at))
 
 
 def ask_about_send(
-    held: Outgoing, session: SessionId, person: PersonId, asking: Asking, way: Way, most: int, id: str, at: Moment
+    held: Outgoing, person: PersonId, asked: Asked, way: Way, most: int, at: Moment
 ) -> Transaction[None]:
     """Ask a person whether a message is sent again of which nobody knows whether it was; it is a dead letter till then.
 
@@ -130,55 +135,37 @@ def ask_about_send(
     person = yield from actors.hold(person)
     if (yield from one(int, q.count_questions(person=person))) < most:
         turn = yield from one(int, q.turn_of_delivery(id=held.id))
-        yield from _put(asking, (way,), id, person, UNSURE, str(held.id), (session, turn, ""), at)
+        yield from _put(replace(asked, turn=turn), (way,), person, at)
 
 
-def _put(
-    asking: Asking,
-    ways: Sequence[Way],
-    id: str,
-    person: PersonId,
-    kind: str,
-    body: str,
-    of: tuple[SessionId, int, str],
-    at: Moment,
-) -> Transaction[Question]:
+def _put(asked: Asked, ways: Sequence[Way], person: PersonId, at: Moment) -> Transaction[Question]:
     """Ask about a turn, by each way."""
-    yield from _add(asking, id, (yield from lanes.now(ways[0].lane)).key, person, kind, body, of, at)
-    question = yield from read(id)
+    yield from _add(asked, (yield from lanes.now(ways[0].lane)).key, person, at)
+    question = yield from read(asked.id)
     for n, way in enumerate(ways):
         yield from deliveries.ask(way.address, question, f"{_prefix(question)}{n}", way.only, at)
     yield Wake(Topic.ASKED, person)
     return question
 
 
-def _add(
-    asking: Asking,
-    id: str,
-    lane: str,
-    person: PersonId,
-    kind: str,
-    body: str,
-    of: tuple[SessionId, int, str] | None,
-    at: Moment,
-) -> Transaction[None]:
-    session, turn, agent = of or (None, 0, "")
+def _add(asked: Asked, lane: str, person: PersonId, at: Moment) -> Transaction[None]:
+    asking = asked.asking
     yield q.add_question(
-        question=id,
+        question=asked.id,
         lane=lane,
         person=person,
-        kind=kind,
-        body=body,
+        kind=asked.kind,
+        body=asked.body,
         at=at,
         deadline=at + asking.deadline,
-        session=session,
-        turn=turn,
+        session=asked.session,
+        turn=asked.turn,
         call=asking.key or None,
         approvers=msgspec.json.encode(asking.approvers).decode(),
         words=asking.words,
         choices=msgspec.json.encode(asking.choices).decode(),
         allows=asking.allows,
-        agent=agent,
+        agent=asked.agent,
     )
 
 
