@@ -554,7 +554,7 @@ async def test_a_platform_that_goes_down_says_its_own_reason(
     monkeypatch.setattr("segue.runtime.handoffs._OPENING", 0.3)
     street = Street(Slack("one"), Telegram("two"))
     street.home = street.destination.dm(street.there)
-    street.patience = Patience(progress=60.0 if call is Call.OPEN_THREAD else 0.6)
+    street.patience = Patience(progress=60.0 if call is Call.OPEN_THREAD else 3.0)
     street.destination.misbehaves(Fault.SERVER_ERROR, call, times=None)
     async with street.opened(database):
         await street.talks()

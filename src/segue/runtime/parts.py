@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from segue.changes.exchange.turns import Sequel
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.database import Clock, Ids
 from segue.core.contracts.probes import Probe
-from segue.core.contracts.sequels import Sequel
 from segue.core.settings import GatewaySettings
 from segue.runtime.replica import Replica
 from segue.runtime.retrying import Patient

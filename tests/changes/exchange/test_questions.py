@@ -1,7 +1,7 @@
 """Questions: one at a time in a lane, answered once, and only for so long."""
 
 from segue.changes.exchange import questions
-from segue.changes.exchange.questions import LIFETIME, Asked
+from segue.changes.exchange.questions import LIFETIME, Posed
 from segue.core.lanes import Lane
 from segue.core.questions import Question, QuestionState
 from segue.core.values import PersonId
@@ -13,7 +13,7 @@ async def asked(world: World, body: str = "b") -> tuple[Lane, PersonId]:
     queued = await world.hear("ann", "hello", private("here"))
     who = queued.met.person.id
     await world.store.driver.write(
-        questions.ask, queued.lane, who, Asked.by_command(world.ids(), "readers", body, "?"), world.clock()
+        questions.ask, queued.lane, who, Posed.by_command(world.ids(), "readers", body, "?"), world.clock()
     )
     return queued.lane, who
 

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from segue.changes.exchange import deliveries, questions, replicas, turns
-from segue.changes.exchange.questions import Asked, Asking
+from segue.changes.exchange.questions import Asking, Posed
 from segue.changes.places.ways import Way
 from segue.errors import Fenced, StoreConflict
 from tests.changes.exchange.test_deliveries import HERE, send, take, texts
@@ -169,7 +169,7 @@ async def test_a_turn_that_only_waited_for_a_persons_answer_has_cost_no_life(wor
     queued = await world.hear("ann", "hello", me="dead")
     assert queued.run is not None
     run, asking, way = queued.run, Asking("1", "May I?", ("yes", "no")), Way(queued.lane.address, queued.lane)
-    asked = Asked(world.ids(), asking, session=run.held.session, turn=run.name)
+    asked = Posed(world.ids(), asking, session=run.held.session, turn=run.name)
     ask = partial(questions.ask_in_turn, run, asked, [way], 20, world.clock())
     question = await world.store.driver.write(ask)
     await world.store.driver.write(questions.wait, run.held, question.id)

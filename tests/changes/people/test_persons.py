@@ -3,7 +3,7 @@
 import pytest
 
 from segue.changes.exchange import questions, replicas
-from segue.changes.exchange.questions import Asked, Asking
+from segue.changes.exchange.questions import Asking, Posed
 from segue.changes.people import notes
 from segue.changes.places.ways import Way
 from segue.core.contracts.database import Transaction
@@ -386,7 +386,7 @@ async def test_what_is_asked_of_two_who_are_parted_is_each_ones_own(world: World
     def asks(key: str, words: str) -> Transaction[Question]:
         assert heard.run is not None
         asking = Asking(key, words, YES_OR_NO, "tell")
-        asked = Asked(world.ids(), asking, session=heard.run.held.session, turn=heard.run.name)
+        asked = Posed(world.ids(), asking, session=heard.run.held.session, turn=heard.run.name)
         return (yield from questions.ask_in_turn(heard.run, asked, [way], 9, world.clock()))
 
     question = await world.store.driver.write(asks, "1", "Tell bob's secret?")
@@ -397,7 +397,7 @@ async def test_what_is_asked_of_two_who_are_parted_is_each_ones_own(world: World
         questions.ask,
         heard.lane,
         ann.id,
-        Asked.by_command(world.ids(), "readers", "b", "Who may read “Diary”?"),
+        Posed.by_command(world.ids(), "readers", "b", "Who may read “Diary”?"),
         world.clock(),
     )
     await world.store.unlink(merge)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from segue.changes.commands.request import Answer, Request, called, counted, line_of, short
 from segue.changes.exchange import deliveries, questions
-from segue.changes.exchange.questions import Asked, Permission
+from segue.changes.exchange.questions import Permission, Posed
 from segue.changes.places import addresses
 from segue.changes.places.addresses import Homes
 from segue.changes.rows import each
@@ -106,7 +106,7 @@ class Consents:
             f"{known}. Type /yes within five minutes to allow it, /no to leave it."
         )
         id = self._ids()
-        yield from questions.ask(asked_in, request.met.person.id, Asked.by_command(id, READERS, body, text), request.at)
+        yield from questions.ask(asked_in, request.met.person.id, Posed.by_command(id, READERS, body, text), request.at)
         return Answer(text, choices=COMMANDS, question=id, to=request.alone)
 
     def back(self, request: Request, session: SessionId, lane: Lane) -> Transaction[Answer]:

@@ -5,7 +5,7 @@ import msgspec
 from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, line_of, name, quoted
 from segue.changes.exchange import questions, quotes
-from segue.changes.exchange.questions import Asked
+from segue.changes.exchange.questions import Posed
 from segue.changes.forgetting import erasure, extent
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.forgetting.extent import Extent
@@ -40,7 +40,7 @@ class ForgetCommand:
         going = yield from self._going(request, target)
         body = msgspec.json.encode((target.session, target.n)).decode()
         text = f"{yield from _told(target, going)} Nothing brings it back. Type /yes within five minutes to have it "
-        asked = Asked.by_command(self._ids(), FORGET, body, f"{text}forgotten, /no to keep it.")
+        asked = Posed.by_command(self._ids(), FORGET, body, f"{text}forgotten, /no to keep it.")
         yield from questions.ask(request.lane, request.met.person.id, asked, request.at)
         return Answer(asked.asking.words, choices=COMMANDS, question=asked.id)
 

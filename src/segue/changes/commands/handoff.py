@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, bound, counted, name
 from segue.changes.exchange import children, handoffs, questions
-from segue.changes.exchange.questions import Asked
+from segue.changes.exchange.questions import Posed
 from segue.changes.places import addresses
 from segue.changes.places.destinations import Choice, Destinations, reader
 from segue.changes.sessions import moves, sessions, transcripts
@@ -143,7 +143,7 @@ class HandoffCommand:
         """Ask which of several places is meant; each is named with its readers."""
         body = msgspec.json.encode((session.id, [choice.name for choice in found])).decode()
         choices = tuple(f"{choice.name}: {choice.readers}" for choice in found)
-        asked = Asked.by_command(self._ids(), DESTINATION, body, words, choices)
+        asked = Posed.by_command(self._ids(), DESTINATION, body, words, choices)
         yield from questions.ask(request.lane, request.met.person.id, asked, request.at)
         question = yield from questions.read(asked.id)
         return Answer(question.text, choices=question.buttons, question=asked.id)
@@ -176,7 +176,7 @@ class HandoffCommand:
             f"In {choice.name} {choice.readers}: {counted(said, 'message', 'messages')} of {name(session)}; {known}. "
             "Type /yes within five minutes to hand it off, /no to leave it."
         )
-        asked = Asked.by_command(self._ids(), READERS, body, text)
+        asked = Posed.by_command(self._ids(), READERS, body, text)
         yield from questions.ask(request.lane, request.met.person.id, asked, request.at)
         return Answer(text, choices=COMMANDS, question=asked.id)
 

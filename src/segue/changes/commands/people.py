@@ -18,7 +18,7 @@ from segue.changes.audit import Event, Fact
 from segue.changes.commands.consent import COMMANDS, Consents
 from segue.changes.commands.request import Answer, Request, line_of
 from segue.changes.exchange import deliveries, handoffs, questions
-from segue.changes.exchange.questions import Asked
+from segue.changes.exchange.questions import Posed
 from segue.changes.people import actors, codes, grants, persons
 from segue.changes.people.codes import Code, CodeKind
 from segue.changes.people.grants import Scope
@@ -136,7 +136,7 @@ class LinkCommand:
         # A stranger's chat is remembered only from here on.
         yield from moves.see(replace(request.arrival.place, address=request.lane.address), request.lane.person, at)
         text, id = ASKED.format(other=(yield from persons.described(code.person))), self._ids()
-        yield from questions.ask(request.lane, person, Asked.by_command(id, questions.LINK, body, text), at)
+        yield from questions.ask(request.lane, person, Posed.by_command(id, questions.LINK, body, text), at)
         return Answer(text, choices=COMMANDS, question=id)
 
     def _same(self, code: Code, request: Request) -> Transaction[Answer]:
@@ -160,7 +160,7 @@ class LinkCommand:
             )
             return Answer((yield from self._join(joining, at)))
         text, id = HOST_ASKED.format(other=named), self._ids()
-        yield from questions.ask(origin, other, Asked.by_command(id, HOST, question.body, text), at)
+        yield from questions.ask(origin, other, Posed.by_command(id, HOST, question.body, text), at)
         yield from deliveries.notify(origin.address, text, questions.key_of(id), (), at, COMMANDS)
         return Answer(CONFIRM)
 

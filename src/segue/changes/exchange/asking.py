@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from segue.changes.exchange import children, deliveries, questions, routes
-from segue.changes.exchange.questions import UNSURE, Asked, Asking
+from segue.changes.exchange.questions import UNSURE, Asking, Posed
 from segue.changes.people import persons
 from segue.changes.people.allowances import Allowing
 from segue.changes.places.ways import Way, Ways
@@ -52,7 +52,7 @@ class Asks:
         person = PersonId(run.turns[0].person)
         most = (yield from self._allowing.of(person)).questions
         ways = yield from self._to(run, asking, at)
-        asked = Asked(id, asking, session=run.held.session, turn=run.name, agent=agent)
+        asked = Posed(id, asking, session=run.held.session, turn=run.name, agent=agent)
         return (yield from questions.ask_in_turn(run, asked, ways, most, at))
 
     def ask_for_program(
@@ -68,7 +68,7 @@ class Asks:
             fix = "Let them write to this gateway once, in a private chat or a window."
             raise Invalid("question", "there is no place where its person could be asked", fix)
         most = (yield from self._allowing.of(person)).questions
-        asked = Asked(id, asking, session=where[0])
+        asked = Posed(id, asking, session=where[0])
         return (yield from questions.ask_for_program(person, asked, (where[1],), most, at))
 
     def _whereabouts(self, person: PersonId, only: SessionId | None) -> Transaction[tuple[SessionId, Way] | None]:
@@ -103,7 +103,7 @@ class Asks:
         words = f"Nobody knows whether this message arrived: “{shown}” Shall I send it again?"
         asking = Asking(f"unsure/{held.id}", words, YES_OR_NO, deadline=self._settings.questions.deadline)
         most = (yield from self._allowing.of(owner)).questions
-        asked = Asked(id, asking, UNSURE, str(held.id), session.id)
+        asked = Posed(id, asking, UNSURE, str(held.id), session.id)
         yield from questions.ask_about_send(held, owner, asked, way, most, at)
 
     def _to(self, run: Run, asking: Asking, at: Moment) -> Transaction[list[Way]]:

@@ -11,12 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, turns
+from segue.changes.exchange.turns import Sequel
 from segue.changes.people import actors, persons
 from segue.changes.places import lanes
 from segue.changes.places.ways import Way
 from segue.changes.rows import each, first, one
 from segue.core.contracts.database import Transaction
-from segue.core.contracts.sequels import Sequel
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Address, Lane, account_key
 from segue.core.messages import Outgoing
@@ -61,7 +61,7 @@ class Asking(Value, frozen=True):
     """The keys of the identities that may answer instead of the person."""
 
 
-class Asked(Value, frozen=True):
+class Posed(Value, frozen=True):
     """A question as it is put to somebody: its kind says who hears the answer, its body what they need to know then."""
 
     id: str
@@ -95,7 +95,7 @@ class Permission(Value, frozen=True):
     since: Moment
 
 
-def ask(lane: Lane, person: PersonId, asked: Asked, at: Moment) -> Transaction[None]:
+def ask(lane: Lane, person: PersonId, asked: Posed, at: Moment) -> Transaction[None]:
     """Ask a person in a lane, for a command of theirs; what was asked so there before is asked no more."""
     person = yield from actors.hold(person)
     key = (yield from lanes.now(lane)).key
@@ -103,7 +103,7 @@ def ask(lane: Lane, person: PersonId, asked: Asked, at: Moment) -> Transaction[N
     yield from _add(asked, key, person, at)
 
 
-def ask_in_turn(run: Run, asked: Asked, ways: Sequence[Way], most: int, at: Moment) -> Transaction[Question]:
+def ask_in_turn(run: Run, asked: Posed, ways: Sequence[Way], most: int, at: Moment) -> Transaction[Question]:
     """Ask what a running turn wants to know, by each way; asked again, it is the same question."""
     yield from turns.check(run.held)
     call = {"session": asked.session, "turn": asked.turn, "call": asked.asking.key}
@@ -116,7 +116,7 @@ def ask_in_turn(run: Run, asked: Asked, ways: Sequence[Way], most: int, at: Mome
 
 
 def ask_for_program(
-    person: PersonId, asked: Asked, ways: Sequence[Way], most: int, at: Moment
+    person: PersonId, asked: Posed, ways: Sequence[Way], most: int, at: Moment
 ) -> Transaction[Question]:
     """Ask a person what a program of theirs wants to know, where one of their sessions is; in no turn."""
     person = yield from actors.hold(person)
@@ -126,7 +126,7 @@ def ask_for_program(
 
 
 def ask_about_send(
-    held: Outgoing, person: PersonId, asked: Asked, way: Way, most: int, at: Moment
+    held: Outgoing, person: PersonId, asked: Posed, way: Way, most: int, at: Moment
 ) -> Transaction[None]:
     """Ask a person whether a message is sent again of which nobody knows whether it was; it is a dead letter till then.
 
@@ -138,7 +138,7 @@ def ask_about_send(
         yield from _put(replace(asked, turn=turn), (way,), person, at)
 
 
-def _put(asked: Asked, ways: Sequence[Way], person: PersonId, at: Moment) -> Transaction[Question]:
+def _put(asked: Posed, ways: Sequence[Way], person: PersonId, at: Moment) -> Transaction[Question]:
     """Ask about a turn, by each way."""
     yield from _add(asked, (yield from lanes.now(ways[0].lane)).key, person, at)
     question = yield from read(asked.id)
@@ -148,7 +148,7 @@ def _put(asked: Asked, ways: Sequence[Way], person: PersonId, at: Moment) -> Tra
     return question
 
 
-def _add(asked: Asked, lane: str, person: PersonId, at: Moment) -> Transaction[None]:
+def _add(asked: Posed, lane: str, person: PersonId, at: Moment) -> Transaction[None]:
     asking = asked.asking
     yield q.add_question(
         question=asked.id,

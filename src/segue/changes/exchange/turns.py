@@ -1,6 +1,7 @@
 """Turns: claimed by a holder, journaled while they run, finished in one fenced transaction."""
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -13,7 +14,7 @@ from segue.core.contracts.agents import SummedUp, Usage
 from segue.core.contracts.database import Transaction
 from segue.core.contracts.wakes import Topic, Wake
 from segue.core.lanes import Audience, Lane, Place
-from segue.core.messages import ChildResult, Part, Parts, Summary, encode_parts
+from segue.core.messages import ChildResult, Outgoing, Part, Parts, Summary, encode_parts
 from segue.core.moves import Limits
 from segue.core.text.notices import KEPT, answered_by
 from segue.core.transcripts import GATEWAY, Draft, Ending, Entry, Tip, TipMove, nowhere
@@ -221,6 +222,39 @@ def ask(asked: Ask, at: Moment) -> Transaction[Asked]:
 def enqueue(session: SessionId, me: str | None, at: Moment) -> Transaction[Slot | None]:
     """Make room for a turn more; an idle session is held by `me` at once."""
     return (yield from first(Slot, q.enqueue(session=session, me=me, at=at)))
+
+
+class Sequel(Protocol):
+    """Something that is over once the answer to a turn was sent, or can't be; such as a handoff.
+
+    Whoever runs turns and whoever sends know none by its name. They tell it what became of the turn and of its last
+    message, and it records the one and the other in one transaction with what that means.
+    """
+
+    kind: TurnKind
+    """The turns that have it."""
+    pace: float
+    """Seconds between two words that the answer grows."""
+
+    def grew(self, session: SessionId, turn: int, at: Moment) -> Transaction[None]:
+        """The agent says something."""
+        ...
+
+    def finish(self, held: Claim, done: Finish, at: Moment) -> Transaction[Finished]:
+        """Finish the turn."""
+        ...
+
+    def is_over(self, id: str) -> Transaction[bool]:
+        """Whether it has come to its end, so that nothing more is to be sent for it; `id` is `Outgoing.sequel`."""
+        ...
+
+    def sent(self, held: Outgoing, message: str, at: Moment) -> Transaction[None]:
+        """The last message was sent."""
+        ...
+
+    def give_up(self, held: Outgoing, error: str, at: Moment) -> Transaction[None]:
+        """The last message can't ever be sent."""
+        ...
 
 
 def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: bool = True) -> Transaction[Finished]:

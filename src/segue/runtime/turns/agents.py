@@ -53,8 +53,6 @@ class Agents:
 
     async def branched(self, run: Run, name: str, path: Path) -> AgentState | None:
         """What an agent kept of the session that this one branched off, if it has seen of that only what both share."""
-        if not path or path[0].tip.session == run.held.session:
-            return None
         notes = [
             note(kept.value, kept.tip) for kept in await self._store.read(agents.inherited, run.held.session, name)
         ]

@@ -171,10 +171,10 @@ class Answering:
         box = _there(box, self._settings.tools_of_lanes, live.address) if self._settings.tools_of_lanes else box
         offers = box.offers if work.notes is None else box.with_notebook
         tools = BoundTools(offers, live, self._settings, partial(self._waiting, run), asker)
-        seen = state and as_seen(state, live.begun.path)
-        branched = await self._agents.branched(run, live.agent_name, live.begun.path) if state is None else None
-        work = replace(work, tools=tools, state=seen, branched=branched, ask=asker, budget=live.budget)
-        live.agent, live.work = agent, work
+        forked = state is None and len(path) > 0 and path[0].tip.session != run.held.session
+        branched = await self._agents.branched(run, live.agent_name, live.begun.path) if forked else None
+        work = replace(work, tools=tools, state=state and as_seen(state, live.begun.path), branched=branched)
+        live.agent, live.work = agent, replace(work, ask=asker, budget=live.budget)
         stream = Stream(self._ground, live)
         self._probe(Point.TURN_STARTED)
         self._metrics.started.observe(self._clock() - run.turns[-1].accepted)
@@ -192,8 +192,6 @@ class Answering:
         finally:
             tools.end()
             await stream.end()
-            if live.telling is not None:
-                live.telling.cancel()
         self._probe(Point.TURN_ANSWERED)
         adapter = self._ground.adapters.get(live.account)
         make = partial(answered, live, adapter.fits if adapter else None)
@@ -274,6 +272,8 @@ class Answering:
             raise
         finally:
             live.whole = live.silence = None
+            if live.telling is not None:
+                live.telling.cancel()
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 

@@ -111,9 +111,10 @@ class Stream:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            grown = _Grown(_first(self._text, adapter))
+            grown = _Grown(next(split(self._text, adapter.fits), ""))
             if isinstance(adapter, ShowsSteps):
-                grown = _Grown(grown.text, _first(self._said.text, adapter), tuple(self._doing))
+                said = next(split(self._said.text, adapter.fits), "")
+                grown = _Grown(grown.text, said, tuple(self._doing))
             if grown != shown and self._replica.left > self._replica.lease / 2:
                 try:
                     async with self._calling:
@@ -149,9 +150,9 @@ class Stream:
                 await self._store.write(deliveries.placed, self._delivery, held.me, message)
                 self._probe(Point.STREAM_PLACED)
                 self._delivery = replace(self._delivery, message=message)
-            said = self._delivery.with_text(grown.said)
+            said = replace(self._delivery, text=grown.said)
             if not isinstance(adapter, ShowsSteps) or not await adapter.grow(said, grown.steps):
-                await edits.edit(said.with_text(grown.text))
+                await edits.edit(replace(said, text=grown.text))
 
 
 class _Grown(NamedTuple):
@@ -161,7 +162,3 @@ class _Grown(NamedTuple):
     """With the steps in it."""
     said: str = ""
     steps: tuple[str, ...] = ()
-
-
-def _first(text: str, adapter: Adapter) -> str:
-    return next(split(text, adapter.fits), "")
