@@ -15,7 +15,7 @@ export SEGUE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/segue
 unexport PYTHONDONTWRITEBYTECODE
 
 # Each a file of pins of its own, which `segue install` reads.
-EXTRAS := acp discord feishu mcp model otel postgres
+EXTRAS := acp discord feishu matrix mcp model otel postgres
 
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 PINNED := $(PIP) install --require-hashes --only-binary :all:
@@ -57,6 +57,7 @@ pins: .venv/tools ## write requirements/*.txt anew (UPGRADE=1 takes the newest v
 	@$(COMPILE) --group peers -o requirements/peers.txt
 	@$(COMPILE) --group synapse -o requirements/synapse.txt
 	@$(COMPILE) --group libraries -o requirements/libraries.txt
+	@$(COMPILE) --group mautrix -o requirements/mautrix.txt
 
 clean: ## remove the environment and what tools left behind
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -83,7 +84,7 @@ clean: ## remove the environment and what tools left behind
 	@touch $@
 
 # Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.
-.venv/servers: .venv/tools tests/servers/package-lock.json tests/servers/harnesses/package-lock.json requirements/synapse.txt requirements/libraries.txt
+.venv/servers: .venv/tools tests/servers/package-lock.json tests/servers/harnesses/package-lock.json requirements/synapse.txt requirements/libraries.txt requirements/mautrix.txt
 	@$(PY) -m tests.servers
 	@touch $@
 

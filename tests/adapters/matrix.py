@@ -186,6 +186,7 @@ class MatrixHarness:
 
     def adapter(self) -> Matrix:
         adapter = self.keys.adapter("main", self.files)
+        adapter.remember(self.chest)
         self.adapters.append(adapter)
         return adapter
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from segue.adapters.matrix import MatrixAccount, homeserver
+from segue.adapters.matrix import MatrixAccount, encryption, homeserver
 from segue.adapters.matrix.homeserver import Homeserver
-from segue.adapters.matrix.incoming import ENCRYPTED
+from segue.adapters.matrix.outgoing import ENCRYPTED
 from segue.core.accounts import Reach
 from segue.core.contracts.adapters import Adapter
 from segue.core.contracts.agents import Agent
@@ -235,14 +235,15 @@ async def test_a_homeserver_that_was_killed_is_connected_again_and_nothing_is_lo
         await town.close()
 
 
-async def test_an_encrypted_room_is_refused_with_one_line(
-    town: MatrixHarness, caplog: pytest.LogCaptureFixture
+async def test_an_encrypted_room_is_refused_with_one_line_where_the_extra_is_missing(
+    town: MatrixHarness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = town.people["Ann"]
-    encryption = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
+    monkeypatch.setattr(encryption, "find_spec", lambda _: None)
+    sealed = {"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}
     secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "s", "sender_key": "k"}
     async with running(town, EchoAgent()):
-        room = await ann.make_room(town.bot, is_direct=True, initial_state=[encryption])
+        room = await ann.make_room(town.bot, is_direct=True, initial_state=[sealed])
         await ann.put(room, secret, "m.room.encrypted")
         await ann.reads(room, town.bot.id, ENCRYPTED)
     async with running(town, EchoAgent()) as gateway:
@@ -252,8 +253,9 @@ async def test_an_encrypted_room_is_refused_with_one_line(
         await ann.says(other, "here we can talk")
         await ann.reads(other, town.bot.id, "here we can talk")
         assert gateway.problems() == []
+        assert "run `segue install matrix`" in gateway.accounts["matrix.main"].words
     assert [message.text for message in await ann.sees(room, town.bot.id)] == [ENCRYPTED]
-    assert caplog.text.count(f"{room} is encrypted") == 1, "only the homeserver's memory kept it from saying it again"
+    assert caplog.text.count(f"{room} is encrypted") == 1, "it was said again after a restart"
     at, adapter = Address("matrix", "main", NAME, room), town.adapter()
     with pytest.raises(SendNever, match="encrypted"):
         await adapter.send(a_delivery(at, "hello"))
@@ -567,7 +569,7 @@ async def test_a_password_gives_a_token_and_the_bot_can_speak_first(town: Matrix
     with pytest.raises(SendNever, match="M_FORBIDDEN"):
         await server.log_in(Secret("wrong"))
     token = await server.log_in(Secret("p"))
-    assert await server.whoami() == town.bot.id
+    assert (await server.whoami())[0] == town.bot.id
     room = await server.begin_chat(ann.id)
     await server.close()
     await ann.join(room)

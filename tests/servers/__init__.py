@@ -25,6 +25,7 @@ _SERVERS = Path(__file__).parent / "package-lock.json"
 _HARNESSES = Path(__file__).parent / "harnesses" / "package-lock.json"
 _SYNAPSE = ROOT / "requirements" / "synapse.txt"
 _LIBRARIES = ROOT / "requirements" / "libraries.txt"
+_MAUTRIX = ROOT / "requirements" / "mautrix.txt"
 
 
 def cache() -> Path:
@@ -81,6 +82,14 @@ def libraries() -> Path:
     return python
 
 
+def mautrix() -> Path:
+    """The Python that has mautrix, a Matrix library with encryption; skips the test where it couldn't be installed."""
+    python = _environment(_MAUTRIX) / "bin" / "python"
+    if not python.exists():
+        pytest.skip("mautrix and python-olm aren't installed: `python -m tests.servers` says why")
+    return python
+
+
 def install() -> list[str]:
     """Install what is missing; returns what can't be had, with the reason."""
     missing = []
@@ -89,6 +98,8 @@ def install() -> list[str]:
         ("OpenCode, claude-agent-acp, acpx, inspector (npm)", _npm(_HARNESSES), partial(_make_npm, _HARNESSES)),
         ("Synapse (PyPI)", _environment(_SYNAPSE), partial(_make_environment, _SYNAPSE)),
         ("openai-agents and LangGraph (PyPI)", _environment(_LIBRARIES), partial(_make_environment, _LIBRARIES)),
+        # libolm has wheels for Python 3.11 and older alone.
+        ("mautrix and python-olm (PyPI)", _environment(_MAUTRIX), partial(_make_environment, _MAUTRIX)),
     ):
         if home.exists():
             continue

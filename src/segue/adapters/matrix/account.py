@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from segue.adapters.matrix.adapter import Matrix
 from segue.adapters.matrix.content import message
+from segue.adapters.matrix.encryption import Opens, is_installed
 from segue.adapters.matrix.homeserver import Homeserver
 from segue.adapters.matrix.invitations import Inviters
 from segue.adapters.shared.outcomes import check_http
@@ -18,6 +19,7 @@ from segue.core.values import Secret, Value
 from segue.errors import Disconnected, Invalid, SendError, SendNever
 
 _USER = re.compile(r"@[^:\s]+:\S+")
+_NO_ENCRYPTION = " For encrypted rooms, which many clients make of private chats, run `segue install matrix`."
 _WHOLE = 'Write it whole, such as "@segue:example.org".'
 
 
@@ -40,6 +42,11 @@ class MatrixAccount(Value, frozen=True):
     """Messages a second that the homeserver takes from one user for long; Synapse's own default."""
     burst: Annotated[int, Meta(ge=1, le=100_000)] = 10
     """Messages that it takes at once."""
+
+    recovery: Secret = Secret("")
+    """The recovery key, or phrase, of an account whose keys another client made: so its device is vouched for."""
+    password: Secret = Secret("")
+    """Its password, for homeservers that want it before a device is vouched for; Synapse doesn't."""
 
     def __post_init__(self) -> None:
         check_http("homeserver", self.homeserver, "https://matrix.example.org")
@@ -74,7 +81,7 @@ class MatrixAccount(Value, frozen=True):
         try:
             if not token.reveal():
                 token = await server.log_in(Secret(password))
-            owner = await server.whoami()
+            owner, _ = await server.whoami()
         except SendNever as error:
             raise Invalid("password", str(error), "See whether the id and the password are right.") from error
         except SendError as error:
@@ -83,7 +90,7 @@ class MatrixAccount(Value, frozen=True):
             await server.close()
         if owner != keys.user:
             raise Invalid("user", f"the token is {owner}'s, not {keys.user}'s", "Put one of the two right.")
-        said = f"The bot is {owner}, and its homeserver answers."
+        said = f"The bot is {owner}, and its homeserver answers." + ("" if is_installed() else _NO_ENCRYPTION)
         name = keys.user[1:].partition(":")[0]
         users = {"inviters": keys.inviters}
         return Added(name, said, {"homeserver": url, "user": keys.user}, {"token": token}, users=users)
@@ -103,4 +110,5 @@ class MatrixAccount(Value, frozen=True):
         """The adapter for this account."""
         server = Homeserver(self.homeserver, self.user, self.token)
         inviters = Inviters.EVERYBODY if self.public else frozenset((*self.inviters, *self.allow))
-        return Matrix(account, server, files, inviters, Bucket(self.burst, 1 / self.rate))
+        opens = Opens(self.recovery, self.password)
+        return Matrix(account, server, files, inviters, Bucket(self.burst, 1 / self.rate), opens)

@@ -1,14 +1,15 @@
 """The Matrix adapter: one user of one homeserver."""
 
-import hashlib
 import time
 from collections.abc import Sequence
 from uuid import uuid4
 
-from segue.adapters.matrix.content import attached, edited, fits, mention, message
+from segue.adapters.matrix.content import edited, fits, mention, message
+from segue.adapters.matrix.encryption import Ciphers, Opens, is_installed
 from segue.adapters.matrix.homeserver import Homeserver, Json
-from segue.adapters.matrix.incoming import ENCRYPTED, Incoming
+from segue.adapters.matrix.incoming import Incoming
 from segue.adapters.matrix.invitations import Invitations, Inviters
+from segue.adapters.matrix.outgoing import INSTALL, Outgoing
 from segue.adapters.matrix.rooms import Rooms
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import content_of
@@ -19,10 +20,12 @@ from segue.core.contracts.database import Clock
 from segue.core.contracts.lockers import Locker
 from segue.core.lanes import Address, Kind
 from segue.core.messages import PLACEHOLDER, Delivery, Sending
-from segue.errors import Disconnected, MessageGone, SendLater, SendNever
+from segue.errors import Disconnected, MessageGone, SendLater
 
 _WAIT = 30_000
 """Milliseconds that the homeserver may hold a sync."""
+_SOON = 5_000
+"""The same while a message can't be read, and people are to be told."""
 _TYPING = 6_000
 _WRITTEN = "written"
 _KEPT_BACK = 5
@@ -45,6 +48,7 @@ class Matrix:
         files: Files,
         inviters: frozenset[str] | Inviters,
         pace: Bucket,
+        opens: Opens = Opens(),  # noqa: B008 -- frozen
         clock: Clock = time.monotonic,
     ) -> None:
         self.account = account
@@ -55,23 +59,30 @@ class Matrix:
         self._rooms = Rooms(server)
         self._own = Account(self.platform, account, server.space)
         self._invitations = Invitations(self._own, server, self._rooms, inviters)
-        self._incoming = Incoming(self._own, server, self._rooms, files, self._invitations)
+        self._ciphers = Ciphers(server, opens)
+        self._outgoing = out = Outgoing(server, self._rooms, self._ciphers)
+        self._incoming = Incoming(self._own, server, self._rooms, files, self._invitations, self._ciphers, out)
 
     def remember(self, locker: Locker) -> None:
         """Take the locker."""
-        self._invitations.locker = locker
+        self._ciphers.remember(locker)
+        for part in (self._invitations, self._rooms, self._incoming.unread):
+            part.locker = locker
 
     @property
     def troubles(self) -> Sequence[str]:
-        """The rooms that it can't come into."""
-        return self._invitations.troubles
+        """The rooms that it can't come into, and what is in the way of encryption."""
+        hindrances = (self._ciphers.trouble, INSTALL if self._incoming.refuses and not is_installed() else "")
+        return [*self._invitations.troubles, *filter(None, hindrances)]
 
     async def run(self, intake: Intake) -> None:
         """Follow the sync; its token moves on once everything before it was accepted."""
-        with connecting():
+        with connecting(), self._outgoing.following():
             await self._check()
             self._rooms.forget()
             await self._invitations.recall()
+            await self._ciphers.begin()
+            await self._incoming.unread.recall()
             since, wait = await intake.cursor.read(), 0
             while True:
                 batch = await self._server.sync(since, wait)
@@ -80,12 +91,12 @@ class Matrix:
                     await self._incoming.take(batch, since, intake.accept)
                 else:
                     await self._incoming.begin(batch, intake.accept)
-                since, wait = str(batch["next_batch"]), _WAIT
+                since, wait = str(batch["next_batch"]), _SOON if self._incoming.unread.hurry else _WAIT
                 await intake.cursor.keep(since)
 
     async def _check(self) -> None:
         """Refuse a token of somebody else's: the agent would answer itself."""
-        owner = await self._server.whoami()
+        owner, _ = await self._server.whoami()
         if owner != self._server.user:
             raise Disconnected(f"the access token is {owner}'s, not {self._server.user}'s. Put one of the two right.")
 
@@ -98,7 +109,7 @@ class Matrix:
         there = await self._now(delivery.address)
         private = (await self._rooms.get(there.chat)).kind is Kind.DM
         answers = delivery.answers[-1] if delivery.answers and not private else ""
-        content = await self._content(delivery, there.thread, answers)
+        content = await self._content(delivery, there, answers)
         return await self._write(delivery, there, delivery.key, content)
 
     async def edit(self, delivery: Delivery) -> None:
@@ -115,12 +126,12 @@ class Matrix:
         """Delete a message of ours."""
         await self._server.redact((await self._now(address, message)).chat, message)
 
-    async def _content(self, delivery: Delivery, thread: str, answers: str) -> Json:
+    async def _content(self, delivery: Delivery, there: Address, answers: str) -> Json:
         file = delivery.file
         if file is None:
-            return message(delivery.text, thread, answers)
+            return message(delivery.text, there.thread, answers)
         content = await content_of(self._files, file)
-        return attached(file, await self._server.upload(file.name, file.media, content), thread, delivery.text)
+        return await self._outgoing.attached(there.chat, file, content, there.thread, delivery.text)
 
     async def typing(self, address: Address) -> None:
         """Show that the agent writes."""
@@ -133,7 +144,7 @@ class Matrix:
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Post the thread's root; the thread is named after it."""
         there = await self._now(parent)
-        root = await self._server.send(there.chat, _transaction(key), message(title))
+        root = await self._outgoing.put(there.chat, key, message(title))
         # Whoever wrote the parent into the settings needn't know its space; replies come from this one.
         return self._own.address(parent.chat, root)
 
@@ -142,23 +153,22 @@ class Matrix:
         await self._server.close()
 
     async def _now(self, address: Address, event: str = "") -> Address:
-        """Where an address is by now, if what is said there isn't encrypted: a room may have been replaced.
+        """Where an address is by now: a room may have been replaced.
 
         Events aren't taken along: one that is edited stays where it was, what is said in a thread comes without it.
         """
+        self._outgoing.look()
         chat, thread = await self._rooms.now(address.chat), address.thread
         if chat != address.chat and event and await self._server.event(chat, event) is None:
             chat = address.chat
         if chat != address.chat and thread and await self._server.event(chat, thread) is None:
             thread = ""
-        if (await self._rooms.get(chat)).encrypted:
-            raise SendNever(ENCRYPTED)
         return Address(address.platform, address.account, address.space, chat, thread)
 
     async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
         await self._limiter.turn(self._wanted(delivery))
         try:
-            return await self._server.send(there.chat, _transaction(key), content)
+            return await self._outgoing.put(there.chat, key, content)
         except SendLater as error:
             self._limiter.quiet(error.seconds, _WRITTEN)
             raise
@@ -175,8 +185,3 @@ class Matrix:
             return {_WRITTEN: Bucket(max(1, size - 1), pace.seconds)}
         slower = pace.seconds * self._limiter.used(_WRITTEN, pace)
         return {_WRITTEN: Bucket(max(1, size), pace.seconds), "shown": Rate(1, slower)}
-
-
-def _transaction(key: str) -> str:
-    """A transaction id; keys may be longer than one."""
-    return hashlib.sha256(key.encode()).hexdigest()

@@ -11,8 +11,8 @@ from segue.adapters.shared.markup import HTML, html_text, written
 from segue.core.messages import File
 from segue.core.text.markdown import READABLE, parse
 
-_LARGEST = 56 * 1024
-"""Bytes of a content: an event holds 64 KiB, and the homeserver adds its own."""
+_LARGEST = 44 * 1024
+"""Bytes of a content: an event holds 64 KiB, encryption takes a third more, and the homeserver adds its own."""
 _SHORT = 100
 _SHOWN = frozenset({"image", "audio", "video"})
 _LINK = "https://matrix.to/#/"
@@ -47,10 +47,11 @@ def message(text: str, thread: str = "", answers: str = "") -> Json:
     return _shown(text) | _inside(thread)
 
 
-def attached(file: File, where: str, thread: str = "", text: str = "") -> Json:
-    """A file that is in the media store, with a text beneath it if there is one."""
+def attached(file: File, where: str | Json, thread: str = "", text: str = "") -> Json:
+    """A file that is in the media store, with what opens it if it is encrypted, and the text beneath it, if any."""
     kind = file.media.partition("/")[0]
-    shown = {"msgtype": f"m.{kind if kind in _SHOWN else 'file'}", "url": where, "filename": file.name}
+    link = {"url": where} if isinstance(where, str) else {"file": where}
+    shown = {"msgtype": f"m.{kind if kind in _SHOWN else 'file'}", **link, "filename": file.name}
     return (
         _marked(text or file.name, ()) | shown | {"info": {"mimetype": file.media, "size": file.size}} | _inside(thread)
     )

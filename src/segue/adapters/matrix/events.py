@@ -18,6 +18,7 @@ _QUOTED = re.compile(r"\A> <[^\n]*\n(?:>[^\n]*+\n)*+\n")
 """How older clients repeat what they answer."""
 _UNKNOWN = "application/octet-stream"
 _FILES = frozenset({"m.image", "m.file", "m.audio", "m.video"})
+SEALED = "m.room.encrypted"
 AUTOMATED = "org.matrix.msc3955.automated"
 """Marks what a program wrote, so that no two programs answer each other for ever."""
 
@@ -74,6 +75,8 @@ class Content(msgspec.Struct, frozen=True):
     formatted_body: str | None = None
     filename: str | None = None
     url: str | None = None
+    file: dict[str, Any] | None = None
+    """An encrypted file: where it is, and what opens it."""
     info: About | None = None
     relates_to: Relation | None = msgspec.field(name="m.relates_to", default=None)
     mentions: Mentioned | None = msgspec.field(name="m.mentions", default=None)
@@ -94,11 +97,12 @@ class Content(msgspec.Struct, frozen=True):
     @property
     def parts(self) -> tuple[Part, ...]:
         """It as the gateway keeps it; a file that it names isn't fetched yet."""
-        if self.msgtype not in _FILES or not self.url:
+        where = self.url or (self.file or {}).get("url")
+        if self.msgtype not in _FILES or not isinstance(where, str):
             return (Text(self.text),)
         name = self.filename or self.body
         about = self.info or About()
-        file = File(name, about.mimetype or _UNKNOWN, self.url, about.size or 0)
+        file = File(name, about.mimetype or _UNKNOWN, where, about.size or 0)
         return (file,) if name == self.body else (Text(self.text), file)
 
     def mentions_user(self, user: str, name: str) -> bool:
@@ -158,6 +162,10 @@ class Event(msgspec.Struct, frozen=True):
         return str(former.get("membership", "")) if isinstance(former, dict) else ""
 
 
+class Opened(Event, frozen=True):
+    """An event that came encrypted."""
+
+
 def inside(raw: object, *path: str) -> dict[str, Any]:
     """An object inside of what was told; an empty one if there is none."""
     for name in path:
@@ -171,9 +179,9 @@ def events_in(raw: object, *path: str) -> list[Any]:
     return told if isinstance(told, list) else []
 
 
-def decode(raw: object) -> Event:
+def decode(raw: object, kind: type[Event] = Event) -> Event:
     """An event; raises `msgspec.ValidationError`."""
-    return converted(raw, Event)
+    return converted(raw, kind)
 
 
 def understood(raw: Iterable[object], kind: type[T]) -> list[T]:

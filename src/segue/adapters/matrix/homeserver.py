@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from segue.adapters.matrix.events import SEALED, inside
 from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.adapters.shared.web import Web
 from segue.core.messages import File
@@ -16,12 +17,12 @@ Json = dict[str, Plain]
 
 _SLOWEST_EVENT = 5.0
 """Everything that is told after it waits for it."""
-_OK, _TOO_MANY = 200, 429
+_OK, _UNAUTHORIZED, _TOO_MANY = 200, 401, 429
 _PATIENCE = 5000
 """Milliseconds to wait if the homeserver asks for patience and doesn't say for how much."""
 _LOGGED_OUT = frozenset({"M_UNKNOWN_TOKEN", "M_MISSING_TOKEN"})
 _STATE = ("encryption", "member", "name", "topic", "join_rules", "tombstone")
-_TYPES = ["m.room.message", "m.room.redaction", "m.room.encrypted", *(f"m.room.{kind}" for kind in _STATE)]
+_TYPES = ["m.room.message", "m.room.redaction", SEALED, *(f"m.room.{kind}" for kind in _STATE)]
 PRIVATE_CHATS = "m.direct"
 """The account data that lists them."""
 _PAGE = 100
@@ -37,16 +38,17 @@ class Homeserver:
         self.url = url
         self.user = user
         self.space = user.partition(":")[2]
-        self._token = token
+        self.token = token
         self._web = Web(f"the homeserver at {url}", url)
 
     async def close(self) -> None:
         """Let go of the connections."""
         await self._web.close()
 
-    async def whoami(self) -> str:
-        """Whose token it is."""
-        return str((await self._get("account", "whoami")).get("user_id"))
+    async def whoami(self) -> tuple[str, str]:
+        """The user and the device whose token it is; not every token is a device's."""
+        told = await self._get("account", "whoami")
+        return str(told.get("user_id")), str(told.get("device_id") or "")
 
     async def log_in(self, password: Secret) -> Secret:
         """An access token for a password; it is used from now on."""
@@ -56,13 +58,13 @@ class Homeserver:
             "password": password.reveal(),
             "initial_device_display_name": "Segue",
         }
-        self._token = Secret(_text(await self._call("POST", ("login",), body), "access_token"))
-        return self._token
+        self.token = Secret(_text(await self.call("POST", ("login",), body), "access_token"))
+        return self.token
 
     async def begin_chat(self, person: str) -> str:
         """A new private room with somebody, which isn't encrypted; returns its id."""
         body = {"preset": "trusted_private_chat", "is_direct": True, "invite": [person]}
-        room = _text(await self._call("POST", ("createRoom",), body), "room_id")
+        room = _text(await self.call("POST", ("createRoom",), body), "room_id")
         await self.mark_private(person, room)
         return room
 
@@ -103,7 +105,7 @@ class Homeserver:
 
     async def state(self, room: str) -> list[Json]:
         """The state of a room now."""
-        return _list(await self._call("GET", ("rooms", room, "state"), b""))
+        return _list(await self.call("GET", ("rooms", room, "state"), b""))
 
     async def goes_on(self, room: str) -> str:
         """The room that another one says stands for it; empty if it says none, or nothing that the bot may see."""
@@ -116,11 +118,11 @@ class Homeserver:
 
     async def join(self, room: str, via: str) -> None:
         """Come into a room that a server knows."""
-        await self._call("POST", ("join", room), {}, {"server_name": via, "via": via})
+        await self.call("POST", ("join", room), {}, {"server_name": via, "via": via})
 
     async def leave(self, room: str) -> None:
         """Go out of a room."""
-        await self._call("POST", ("rooms", room, "leave"), {})
+        await self.call("POST", ("rooms", room, "leave"), {})
 
     async def private_chats(self) -> frozenset[str]:
         """The rooms that the bot's account has marked as private chats."""
@@ -130,32 +132,44 @@ class Homeserver:
         """Mark a room as a private chat with somebody, as clients do."""
         marked = await self._private()
         rooms = [*dict.fromkeys([*marked.get(person, []), room])]
-        await self._call("PUT", ("user", self.user, "account_data", PRIVATE_CHATS), {**marked, person: rooms})
+        await self.call("PUT", ("user", self.user, "account_data", PRIVATE_CHATS), {**marked, person: rooms})
 
     async def _private(self) -> dict[str, list[Any]]:
-        told = await self._get("user", self.user, "account_data", PRIVATE_CHATS, missing={})
+        told = await self.account_data(PRIVATE_CHATS)
         return {person: rooms for person, rooms in told.items() if isinstance(rooms, list)}
 
     async def send(self, room: str, transaction: str, content: Json) -> str:
         """Write; the same transaction gives the same event."""
-        path = ("rooms", room, "send", "m.room.message", transaction)
-        return _text(await self._call("PUT", path, content), "event_id")
+        kind = SEALED if "ciphertext" in content else "m.room.message"
+        path = ("rooms", room, "send", kind, transaction)
+        return _text(await self.call("PUT", path, content), "event_id")
 
     async def redact(self, room: str, event: str) -> None:
         """Take the content of an event away; asked again, it is the same redaction."""
-        await self._call("PUT", ("rooms", room, "redact", event, f"delete-{event}"), {})
+        await self.call("PUT", ("rooms", room, "redact", event, f"delete-{event}"), {})
 
     async def typing(self, room: str, milliseconds: int) -> None:
         """Show that the bot writes."""
-        await self._call("PUT", ("rooms", room, "typing", self.user), {"typing": True, "timeout": milliseconds})
+        await self.call("PUT", ("rooms", room, "typing", self.user), {"typing": True, "timeout": milliseconds})
 
-    async def marked(self, room: str, mark: str) -> bool:
-        """Whether the bot has put this mark on a room."""
-        return bool(await self._get("user", self.user, "rooms", room, "account_data", mark, missing={}))
+    async def account_data(self, kind: str) -> Json:
+        """What the account keeps on the homeserver under a name."""
+        found: Json = await self._get("user", self.user, "account_data", kind, missing={})
+        return found
 
-    async def mark(self, room: str, mark: str) -> None:
-        """Put a mark on a room, which only the bot sees."""
-        await self._call("PUT", ("user", self.user, "rooms", room, "account_data", mark), {"done": True})
+    async def upload_identity(self, keys: Json, password: Secret) -> None:
+        """Let others know the keys by which the account vouches for its devices; this may need a password."""
+        path = "/_matrix/client/v3/keys/device_signing/upload"
+        answer = await self._web.call("POST", path, keys, self._opens)
+        told = inside(self._web.told(answer))
+        if answer.status == _UNAUTHORIZED and "session" in told and password.reveal():
+            proof = {"type": "m.login.password", "session": told["session"], "password": password.reveal()}
+            body = {**keys, "auth": {**proof, "identifier": {"type": "m.id.user", "user": self.user}}}
+            await self.call("POST", ("keys", "device_signing", "upload"), body)
+        elif answer.status == _UNAUTHORIZED and "session" in told:
+            raise SendNever("the homeserver asks for the account's password: give it as `password`.")
+        elif answer.status != _OK:
+            raise self._web.refused(answer, None, f"{told.get('errcode')}: {told.get('error')}")
 
     async def upload(self, name: str, media: str, content: bytes) -> str:
         """Put a file into the media store; returns its mxc address."""
@@ -167,8 +181,7 @@ class Homeserver:
         if not (found := _MXC.fullmatch(mxc)):
             raise NotFetched("Its address is none of a media store.")
         url = f"{self.url.rstrip('/')}/_matrix/client/v1/media/download/{found[1]}"
-        opens = (("Authorization", f"Bearer {self._token.reveal()}"),)
-        async with fetching(url, Limits(trusted=self.url, opens=opens)) as chunks:
+        async with fetching(url, Limits(trusted=self.url, opens=tuple(self._opens.items()))) as chunks:
             return await keep(chunks)
 
     async def _get(
@@ -176,7 +189,7 @@ class Homeserver:
     ) -> Any:
         """The answer to a question; what `missing` says if there is nothing, or nothing that the bot may see."""
         try:
-            answer = await self._call("GET", path, b"", query, slowest)
+            answer = await self.call("GET", path, b"", query, slowest)
         except SendNever:
             if missing is SendNever:
                 raise
@@ -185,7 +198,7 @@ class Homeserver:
             raise SendUnsure(f"{self.url} answered what no homeserver does")
         return answer
 
-    async def _call(
+    async def call(
         self,
         method: str,
         path: tuple[str, ...],
@@ -193,15 +206,19 @@ class Homeserver:
         query: Mapping[str, str] | None = None,
         slowest: float = 0.0,
     ) -> Any:
+        """Call a method of the client API; returns what it answers."""
         there = "/".join(quote(part, safe="") for part in path)
         asked = f"?{urlencode(query)}" if query else ""
         return await self._asked(method, f"/_matrix/client/v3/{there}{asked}", body, {}, slowest)
 
+    @property
+    def _opens(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token.reveal()}"} if self.token.reveal() else {}
+
     async def _asked(
         self, method: str, path: str, body: Json | bytes, headers: dict[str, str], slowest: float = 0.0
     ) -> Any:
-        opens = {"Authorization": f"Bearer {self._token.reveal()}"} if self._token.reveal() else {}
-        answer = await self._web.call(method, path, body, headers | opens, slowest)
+        answer = await self._web.call(method, path, body, headers | self._opens, slowest)
         told = self._web.told(answer)
         if answer.status == _OK:
             return told

@@ -1,9 +1,14 @@
 """The rooms that the bot is in, as far as it has to know them."""
 
+from contextlib import suppress
+
+import msgspec
+
 from segue.adapters.matrix.events import Event, understood
-from segue.adapters.matrix.homeserver import Homeserver
+from segue.adapters.matrix.homeserver import Homeserver, Json
+from segue.core.contracts.lockers import Locker, NoLocker, Thing
 from segue.core.lanes import Address, Kind, Place
-from segue.errors import SendNever
+from segue.errors import Outdated, SendNever
 
 _PRIVATE = 2
 """The bot and one person."""
@@ -18,7 +23,8 @@ class Room:
         """Everybody who is in it or invited, with the name that is shown."""
         self.name = ""
         self.topic = ""
-        self.encrypted = False
+        self.encryption: Json | None = None
+        """How it is encrypted, once it is."""
         self.direct = False
         """The bot's account has it marked as a private chat."""
         self.open = False
@@ -31,6 +37,11 @@ class Room:
         """The room that it stands for, as both say."""
         self.came: set[str] = set()
         """Everybody who ever was in it, in the room that it stands for, or invited."""
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether what is said there must be encrypted; that never ends."""
+        return self.encryption is not None
 
     @property
     def kind(self) -> Kind:
@@ -57,7 +68,7 @@ class Room:
             case "m.room.topic":
                 self.topic = _text(said.get("topic"))
             case "m.room.encryption":
-                self.encrypted = True
+                self.encryption = {**(self.encryption or {}), **said}
             case "m.room.join_rules":
                 self.open = _text(said.get("join_rule")) not in _BY_INVITATION
             case "m.room.create":
@@ -73,6 +84,7 @@ class Rooms:
 
     def __init__(self, server: Homeserver) -> None:
         self._server = server
+        self.locker: Locker = NoLocker()
         self._known: dict[str, Room] = {}
         self._direct: frozenset[str] | None = None
 
@@ -82,6 +94,7 @@ class Rooms:
             found = Room()
             for event in understood(await self._server.state(room), Event):
                 found.heed(event)
+            await self.seal(room, found)
             if await self.agree(found.continues, room):
                 found.former = found.continues
             if found.former and found.former not in following:
@@ -91,6 +104,16 @@ class Rooms:
             found.direct = not self._direct.isdisjoint((room, found.former))
             self._known[room] = found
         return self._known[room]
+
+    async def seal(self, room: str, found: Room) -> None:
+        """Remember that a room is encrypted, whatever its homeserver says of it later."""
+        name = f"encrypted/{room}"
+        kept = (await self.locker.read(name)).get(name)
+        if kept is not None:
+            found.encryption = {**msgspec.json.decode(kept.value), **(found.encryption or {})}
+        elif found.encryption is not None:
+            with suppress(Outdated):  # somebody else has just done so
+                await self.locker.keep({name: Thing(msgspec.json.encode(found.encryption).decode())})
 
     async def agree(self, old: str, new: str) -> bool:
         """Whether a room says that another one, which says that it continues it, stands for it.

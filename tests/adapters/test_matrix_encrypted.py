@@ -1,0 +1,304 @@
+"""Encrypted rooms on a real homeserver, with people whose clients are built on another library (mautrix, libolm)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from segue.adapters.matrix import Matrix
+from segue.adapters.matrix.encryption.device import Device
+from segue.adapters.matrix.encryption.keyring import Keyring
+from segue.adapters.matrix.homeserver import Homeserver
+from segue.core.accounts import Reach
+from segue.core.contracts.probes import Point
+from segue.core.lanes import Address
+from segue.core.messages import File, Text
+from segue.core.settings import Streams
+from segue.core.values import Secret
+from segue.errors import Disconnected, Invalid
+from segue.runtime.files import Folder
+from segue.testing import Chest
+from segue.testing.agents import EchoAgent, Pause, ScriptedAgent
+from segue.testing.contracts.base import a_delivery
+from segue.testing.inbox import Inbox
+from tests.adapters.encrypting import Encrypting
+from tests.adapters.matrix import MatrixHarness, User, until
+from tests.adapters.test_matrix import running
+from tests.servers.homeserver import NAME, Synapse
+from tests.stories.files import KilledAt, plans
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+async def town(synapse: Synapse, tmp_path: Path) -> AsyncIterator[MatrixHarness]:
+    town = await MatrixHarness.make(synapse, tmp_path)
+    yield town
+    await town.close()
+
+
+@pytest.fixture
+async def eve(synapse: Synapse) -> AsyncIterator[Encrypting]:
+    async with Encrypting.on(synapse, "Eve") as eve:
+        yield eve
+
+
+async def entered(town: MatrixHarness, eve: Encrypting, *others: Encrypting, **encryption: Any) -> str:
+    """An encrypted room that the bot has come into."""
+    room = await eve.room(town.bot, *others, direct=not others, **encryption)
+    for other in others:
+        await other.does("join", room=room)
+    for one in (eve, *others):
+        for there in (town.bot.id, eve.id, *(other.id for other in others)):
+            await one.does("joined", room=room, user=there)
+    return room
+
+
+async def all_encrypted(person: Encrypting, room: str) -> bool:
+    return await person.user.timeline(room) == []
+
+
+async def test_a_private_chat_is_answered_by_a_device_that_its_account_vouches_for(
+    town: MatrixHarness, eve: Encrypting
+) -> None:
+    pause = Pause()
+    agent = ScriptedAgent(["half", pause, " and **whole**"], ["Here.", await plans(Folder(town.folder))], "in a thread")
+    async with running(town, agent, streams=Streams.LIVE) as gateway:
+        room = await entered(town, eve)
+        first = await eve.says(room, "hello")
+        await eve.reads(room, "half")
+        pause.over()
+        [seen] = await eve.reads(room, "half and **whole**")
+        await eve.edits(room, first, "hello, I meant")
+        await eve.attaches(room, "cat.png", b"a picture")
+        *_, sent = await eve.reads(room, "half and **whole**", "Here.", "plans.md")
+        assert await eve.fetches(sent["content"]["file"]) == b"# Plans"
+        await eve.says(room, "come along", thread=first)
+        await eve.reads(room, "in a thread", thread=first)
+        assert gateway.accounts["matrix.main"].why == ""
+    assert seen["session"], "it came in the clear"
+    assert await all_encrypted(eve, room)
+    [(_, trust)] = (await eve.does("trust", user=town.bot.id)).items()
+    assert trust == "CROSS_SIGNED_TOFU", "nobody vouches for the bot's device"
+    said = [part for entry in agent.works[-1].transcript for part in entry.parts]
+    assert "hello, I meant" in [part.text for part in said if isinstance(part, Text)]
+    [kept, _] = [part for part in said if isinstance(part, File)]
+    assert (kept.name, await Folder(town.folder).read(kept)) == ("cat.png", b"a picture")
+
+
+async def test_keys_change_when_somebody_leaves_and_after_as_many_messages_as_the_room_says(
+    synapse: Synapse, town: MatrixHarness, eve: Encrypting
+) -> None:
+    async with Encrypting.on(synapse, "Ben") as ben, running(town, EchoAgent()):
+        room = await entered(town, eve, ben, rotation_period_msgs=3)
+        for n in range(4):
+            await eve.says(room, f"number {n}")
+            await ben.reads(room, f"number {n}")
+            await eve.reads(room, f"number {n}")
+        keys = [said["session"] for said in await eve.does("sees", room=room, count=4)]
+        assert (len(set(keys[:3])), len(set(keys))) == (1, 2), "its key lasts for three messages here"
+        await ben.says(room, "from me, too")
+        await eve.reads(room, "from me, too", "from me, too")
+        await ben.does("leave", room=room)
+        await eve.says(room, "without Ben")
+        *before, after = await eve.reads(room, "without Ben")
+        assert after["session"] not in [one["session"] for one in before], "Ben could read on"
+    assert await all_encrypted(eve, room)
+
+
+async def test_a_conversation_goes_on_over_restarts_and_when_another_replica_takes_over(
+    town: MatrixHarness, eve: Encrypting
+) -> None:
+    async with running(town, EchoAgent()):
+        room = await entered(town, eve)
+        await eve.says(room, "one")
+        await eve.reads(room, "one")
+    await eve.says(room, "two, while nobody is there")
+    async with AsyncExitStack() as first:
+        await first.enter_async_context(running(town, EchoAgent()))
+        await eve.reads(room, "one", "two, while nobody is there")
+        async with running(town, EchoAgent(), reach=Reach.ELSEWHERE):
+            await eve.says(room, "three, to either of two")
+            await eve.reads(room, "three, to either of two")
+            await first.aclose()
+            await eve.does("rotate", room=room)
+            await eve.says(room, "four, with a new key")
+            seen = await eve.reads(room, "four, with a new key")
+    assert [one["text"] for one in seen] == [
+        "one",
+        "two, while nobody is there",
+        "three, to either of two",
+        "four, with a new key",
+    ]
+    assert await all_encrypted(eve, room)
+
+
+async def test_a_gateway_that_is_killed_around_a_send_doubles_nothing_and_uses_no_key_twice(
+    town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed, post = asyncio.Event(), Device._post
+
+    async def dies(self: Device, messages: Json) -> None:
+        if not killed.is_set():
+            killed.set()
+            await asyncio.Event().wait()
+        await post(self, messages)
+
+    monkeypatch.setattr(Device, "_post", dies)
+    async with running(town, EchoAgent()):
+        room = await entered(town, eve)
+        await eve.says(room, "between the ratchet and the send")
+        await killed.wait()
+    after = KilledAt(Point.SEND_CALLED, 1)
+    async with running(town, EchoAgent(), probe=after):
+        await after.dead.wait()
+    async with running(town, EchoAgent()):
+        await eve.says(room, "and then")
+        seen = await eve.reads(room, "and then")
+    assert [one["text"] for one in seen] == ["between the ratchet and the send", "and then"]
+    sent = [event["content"] for event in await sealed_events(eve.user, room) if event["sender"] == town.bot.id]
+    assert len(sent) == 2
+    assert len({one["session_id"] for one in sent}) == 2, "two processes spoke with one key"
+
+
+async def sealed_events(user: User, room: str) -> list[Json]:
+    page = await user.call("GET", f"/rooms/{room}/messages", query={"dir": "f", "limit": "500"})
+    return [event for event in page["chunk"] if event["type"] == "m.room.encrypted"]
+
+
+async def test_two_processes_that_speak_at_once_are_both_understood(town: MatrixHarness, eve: Encrypting) -> None:
+    inbox, adapter, other = Inbox(), town.adapter(), town.adapter()
+    other.remember(town.chest)
+    async with town.deliver(adapter, inbox.accept):
+        room = await entered(town, eve)
+        at = Address("matrix", "main", NAME, room)
+        await asyncio.gather(adapter.send(a_delivery(at, "one")), other.send(a_delivery(at, "another")))
+        seen = await eve.does("sees", room=room, count=2)
+    assert {one["text"] for one in seen} == {"one", "another"}
+
+
+async def test_what_cannot_be_read_is_said_once_and_a_key_that_comes_late_opens_what_waits(
+    town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segue.adapters.matrix.encryption.unread._PATIENCE", 0.2)
+    monkeypatch.setattr("segue.adapters.matrix.adapter._SOON", 200)
+    sync, held, hold = Homeserver.sync, list[Any](), asyncio.Event()
+
+    async def late(self: Homeserver, since: str, wait: int) -> Json:
+        batch = await sync(self, since, min(wait, 500))
+        if hold.is_set():
+            held.extend(batch.pop("to_device", {}).get("events", []))
+        elif held:
+            batch["to_device"] = {"events": [*held, *batch.get("to_device", {}).get("events", [])]}
+            held.clear()
+        return batch
+
+    monkeypatch.setattr(Homeserver, "sync", late)
+    room = await eve.room(town.bot, direct=True)
+    # mautrix gives its keys to those alone who are there.
+    await eve.says(room, "before it came")
+    await eve.says(room, "and once more")
+    unread = "I can't read some of what was said here: its keys never came to me. Please write it again."
+    async with running(town, EchoAgent()):
+        await eve.does("joined", room=room, user=town.bot.id)
+        await eve.reads(room, unread)
+        hold.set()
+        await eve.says(room, "its key is late")
+        await until(lambda: bool(held))
+        await eve.says(room, "here, too")
+        hold.clear()
+        seen = await eve.reads(room, "here, too")
+    assert [one["text"] for one in seen][:1] == [unread]
+    assert sorted(one["text"] for one in seen[1:]) == ["here, too", "its key is late"]
+
+
+async def test_nobody_speaks_in_the_clear_or_for_another_in_an_encrypted_room(
+    town: MatrixHarness, eve: Encrypting
+) -> None:
+    inbox, adapter = Inbox(), town.adapter()
+    async with town.deliver(adapter, inbox.accept):
+        room = await entered(town, eve)
+        await eve.user.says(room, "as if from Eve")
+        await eve.says(room, "from Eve")
+        await inbox.gets("from Eve")
+        [event] = await sealed_events(eve.user, room)
+        device = await adapter._ciphers.device()
+        assert device is not None
+        assert await device.opened(room, event) is not None
+        with pytest.raises(Invalid, match="its key isn't @ann"):
+            await device.opened(room, {**event, "sender": "@ann:segue.test"})
+        with pytest.raises(Invalid, match="Duplicate message index"):
+            await device.opened(room, {**event, "event_id": "$again"})
+    assert inbox.texts == ["from Eve"]
+    assert [letter.why for letter in inbox.letters] == [
+        "event: it came in the clear into an encrypted room. Nobody knows who wrote it."
+    ]
+
+
+async def test_a_room_that_was_encrypted_stays_so_whatever_its_homeserver_says(
+    town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox, adapter, state = Inbox(), town.adapter(), Homeserver.state
+
+    async def forgetful(self: Homeserver, room: str) -> list[Json]:
+        return [event for event in await state(self, room) if event["type"] != "m.room.encryption"]
+
+    async with town.deliver(adapter, inbox.accept):
+        room = await entered(town, eve)
+        await eve.says(room, "hello")
+        await inbox.gets("hello")
+    monkeypatch.setattr(Homeserver, "state", forgetful)
+    other = town.adapter()
+    other.remember(town.chest)
+    await other.send(a_delivery(Address("matrix", "main", NAME, room), "still a secret"))
+    await eve.reads(room, "still a secret")
+    assert await all_encrypted(eve, room)
+
+
+async def test_keys_that_another_client_made_vouch_for_the_device_by_their_recovery_key(
+    synapse: Synapse, town: MatrixHarness
+) -> None:
+    elsewhere = await town.bot.call("POST", "/login", login(town.bot.id))
+    client = User(town.bot.client, town.bot.id, elsewhere["access_token"])
+    async with Encrypting.of(synapse, client, elsewhere["device_id"]) as element:
+        recovery = await element.does("recovery")
+        for given, trouble in (("", "another client made"), ("EsTj nonsense", "opens nothing"), (recovery, "")):
+            keys = msgspec.structs.replace(town.keys, recovery=Secret(given))
+            adapter = keys.adapter("main", Folder(town.folder))
+            async with town.deliver(adapter, Inbox().accept):
+                await until(lambda adapter=adapter: adapter._outgoing._follows)  # type: ignore[misc]
+                await town.settles()
+            assert any(trouble in one for one in adapter.troubles) if trouble else adapter.troubles == []
+            await adapter.close()
+        trusted = await element.does("trust", user=town.bot.id)
+    assert trusted[(await town.bot.call("GET", "/account/whoami"))["device_id"]] != "UNVERIFIED"
+
+
+def login(user: str) -> Json:
+    return {"type": "m.login.password", "identifier": {"type": "m.id.user", "user": user}, "password": "p"}
+
+
+async def test_a_device_whose_keys_are_lost_says_so_and_speaks_in_the_clear_elsewhere(town: MatrixHarness) -> None:
+    ann, inbox = town.people["Ann"], Inbox()
+    async with town.deliver(town.adapter(), inbox.accept):
+        await town.settles()
+    town.chest = Chest()
+    adapter: Matrix = town.adapter()
+    async with town.deliver(adapter, inbox.accept):
+        room = await ann.make_room(town.bot, is_direct=True)
+        await ann.says(room, "hello")
+        await inbox.gets("hello")
+    [trouble] = adapter.troubles
+    assert "are lost, or with another program. Run `segue add matrix` again" in trouble
+
+
+async def test_keys_open_by_the_account_s_secret_alone(town: MatrixHarness) -> None:
+    async with town.deliver(town.adapter(), Inbox().accept):
+        await town.settles()
+    [(name, kept)] = [one for one in town.chest.things.items() if one[0].endswith("/account")]
+    with pytest.raises(Disconnected, match="were kept with another token"):
+        Keyring(name.split("/")[1], Secret("another"), {name: kept}).load_account()
