@@ -24,7 +24,7 @@ from segue.adapters.feishu.frames import Frame, decode, encode
 from segue.adapters.feishu.markup import fits, in_post, render
 from segue.adapters.feishu.registration import Domain, Registered, register
 from segue.config import load
-from segue.core.contracts.adapters import Letter
+from segue.core.contracts.adapters import Accepted, Letter, Unfetched
 from segue.core.contracts.setup import FoundOwner
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import Citation, Citing, File, Pressed, plain_text
@@ -209,6 +209,26 @@ async def test_a_press_is_acknowledged_once_it_is_kept_and_says_where(harness: F
         await between.presses(asked, 1)
         arrival = await inbox.gets("/no")
     assert (arrival.pressed, arrival.place.address, arrival.place.kind) == (Pressed(asked, "/no"), opened, Kind.DM)
+
+
+async def test_whoever_presses_waits_for_nobody_elses_files(harness: FeishuHarness) -> None:
+    between, inbox, adapter, fetched = harness.between, Inbox(), harness.adapter(), asyncio.Event()
+
+    async def accept(arrived: Any) -> Accepted:
+        if isinstance(arrived, Unfetched):
+            await fetched.wait()
+        return await inbox.accept(arrived)
+
+    async with harness.deliver(adapter, accept):
+        asked = await adapter.send(replace(a_delivery(GROUP, "Sure?"), choices=("/yes", "/no")))
+        await between.attach(GROUP.chat, "large.png", b"x", "Ben")
+        await between.presses(asked, 0)
+        await inbox.gets("/yes")
+        await between.changes.until(lambda: len(between.pending) == 1 or None, lambda: "it wasn't acknowledged")
+        fetched.set()
+        await between.says(GROUP.chat, "after that")
+        await inbox.gets("after that")
+    assert [len(arrival.parts) for arrival in inbox.said] == [0, 1, 1]
 
 
 async def test_a_token_is_fetched_anew_before_it_ends_and_when_feishu_does_not_know_it(harness: FeishuHarness) -> None:

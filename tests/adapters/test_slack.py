@@ -176,7 +176,7 @@ async def test_a_card_that_one_person_sees_goes_when_it_is_answered(world: World
 
 
 async def test_nobody_waits_for_a_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("segue.adapters.slack.directory._PATIENCE", 0.02)
+    monkeypatch.setattr("segue.adapters.shared.lookups._PATIENCE", 0.02)
     world.recorded.waits["users.info"] = asyncio.Event()
     await world.hears(said("hello", channel=DM), "Ev1")
     world.recorded.waits.pop("users.info").set()

@@ -105,7 +105,7 @@ class Between:
         """What webhook calls were answered with, other than 200."""
         self._keys: dict[str, Told] = {}
         self._doctored: dict[str, Doctor] = {}
-        self._pending: dict[str, list[bytes]] = {}
+        self.pending: dict[str, list[bytes]] = {}
         """Frames that weren't acknowledged, by their event."""
         self._sockets: dict[WebSocket, tuple[ClientConnection, set[str]]] = {}
         self._queue: asyncio.Queue[Any] = asyncio.Queue()
@@ -361,7 +361,7 @@ class Between:
             async with connect(url, close_timeout=0.1) as there:
                 self._sockets[socket] = (there, own)
                 self.changes.tell()
-                lost = [frame for frames in self._pending.values() for frame in frames]
+                lost = [frame for frames in self.pending.values() for frame in frames]
                 for frame in lost:
                     await socket.send_bytes(frame)
                 pump = asyncio.create_task(self._pump(there, socket, own))
@@ -381,7 +381,8 @@ class Between:
         frame = decode(raw)
         event = frame.headers.get("message_id", "")
         if frame.method == DATA:
-            self._pending.pop(event, None)
+            self.pending.pop(event, None)
+            self.changes.tell()
         if frame.method != DATA or event in own:
             await there.send(raw)
 
@@ -398,7 +399,7 @@ class Between:
                         self.told.append(payload)
                         if event in self._doctored:
                             passed = encode(replace(frame, payload=json.dumps(payload).encode()))
-                    self._pending.setdefault(event, []).append(passed)
+                    self.pending.setdefault(event, []).append(passed)
                 await socket.send_bytes(passed)
             await socket.close(1011)
 
@@ -414,7 +415,7 @@ class Between:
         event = f"again-{next(self._numbers)}"
         headers = {"type": "event", "message_id": event, "sum": "1", "seq": "0"}
         raw = encode(Frame((1, 1, 1, DATA), headers, json.dumps(payload).encode()))
-        self._pending[event] = [raw]
+        self.pending[event] = [raw]
         for socket in self._sockets:
             await socket.send_bytes(raw)
 

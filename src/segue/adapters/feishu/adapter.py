@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from starlette.requests import Request
@@ -14,27 +14,32 @@ from starlette.types import ASGIApp
 from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.content import Attachment
 from segue.adapters.feishu.directory import Directory
-from segue.adapters.feishu.incoming import Incoming
+from segue.adapters.feishu.frames import Frame
+from segue.adapters.feishu.incoming import Incoming, is_press
 from segue.adapters.feishu.markup import fits, mention
 from segue.adapters.feishu.outgoing import Outgoing, Pace
 from segue.adapters.feishu.proof import PROOF, check, opened, same, unproven
 from segue.adapters.feishu.scopes import missing
+from segue.adapters.feishu.sockets import Line
 from segue.adapters.feishu.sockets import opened as connected
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries
 from segue.adapters.shared.background import beside
 from segue.adapters.shared.downloads import Limits, fetching
+from segue.adapters.shared.order import Work, in_order
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.threads import Openings
-from segue.adapters.shared.webhooks import door, posted
+from segue.adapters.shared.webhooks import door, from_json, posted
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import File, Sending
 from segue.core.values import Secret
-from segue.errors import Disconnected, MessageGone
+from segue.errors import MessageGone
 
 _LONGEST_TITLE = 200
+_SOON = 1.0
+"""Seconds for which what was pressed waits for what came before it: Feishu wants it acknowledged in three."""
 _LOOK = 60.0
 """Seconds between two looks at whether Feishu still knows the app."""
 _KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
@@ -102,10 +107,18 @@ class Feishu:
             await self.who()
             async with beside(f"the scopes of {self._own}", self._look), connected(self._api) as line:
                 intake.connected()
-                async for frame, told in line.told():
-                    await self.take(_from_json(told), intake.accept)
-                    await line.acknowledge(frame)
-        raise Disconnected("Feishu closed the line.")
+                await in_order(self._works(line, intake.accept))
+
+    async def _works(self, line: Line, accept: Accept) -> AsyncIterator[Work]:
+        """What there is to do about each thing that is told: nobody who pressed something waits for others' files."""
+
+        async def take(payload: Any, frame: Frame) -> None:
+            await self.take(payload, accept)
+            await line.acknowledge(frame)
+
+        async for frame, told in line.told():
+            payload = from_json(told)
+            yield Work(partial(take, payload, frame), patience=_SOON if is_press(payload) else None)
 
     async def take(self, payload: Any, accept: Accept) -> None:
         """Take in one thing that was delivered."""
@@ -164,8 +177,8 @@ class FeishuByEvents(Feishu):
             signed = PROOF in request.headers
             if signed:
                 check(request, self._key, body, self._clock())
-            sealed = _from_json(body)
-            payload = _from_json(opened(self._key, sealed.get("encrypt") if isinstance(sealed, dict) else None))
+            sealed = from_json(body)
+            payload = from_json(opened(self._key, sealed.get("encrypt") if isinstance(sealed, dict) else None))
             fields = payload if isinstance(payload, dict) else {}
             header = fields.get("header")
             shown = fields if not isinstance(header, dict) else header
@@ -195,12 +208,3 @@ async def _after(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[by
     yield first
     async for chunk in chunks:
         yield chunk
-
-
-def _from_json(raw: bytes) -> Any:
-    """The JSON in a body; what isn't any, as it came, so that it becomes a letter."""
-    text = raw.decode(errors="backslashreplace")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from segue.core.values import Moment, Value, converted
+from segue.adapters.shared import decoding
+from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 
@@ -151,10 +150,7 @@ class Callback(Value, frozen=True):
 
 def decode(raw: object, kind: type[Value]) -> Any:
     """What was delivered, from what JSON held; raises `Invalid`."""
-    try:
-        return converted(_without_nulls(raw), kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise Invalid("event", str(error), "Feishu's documentation says what it looks like.") from error
+    return decoding.decode(raw, kind, "Feishu")
 
 
 def moment(milliseconds: str | int) -> Moment:
@@ -163,9 +159,3 @@ def moment(milliseconds: str | int) -> Moment:
         return int(milliseconds) / 1000
     except ValueError as error:
         raise Invalid("create_time", f"{milliseconds!r} is no time", "It is milliseconds since 1970.") from error
-
-
-def _without_nulls(raw: object) -> object:
-    if isinstance(raw, dict):
-        return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
-    return [_without_nulls(value) for value in raw] if isinstance(raw, list) else raw

@@ -7,20 +7,10 @@ at all. A thread is named by its root, which is also what messages to it are sen
 import re
 from typing import Any
 
+from segue.adapters.feishu import events
 from segue.adapters.feishu.content import Attachment, Content, read, text_of
 from segue.adapters.feishu.directory import Directory
-from segue.adapters.feishu.events import (
-    BotAdded,
-    Callback,
-    CardPress,
-    Fetched,
-    Mention,
-    Message,
-    Recalled,
-    Received,
-    decode,
-    moment,
-)
+from segue.adapters.feishu.events import Fetched, Mention, Message, decode, moment
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
 from segue.core.lanes import Kind, Place
@@ -29,8 +19,15 @@ from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 _EVERYBODY = "@_all"
+_PRESSED = "card.action.trigger"
 _MOST = 50
 """Messages of those that were forwarded together which are passed on."""
+
+
+def is_press(payload: object) -> bool:
+    """Whether somebody pressed something, and waits."""
+    header = payload.get("header") if isinstance(payload, dict) else None
+    return isinstance(header, dict) and header.get("event_type") == _PRESSED
 
 
 class Heard(Value, frozen=True):
@@ -49,24 +46,24 @@ class Incoming:
 
     async def read(self, payload: Any, me: str, app: str, at: Moment) -> Heard | None:
         """The message in what was delivered, if there is one; raises `Invalid` for what can't be understood."""
-        callback: Callback = decode(payload, Callback)
+        callback: events.Callback = decode(payload, events.Callback)
         header, event = callback.header, callback.event
         seen = (f"event/{header.event_id}",) if header.event_id else ()
         match header.event_type:
             case "im.message.receive_v1":
-                return await self._said(decode(event, Received), me, app, seen)
+                return await self._said(decode(event, events.Received), me, app, seen)
             case "im.message.recalled_v1":
-                return await self._recalled(decode(event, Recalled), at, seen)
+                return await self._recalled(decode(event, events.Recalled), at, seen)
             case "im.chat.member.bot.added_v1":
-                return await self._brought(decode(event, BotAdded), header.event_id, at, seen)
-            case "card.action.trigger":
-                return await self._pressed(decode(event, CardPress), header.event_id, at, seen)
+                return await self._brought(decode(event, events.BotAdded), header.event_id, at, seen)
+            case kind if kind == _PRESSED:
+                return await self._pressed(decode(event, events.CardPress), header.event_id, at, seen)
             case "":
                 raise Invalid("event_type", "it isn't named", "Subscribe to events of version 2.0.")
             case _:
                 return None
 
-    async def _said(self, received: Received, me: str, app: str, seen: tuple[str, ...]) -> Heard | None:
+    async def _said(self, received: events.Received, me: str, app: str, seen: tuple[str, ...]) -> Heard | None:
         message, user = received.message, received.sender.sender_id.open_id
         if received.sender.sender_type != "user" or user == me or message.message_type == "system":
             return None
@@ -113,7 +110,7 @@ class Incoming:
             cites.append(Citation(text_of(one.msg_type, one.body.content)[:BEGINNING], user, name, why))
         return tuple(cite for cite in cites if cite.text)
 
-    async def _recalled(self, recalled: Recalled, at: Moment, seen: tuple[str, ...]) -> Heard | None:
+    async def _recalled(self, recalled: events.Recalled, at: Moment, seen: tuple[str, ...]) -> Heard | None:
         """That somebody took back what they wrote; Feishu says that it was its author, and not who that is."""
         found = (await self._directory.messages(recalled.message_id))[:1]
         if recalled.recall_type != "message_owner" or not found or found[0].sender.sender_type != "user":
@@ -123,14 +120,14 @@ class Incoming:
         place, id = await self._place(said, user), f"{recalled.message_id}/recalled"
         return Heard(Arrival(place, id, await self._speaker(user), (), at, seen_as=seen, deletes=recalled.message_id))
 
-    async def _brought(self, added: BotAdded, id: str, at: Moment, seen: tuple[str, ...]) -> Heard | None:
+    async def _brought(self, added: events.BotAdded, id: str, at: Moment, seen: tuple[str, ...]) -> Heard | None:
         if not (user := added.operator_id.open_id):
             return None
         place = Place(self._account.address(added.chat_id), Kind.GROUP, *await self._directory.chat(added.chat_id))
         speaker = await self._speaker(user)
         return Heard(Arrival(place, f"brought.{id}", speaker, (), at, seen_as=seen, brings_agent=True))
 
-    async def _pressed(self, press: CardPress, id: str, at: Moment, seen: tuple[str, ...]) -> Heard | None:
+    async def _pressed(self, press: events.CardPress, id: str, at: Moment, seen: tuple[str, ...]) -> Heard | None:
         where, choice, thread = press.context, press.action.value.get("choice"), press.action.value.get("thread")
         if not (isinstance(choice, str) and choice and where.open_message_id and press.operator.open_id):
             return None

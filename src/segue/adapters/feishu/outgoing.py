@@ -22,7 +22,7 @@ from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.core.messages import PLACEHOLDER, Delivery, File
 from segue.core.values import Value
-from segue.errors import MessageGone, SendLater
+from segue.errors import MessageGone, SendLater, SendNever
 
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
@@ -134,7 +134,10 @@ class Outgoing:
 
         It must be newer than what it answers; what answers nothing is sent again.
         """
-        answered = (await self._directory.messages(delivery.answers[-1]))[:1] if delivery.answers else []
+        try:
+            answered = (await self._directory.fetch(delivery.answers[-1]))[:1] if delivery.answers else []
+        except SendNever:
+            answered = []
         if not answered or self._clock() - moment(answered[0].create_time) < _REMEMBERED:
             return ""
         thread, since = answered[0].thread_id, moment(answered[0].create_time)

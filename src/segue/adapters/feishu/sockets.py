@@ -1,23 +1,21 @@
 """The long connection: opened at an address that Feishu gives for one, kept up by pings, acknowledged part by part."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec.structs import replace
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
 from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.frames import CONTROL, DATA, Frame, decode, encode
-from segue.adapters.shared.trust import trust
+from segue.adapters.shared.background import beside
+from segue.adapters.shared.sockets import broke, line_to
 from segue.errors import Disconnected, Invalid
 
-_LARGEST = 16 * 1024 * 1024
-_OPENING = 10.0
 _PING = 120.0
 """Seconds between two pings, unless Feishu says otherwise."""
 _HALVES = 100
@@ -27,34 +25,38 @@ _HALVES = 100
 class Line:
     """One connection, over which Feishu tells what happens."""
 
-    def __init__(self, line: ClientConnection, service: int, every: float) -> None:
+    def __init__(self, line: ClientConnection) -> None:
         self._line = line
-        self._service = service
-        self._every = every
         self._halves: dict[str, dict[int, bytes]] = {}
 
     async def told(self) -> AsyncIterator[tuple[Frame, bytes]]:
         """Everything that is told, until Feishu hangs up: the frame that completes it, and the whole of it."""
-        async for raw in self._line:
-            frame = decode(raw if isinstance(raw, bytes) else raw.encode())
-            if frame.method == DATA and (whole := self._whole(frame)) is not None:
-                yield frame, whole
-            elif frame.method == CONTROL and frame.payload:
-                self._every = _seconds(_json(frame.payload), self._every)
+        try:
+            async for raw in self._line:
+                frame = decode(raw if isinstance(raw, bytes) else raw.encode())
+                if frame.method == DATA and (whole := self._whole(frame)) is not None:
+                    yield frame, whole
+        except (ConnectionClosed, Invalid) as error:
+            raise broke("Feishu", error) from error
+        raise Disconnected("Feishu closed the line.")
 
     async def acknowledge(self, frame: Frame) -> None:
         """Let Feishu forget what came with a frame."""
-        await self._line.send(encode(replace(frame, payload=b'{"code":200}')))
+        try:
+            await self._line.send(encode(replace(frame, payload=b'{"code":200}')))
+        except ConnectionClosed as error:
+            raise broke("Feishu", error) from error
 
-    async def ping(self) -> None:
-        """Keep the connection up, until cancelled."""
-        while True:
-            await self._line.send(encode(Frame((0, 0, self._service, CONTROL), {"type": "ping"})))
-            await asyncio.sleep(self._every)
+    async def ping(self, service: int, every: float) -> None:
+        """Keep the connection up."""
+        with suppress(ConnectionClosed):
+            while True:
+                await self._line.send(encode(Frame((0, 0, service, CONTROL), {"type": "ping"})))
+                await asyncio.sleep(every)
 
     def _whole(self, frame: Frame) -> bytes | None:
         """The content that a frame completes; None while parts of it are missing."""
-        count, n = _number(frame.headers.get("sum", "1")), _number(frame.headers.get("seq", "0"))
+        count, n = _number(frame.headers.get("sum")), _number(frame.headers.get("seq"))
         if count <= 1:
             return frame.payload
         name = frame.headers.get("message_id", "")
@@ -70,39 +72,21 @@ class Line:
 
 @asynccontextmanager
 async def opened(api: Api) -> AsyncIterator[Line]:
-    """A connection for an app; raises `Disconnected` when the line breaks."""
+    """A connection for an app."""
     there = await api.endpoint()
-    url = str(there.get("URL", ""))
-    service = _number((parse_qs(urlsplit(url).query).get("service_id") or ["0"])[0])
-    tls = trust() if url.startswith("wss:") else None
-    try:
-        async with connect(url, ssl=tls, max_size=_LARGEST, open_timeout=_OPENING, close_timeout=1) as socket:
-            line = Line(socket, service, _seconds(there.get("ClientConfig"), _PING))
-            pinging = asyncio.create_task(line.ping())
-            try:
-                yield line
-            finally:
-                pinging.cancel()
-                await asyncio.wait([pinging])
-    except (ConnectionClosed, InvalidHandshake, InvalidURI, Invalid, OSError, TimeoutError) as error:
-        raise Disconnected(f"the line to Feishu broke ({type(error).__name__})") from error
+    url, config = str(there.get("URL", "")), there.get("ClientConfig")
+    [service] = parse_qs(urlsplit(url).query).get("service_id", ["0"])
+    every = float(_number(config.get("PingInterval") if isinstance(config, dict) else 0)) or _PING
+    async with line_to("Feishu", url) as socket:
+        line = Line(socket)
+        async with beside("the pings of Feishu", lambda: line.ping(_number(service), every)):
+            yield line
 
 
-def _seconds(config: Any, otherwise: float) -> float:
-    every = config.get("PingInterval") if isinstance(config, dict) else None
-    return float(every) if isinstance(every, int) and every > 0 else otherwise
-
-
-def _number(text: str) -> int:
+def _number(value: Any) -> int:
+    text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and len(text) < _LONGEST else 0
 
 
 _LONGEST = 10
 """Digits of a number that a frame or an address names."""
-
-
-def _json(raw: bytes) -> Any:
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None

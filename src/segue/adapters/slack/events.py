@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import msgspec
-
+from segue.adapters.shared import decoding
 from segue.core.messages import File
-from segue.core.values import Value, converted
-from segue.errors import Invalid
+from segue.core.values import Value
 
 _KINDS = (
     None,
@@ -148,13 +146,4 @@ def is_known(raw: object) -> bool:
 
 def decode(raw: object, kind: type[Value]) -> Any:
     """What was delivered, from what JSON held; raises `Invalid`."""
-    try:
-        return converted(_without_nulls(raw), kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise Invalid("event", str(error), "Slack's documentation says what it looks like.") from error
-
-
-def _without_nulls(raw: object) -> object:
-    if isinstance(raw, dict):
-        return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
-    return [_without_nulls(value) for value in raw] if isinstance(raw, list) else raw
+    return decoding.decode(raw, kind, "Slack")

@@ -4,16 +4,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
-from segue.adapters.shared.trust import trust
+from segue.adapters.shared.sockets import broke, line_to
 from segue.adapters.shared.webhooks import from_json
 from segue.adapters.slack.api import Api, Json
 from segue.errors import Disconnected
-
-_LARGEST = 16 * 1024 * 1024
-_OPENING = 10.0
 
 
 class Socket:
@@ -35,7 +32,7 @@ class Socket:
                 else:
                     return
         except ConnectionClosed as error:
-            raise _broke(error) from error
+            raise broke("Slack", error) from error
         raise Disconnected("Slack closed the line.")
 
     async def acknowledge(self, envelope: Json) -> None:
@@ -44,21 +41,12 @@ class Socket:
             try:
                 await self._line.send(json.dumps({"envelope_id": envelope["envelope_id"]}))
             except ConnectionClosed as error:
-                raise _broke(error) from error
+                raise broke("Slack", error) from error
 
 
 @asynccontextmanager
 async def opened(app: Api) -> AsyncIterator[Socket]:
     """A socket for the app whose token this is."""
     url = str((await app.call("apps.connections.open")).get("url", ""))
-    tls = trust() if url.startswith("wss:") else None
-    try:
-        line = await connect(url, ssl=tls, max_size=_LARGEST, open_timeout=_OPENING, close_timeout=1)
-    except (InvalidHandshake, InvalidURI, OSError, TimeoutError) as error:
-        raise _broke(error) from error
-    async with line:
+    async with line_to("Slack", url) as line:
         yield Socket(line)
-
-
-def _broke(error: Exception) -> Disconnected:
-    return Disconnected(f"the line to Slack broke ({type(error).__name__})")

@@ -3,11 +3,9 @@
 import mimetypes
 from typing import Any
 
-import msgspec
-
+from segue.adapters.shared import decoding
 from segue.core.messages import File
-from segue.core.values import Value, converted
-from segue.errors import Invalid
+from segue.core.values import Value
 
 MEDIA = ("image", "video", "audio", "document", "sticker")
 
@@ -212,13 +210,4 @@ class Webhook(Value, frozen=True):
 
 def decode(raw: object, kind: type[Value]) -> Any:
     """What was told, from what JSON held; raises `Invalid`."""
-    try:
-        return converted(_without_nulls(raw), kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise Invalid("webhook", str(error), "The Cloud API's documentation says what it looks like.") from error
-
-
-def _without_nulls(raw: object) -> object:
-    if isinstance(raw, dict):
-        return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
-    return [_without_nulls(value) for value in raw] if isinstance(raw, list) else raw
+    return decoding.decode(raw, kind, "The Cloud API")

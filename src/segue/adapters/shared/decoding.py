@@ -1,0 +1,22 @@
+"""What a platform delivers, decoded: nothing is trusted to have the right shape, and what is null isn't there."""
+
+from typing import Any
+
+import msgspec
+
+from segue.core.values import Value, converted
+from segue.errors import Invalid
+
+
+def decode(raw: object, kind: type[Value], whose: str) -> Any:
+    """What was delivered, from what JSON held; raises `Invalid`, which names the platform."""
+    try:
+        return converted(_without_nulls(raw), kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise Invalid("event", str(error), f"{whose}'s documentation says what it looks like.") from error
+
+
+def _without_nulls(raw: object) -> object:
+    if isinstance(raw, dict):
+        return {key: _without_nulls(value) for key, value in raw.items() if value is not None}
+    return [_without_nulls(value) for value in raw] if isinstance(raw, list) else raw

@@ -1,0 +1,48 @@
+"""Things that a platform tells when it is asked, such as names: asked now and then, and never waited for long."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from segue.core.contracts.database import Clock
+from segue.core.values import Moment
+from segue.errors import Invalid, SendError
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+_FRESH, _UNKNOWN = 600.0, 30.0
+"""Seconds for which a thing holds, and one that couldn't be had is missing."""
+_PATIENCE = 1.5
+"""Seconds that a thing may take: some platforms want what people do acknowledged in three."""
+_MANY = 10_000
+
+
+class Lookups:
+    """What one account was told of people, chats and messages."""
+
+    def __init__(self, who: str, clock: Clock = time.monotonic) -> None:
+        self._who = who
+        self._clock = clock
+        self._known: dict[str, tuple[Moment, Any]] = {}
+
+    async def get(self, key: str, ask: Callable[[], Awaitable[T]], otherwise: T) -> T:
+        """A thing by its key; if it can't be had now, what it last was."""
+        now = self._clock()
+        until, last = self._known.get(key, (now, otherwise))
+        found: T = last
+        if until > now:
+            return found
+        lasts = _FRESH
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                found = await ask()
+        except (SendError, Invalid, TimeoutError) as error:
+            log.warning("%s doesn't tell what %s is: %s", self._who, key, str(error) or "it takes too long")
+            lasts = _UNKNOWN
+        if len(self._known) >= _MANY:
+            del self._known[next(iter(self._known))]
+        self._known[key] = (now + lasts, found)
+        return found
