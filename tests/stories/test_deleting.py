@@ -69,6 +69,23 @@ async def test_what_is_deleted_while_it_is_answered_is_hidden_afterwards(square:
 
 
 @told
+async def test_what_is_deleted_while_something_else_is_answered_is_hidden_from_then_on(square: Square) -> None:
+    pause = Pause()
+    square.agent = ScriptedAgent("noted", [pause, "noted"], otherwise=lambda _: ["noted"])
+    async with square.open():
+        await square.says("the cats are hungry")
+        square.ann.says("and the dogs sleep", square.dm, to=To.AGENT)
+        await pause.reached()
+        square.ann.deletes(square.message("the cats are hungry"))
+        await square.platform.settles()
+        pause.over()
+        await square.hears(square.dm, 2)
+        for _ in range(2):
+            await square.says("what do you know?")
+            assert known(square)[:4] == ["", "noted", "and the dogs sleep", "noted"]
+
+
+@told
 async def test_what_still_waits_is_withdrawn(square: Square) -> None:
     pause = Pause()
     square.agent = ScriptedAgent([pause, "at last"], otherwise=lambda _: ["noted"])

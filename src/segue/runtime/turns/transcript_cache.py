@@ -1,7 +1,7 @@
 """The cache of transcripts: the path of each session that was answered lately, kept in memory.
 
 Law: entries never change, but some are hidden, shown again or forgotten, and then nothing that is kept counts any
-more. So a path that ends at a session's tip is right; one that ends elsewhere shares its beginning with the right one,
+more, nor does what a turn began with that runs meanwhile. So a path that ends at a session's tip is right; one that ends elsewhere shares its beginning with the right one,
 and only the rest is read. The sessions that were used longest ago make room; the one that was used last stays, however
 long it is: its turn holds it in memory anyway.
 """
@@ -39,15 +39,19 @@ class TranscriptCache:
         self._most = most
         self._kept: OrderedDict[SessionId, _Kept] = OrderedDict()
         self._size = 0
+        self._begun: set[SessionId] = set()
+        """Sessions whose turns have begun with what still counts."""
 
     def clear(self) -> None:
         """Forget all paths: something in one of them was hidden, or is shown again."""
+        self._begun.clear()
         self._kept.clear()
         self._size = 0
 
     async def path(self, run: Run) -> Path:
         """The path on which a turn begins: back to what its newest summary needs, or as far as it moves the tip."""
         session, tip, first = run.held.session, run.tip, run.turns[0]
+        self._begun.add(session)
         if tip is None:
             return Path()
         if first.kind in MOVES_TIP and (enough := far_enough(first)):
@@ -57,6 +61,9 @@ class TranscriptCache:
             self._kept.move_to_end(session)
             return kept.path
         found = await self._read(tip, kept.path if kept is not None else Path())
+        if session not in self._begun:
+            # Something was hidden while it was read.
+            return await self.path(run)
         self._keep(session, found)
         return found
 
@@ -64,7 +71,9 @@ class TranscriptCache:
         """Take in what a finished turn wrote after the path on which it began."""
         if finished.hidden:
             self.clear()
-        if finished.hidden or finished.before != (done.onto.tip if done.onto else run.tip):
+        counts = run.held.session in self._begun
+        self._begun.discard(run.held.session)
+        if not counts or finished.before != (done.onto.tip if done.onto else run.tip):
             return
         added, parent = [], finished.before
         first = finished.tip.n - len(done.drafts) + 1 if finished.tip else 1
