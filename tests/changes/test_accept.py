@@ -3,12 +3,14 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from segue.changes.accept import Duplicate, Handled, Queued
 from segue.changes.commands.request import Answer, Request
 from segue.changes.exchange import deliveries, letters, turns
+from segue.changes.people import persons
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Kind, Lane, Place, Rules, Sharing
+from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules, Sharing
 from segue.core.messages import Arrival, Aside, Text, decode_parts
 from segue.core.moves import Limits, Release, Renew, Spawn, Why
 from segue.core.prompt.section import RESET
@@ -363,6 +365,18 @@ async def test_a_deletion_by_its_author_withdraws_what_still_waits(world: World)
     done = await world.store.driver.write(turns.finish, running.run.held, answer(running.run, "yes"), world.clock())
     assert done.next is not None
     assert [turn.parts for turn in done.next.turns] == [(Text("next"),)]
+
+
+async def test_a_deletion_of_which_nobody_knows_whose_it_is_counts_as_its_authors(world: World) -> None:
+    await world.hear("ann", "running", me="r")
+    await world.hear("ann", "secret", message="slip")
+    gone = world.arrival("", (), private("ann"), deletes="slip")
+    elsewhere = replace(gone, place=private("ben"))
+    assert await world.accept(elsewhere) == Handled.NOTHING_SAID
+    assert await world.accept(replace(gone, message="another")) == Handled.WITHDRAWN
+    assert await world.accept(replace(gone, message="again")) == Handled.NOTHING_SAID
+    nobody = Identity("telegram", "bot", "")
+    assert await world.store.driver.read(persons.who, nobody) is None, "a person was made of nobody"
 
 
 async def test_a_deletion_of_what_runs_takes_no_entry_and_no_turn(world: World) -> None:

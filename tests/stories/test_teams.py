@@ -217,6 +217,22 @@ async def test_what_still_waits_is_changed_and_withdrawn_by_its_author(team: Tea
         assert (await team.counts(dm, 3))[1:] == ["at last", "You said: coffee"]
 
 
+async def test_what_its_author_deletes_is_hidden_also_after_a_restart(team: Team, tmp_path: Path) -> None:
+    async with team.open(tmp_path):
+        dm = await team.harness.chat(Kind.DM)
+        secret = await team.harness.say(dm, "my secret")
+        await team.counts(dm, 1)
+        await team.asks(dm, "about tea")
+    async with team.open(tmp_path):
+        # By then, what was missed was read back.
+        await team.asks(dm, "here I am")
+        await team.harness.delete(dm, secret)
+        await team.asks(dm, "what do you know?")
+        assert team.knew[:4] == ["", "You said: my secret", "about tea", "You said: about tea"]
+        name = {standing.name for standing in await team.gateway.store.lanes()}
+        assert "" not in name, "a chat lost its name by the deletion"
+
+
 async def test_a_question_in_a_channel_is_for_its_person_alone_and_answered_by_a_button(
     team: Team, tmp_path: Path
 ) -> None:

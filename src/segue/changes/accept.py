@@ -4,7 +4,7 @@ Law: seen, who, where, may they, command or words, session, queue. All of it hap
 """
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from segue.changes.people import persons
 from segue.changes.people.access import Pass, Refuse, Verdict, anybody
 from segue.changes.people.allowances import Allowing, Weighed
 from segue.changes.people.persons import Known, Met
-from segue.changes.places import addresses, merges
+from segue.changes.places import addresses, lanes, merges
 from segue.changes.rows import RowsOf, batch, first, must, one
 from segue.changes.sessions import moves, resets, sessions, transcripts
 from segue.changes.sessions.rows import Bound
@@ -207,16 +207,13 @@ class FrontDoor:
         if arrival.chat_aliases:
             yield from merges.expect(arrival.place, arrival.chat_aliases)
         known = {} if arrival.chat_aliases else {arrival.speaker.identity.key: looked.known}
+        if arrival.deletes:
+            return (yield from self._deleted(arrival, fresh, known))
         met = yield from persons.meet(arrival.speaker, fresh.person, fresh.merges[1:], fresh.at, known)
         # A lane is keyed by nobody if the platform doesn't say who it was.
         who = met.person.id if any((arrival.speaker.identity.user, *arrival.speaker.aliases)) else ""
         # Where?
         spot = yield from self._locate(arrival, met.person, who, fresh, shared, looked.bound)
-        if arrival.deletes:
-            # Whoever said it may take it back, whatever else they may.
-            forgets = self._account(spot.lane).deletions is Deletions.FORGET
-            delete = erasure.deleted if forgets else edits.delete
-            return _DELETED[(yield from delete(arrival.deletes, spot.lane.address, met.person, fresh.at))]
         # May they?
         text = plain_text(arrival.parts)
         command = parse(text) if self._run and text.lstrip().startswith("/") else None
@@ -241,6 +238,19 @@ class FrontDoor:
             return edited
         session, reset = yield from self._session(came)
         return (yield from self._queue(came, errand, session, reset))
+
+    def _deleted(self, arrival: Arrival, fresh: Fresh, known: Mapping[str, Known | None]) -> Transaction[Handled]:
+        """Take back what somebody said: whoever said it may, whatever else they may."""
+        speaker, there = arrival.speaker, (yield from lanes.settled(Lane(arrival.place.address))).address
+        by: Person | None
+        if any((speaker.identity.user, *speaker.aliases)):
+            by = (yield from persons.meet(speaker, fresh.person, fresh.merges[1:], fresh.at, known)).person
+        else:
+            # The platform doesn't say who it was: it counts as its author's doing.
+            by = yield from edits.author(arrival.deletes, there)
+        forgets = self._account(Lane(there)).deletions is Deletions.FORGET
+        delete = erasure.deleted if forgets else edits.delete
+        return _DELETED[(yield from delete(arrival.deletes, there, by, fresh.at))] if by else Handled.NOTHING_SAID
 
     def accept_again(
         self, letter: DeadLetter, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None = None

@@ -354,7 +354,7 @@ class Arrival(Value, frozen=True):
     remarks: tuple[str, ...] = ()
     """Remarks about the message for the agent that nobody said, such as that a file was too large."""
     deletes: str = ""
-    """The message that its author took back on the platform."""
+    """The message that its author took back on the platform; if nobody is its speaker, it was whoever wrote it."""
     pressed: Pressed | None = None
     album: str = ""
     """The platform's id of the album that it is a picture of; empty for what is a message by itself."""

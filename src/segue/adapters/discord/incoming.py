@@ -5,7 +5,6 @@ what was pinned, what a bot said) is nothing.
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -23,13 +22,12 @@ from segue.adapters.discord.payloads import (
 )
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
-from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
+from segue.core.messages import Arrival, Citation, Citing, Pressed, Text
 from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 COMMAND, BUTTON = 2, 3
 _EPOCH = 1_420_070_400.0
-_REMEMBERED = 10_000
 
 
 class Heard(Value, frozen=True):
@@ -47,8 +45,6 @@ class Incoming:
     def __init__(self, account: Account, channels: Channels) -> None:
         self._account = account
         self._channels = channels
-        self._authors: OrderedDict[str, Speaker] = OrderedDict()
-        """Who wrote the last messages: a deletion doesn't say whose message it was."""
         self.roles: set[str] = set()
         """The bot's own roles, which people take for its name."""
 
@@ -63,8 +59,7 @@ class Incoming:
                 return [heard] if heard else []
             case "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK":
                 gone = decode(raw, Deleted)
-                ids = [id for id in (gone.id, *gone.ids) if id in self._authors]
-                return [Heard(await self._deleted(gone.channel_id, id)) for id in ids]
+                return [Heard(await self._deleted(gone.channel_id, id)) for id in (gone.id, *gone.ids) if id]
             case "INTERACTION_CREATE":
                 return await self._interacted(decode(raw, Interaction))
             case _:
@@ -79,13 +74,11 @@ class Incoming:
             if message.poll is not None:
                 raise Invalid("poll", "messages of this kind aren't understood", "Write it in words.")
             return None
-        speaker = self._account.speaker(message.author.id, message.name)
-        self._remember(message.id, speaker)
         arrival = Arrival(
             place=await self._channels.place(message.channel_id, message.name),
             # An edit keeps the message's id, and mustn't be taken for the message.
             message=f"{message.id}.{message.edited_timestamp}" if edited else message.id,
-            speaker=speaker,
+            speaker=self._account.speaker(message.author.id, message.name),
             parts=(*((Text(text),) if text else ()), *(file.named for file in message.files)),
             at=moment(message.id),
             cites=tuple(_cites(message, me)),
@@ -96,9 +89,9 @@ class Incoming:
         return Heard(arrival, message.files)
 
     async def _deleted(self, channel: str, id: str) -> Arrival:
-        speaker = self._authors[id]
-        place = await self._channels.place(channel, speaker.name)
-        return Arrival(place, f"{id}.deleted", speaker, (), moment(id), deletes=id)
+        """That a message is gone; Discord doesn't say whose it was, nor by whom."""
+        place = await self._channels.place(channel, "")
+        return Arrival(place, f"{id}.deleted", self._account.speaker(""), (), moment(id), deletes=id)
 
     async def _interacted(self, done: Interaction) -> list[Heard]:
         if done.type not in {COMMAND, BUTTON}:
@@ -124,11 +117,6 @@ class Incoming:
             return True
         named = any(user.id == me.id for user in message.mentions) or f"<@{me.id}>" in message.content
         return named or not self.roles.isdisjoint(message.mention_roles)
-
-    def _remember(self, id: str, speaker: Speaker) -> None:
-        self._authors[id] = speaker
-        if len(self._authors) > _REMEMBERED:
-            self._authors.popitem(last=False)
 
 
 def slash_id(id: str, token: str) -> str:

@@ -138,8 +138,8 @@ class Deleted(Value, frozen=True):
     """Messages that are gone."""
 
     channel_id: Snowflake
-    id: str = ""
-    ids: tuple[str, ...] = ()
+    id: Snowflake | None = None
+    ids: tuple[Snowflake, ...] = ()
 
 
 class Option(Value, frozen=True):

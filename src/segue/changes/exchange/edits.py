@@ -89,10 +89,23 @@ def delete(message: str, address: Address, person: Person, at: Moment) -> Transa
 
 def turn_of(message: str, address: Address, person: Person) -> Transaction[Became | None]:
     """The turn that a person's own message became, in whichever thread, under whichever id its chat had then."""
-    chat = address.outside.key
-    for there in (chat, *(yield from each(str, q.aliases_of(address=chat)))):
-        within = {"chat": there, "after": merges.after(there)}
+    for within in (yield from _chats(address)):
         found = yield from first(Became, q.turn_of_message(message=message, person=person.id, **within))
         if found is not None:
             return found
     return None
+
+
+def author(message: str, address: Address) -> Transaction[Person | None]:
+    """The person who said something to the agent, by its message there."""
+    for within in (yield from _chats(address)):
+        if found := (yield from first(Person, q.author_of_message(message=message, **within))):
+            return found
+    return None
+
+
+def _chats(address: Address) -> Transaction[list[dict[str, str]]]:
+    """The keys of all that is in a chat, under each of its ids."""
+    chat = address.outside.key
+    aliases = yield from each(str, q.aliases_of(address=chat))
+    return [{"chat": there, "after": merges.after(there)} for there in (chat, *aliases)]

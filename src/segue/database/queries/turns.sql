@@ -270,6 +270,13 @@ join identities i on i.key = t.identity
 where t.message = :message and l.address >= :chat and l.address < :after and i.person = :person
 order by t.accepted desc limit 1;
 
+-- name: author_of_message
+-- The person whose message became a turn, whoever they were taken for at the time.
+select p.id, p.name, p.since from turns t join lanes l on l.key = t.lane
+join identities i on i.key = t.identity join persons p on p.id = i.person
+where t.message = :message and l.address >= :chat and l.address < :after
+order by t.accepted desc limit 1;
+
 -- name: route_of_turn
 -- Where a turn was asked and answered.
 select route from turns where session = :session and seq = :turn;
