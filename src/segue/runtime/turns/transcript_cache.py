@@ -1,9 +1,9 @@
 """The cache of transcripts: the path of each session that was answered lately, kept in memory.
 
 Law: entries never change, but some are hidden, shown again or forgotten, and then nothing that is kept counts any
-more, nor does what a turn began with that runs meanwhile. So a path that ends at a session's tip is right; one that ends elsewhere shares its beginning with the right one,
-and only the rest is read. The sessions that were used longest ago make room; the one that was used last stays, however
-long it is: its turn holds it in memory anyway.
+more, nor does what a turn began with that runs meanwhile. So a path that ends at a session's tip is right; one that
+ends elsewhere shares its beginning with the right one, and only the rest is read. The sessions that were used longest
+ago make room; the one that was used last stays, however long it is: its turn holds it in memory anyway.
 """
 
 from collections import OrderedDict
