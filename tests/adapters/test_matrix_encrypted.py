@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from nio.crypto import OlmAccount, OutboundSession
 
 from segue.adapters.matrix import Matrix
 from segue.adapters.matrix.encryption.device import Device
@@ -140,9 +141,10 @@ async def test_a_conversation_goes_on_over_restarts_and_when_another_replica_tak
 async def test_a_gateway_that_is_killed_around_a_send_doubles_nothing_and_uses_no_key_twice(
     town: MatrixHarness, eve: Encrypting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed, post = asyncio.Event(), Device._post
+    killed, post, unkept = asyncio.Event(), Device._post, list[str]()
 
     async def dies(self: Device, messages: Json) -> None:
+        unkept.extend(self._ring.changed)
         if not killed.is_set():
             killed.set()
             await asyncio.Event().wait()
@@ -163,6 +165,7 @@ async def test_a_gateway_that_is_killed_around_a_send_doubles_nothing_and_uses_n
     sent = [event["content"] for event in await sealed_events(eve.user, room) if event["sender"] == town.bot.id]
     assert len(sent) == 2
     assert len({one["session_id"] for one in sent}) == 2, "two processes spoke with one key"
+    assert unkept == [], "something left before what it was made with was kept"
 
 
 async def sealed_events(user: User, room: str) -> list[Json]:
@@ -214,6 +217,25 @@ async def test_what_cannot_be_read_is_said_once_and_a_key_that_comes_late_opens_
         seen = await eve.reads(room, "here, too")
     assert [one["text"] for one in seen][:1] == [unread]
     assert sorted(one["text"] for one in seen[1:]) == ["here, too", "its key is late"]
+
+
+async def test_a_session_with_a_device_that_was_lost_is_begun_anew(town: MatrixHarness, eve: Encrypting) -> None:
+    inbox = Inbox()
+    async with town.deliver(town.adapter(), inbox.accept):
+        room = await entered(town, eve)
+        await eve.says(room, "hello")
+        await inbox.gets("hello")
+    town.chest.things = {name: thing for name, thing in town.chest.things.items() if "/olm/" not in name}
+    adapter = town.adapter()
+    async with town.deliver(adapter, inbox.accept):
+        await eve.does("rotate", room=room)
+        await eve.says(room, "its key can't be read")
+        await until(lambda: any("/olm/" in name for name in town.chest.things))
+        await adapter.send(a_delivery(Address("matrix", "main", NAME, room), "once more?"))
+        await eve.reads(room, "once more?")
+        await eve.does("rotate", room=room)
+        await eve.says(room, "now it can")
+        await inbox.gets("now it can")
 
 
 async def test_nobody_speaks_in_the_clear_or_for_another_in_an_encrypted_room(
@@ -294,6 +316,23 @@ async def test_a_device_whose_keys_are_lost_says_so_and_speaks_in_the_clear_else
         await inbox.gets("hello")
     [trouble] = adapter.troubles
     assert "are lost, or with another program. Run `segue add matrix` again" in trouble
+
+
+async def test_sessions_are_found_again_whatever_their_ids_and_the_newest_of_many_alone() -> None:
+    chest, account, other = Chest(), OlmAccount(), OlmAccount()
+    other.generate_one_time_keys(50)
+    ring, ids = Keyring("D", Secret("t"), {}), []
+    for one_time_key in other.one_time_keys["curve25519"].values():
+        session = OutboundSession(account, other.identity_keys["curve25519"], one_time_key)
+        ring.save_session("a/key", session)
+        ids.append(session.id)
+    assert any("/" in id for id in ids)
+    await ring.keep(chest)
+    again = Keyring("D", Secret("t"), await chest.read())
+    found = [session.id for session in again.load_sessions()["a/key"]]
+    assert found == ids[:-9:-1], "nobody fills the locker by beginning anew"
+    await again.keep(chest)
+    assert len(chest.things) == 8
 
 
 async def test_keys_open_by_the_account_s_secret_alone(town: MatrixHarness) -> None:

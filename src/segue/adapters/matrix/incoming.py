@@ -318,6 +318,8 @@ class Incoming:
     async def _try_to_say(self, room: str, about: str, saying: Awaitable[str]) -> None:
         try:
             await saying
-        except SendNever as error:
+        except SendError as error:
             log.warning("%s: %s can't be told so: %s", self._account, room, error)
+            if not isinstance(error, SendNever):
+                return  # the next batch brings another try
         await self.unread.locker.keep({f"said/{about}/{room}": Thing("said")})

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from segue.adapters.matrix.encryption import is_installed
 from segue.adapters.matrix.events import Event, events_in, inside, understood
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms, before
@@ -172,7 +173,7 @@ class Invitations:
     async def _greet(self, invitation: Invitation, accept: Accept) -> None:
         """Let the gateway know that somebody brought the bot into a room of several people."""
         room = await self._rooms.get(invitation.room)
-        if room.kind is Kind.DM or room.encrypted or room.former:
+        if room.kind is Kind.DM or room.former or (room.encrypted and not is_installed()):
             return
         speaker = self._account.speaker(invitation.by, room.names.get(invitation.by, ""))
         place = room.place(self._account.address(invitation.room))

@@ -7,13 +7,17 @@ import hashlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from segue.adapters.matrix.content import attached
-from segue.adapters.matrix.encryption import Ciphers, Encryption, is_installed
+from segue.adapters.matrix.encryption import Ciphers, is_installed
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.matrix.rooms import Rooms
 from segue.core.messages import File
 from segue.errors import SendNever
+
+if TYPE_CHECKING:
+    from segue.adapters.matrix.encryption.device import Device
 
 ENCRYPTED = "I can't read encrypted rooms. Invite me to a room without encryption, and we can talk there."
 INSTALL = (
@@ -70,7 +74,7 @@ class Outgoing:
         where = await self._server.upload("file", "application/octet-stream", sealed)
         return attached(file, {**opens, "url": where}, thread, text)
 
-    async def _device(self) -> Encryption:
+    async def _device(self) -> "Device":
         device = await self._ciphers.device()
         if device is None:
             raise SendNever(ENCRYPTED if is_installed() else f"The room is encrypted: {INSTALL}")

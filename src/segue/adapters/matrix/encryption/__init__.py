@@ -3,12 +3,15 @@
 import asyncio
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from segue.adapters.matrix.homeserver import Homeserver, Json
+from segue.adapters.matrix.homeserver import Homeserver
 from segue.core.contracts.lockers import Locker, NoLocker
 from segue.core.values import Secret, Value
 from segue.errors import SendNever
+
+if TYPE_CHECKING:
+    from segue.adapters.matrix.encryption.device import Device
 
 
 class Opens(Value, frozen=True):
@@ -20,38 +23,6 @@ class Opens(Value, frozen=True):
     """For homeservers that ask for it."""
 
 
-class Encryption(Protocol):
-    """The device of an account, as far as encryption goes."""
-
-    async def begin(self) -> str:
-        """Let the homeserver know the device's keys, and vouch for it; returns what is in the way of the latter."""
-        ...
-
-    async def heed(self, batch: Json) -> list[tuple[str, str]]:
-        """Take what came for the device alone; returns the keys that came, each by its room and session."""
-        ...
-
-    def doubt(self) -> None:
-        """Ask for everybody's devices again: what changed meanwhile was told to another process."""
-        ...
-
-    async def sealed(self, room: str, users: list[str], rotation: Json, content: Json) -> Json:
-        """A message as the devices of these users can read it, and nobody else."""
-        ...
-
-    async def opened(self, room: str, raw: Json) -> Json | None:
-        """An event in the clear; None if its key isn't there; raises `Invalid` if it is no message of its sender's."""
-        ...
-
-    async def closed_file(self, content: bytes) -> tuple[bytes, Json]:
-        """The bytes of a file that is to be put into the media store, and what opens them."""
-        ...
-
-    async def opened_file(self, content: bytes, key: Json) -> bytes:
-        """The bytes of a file; raises `NotFetched` if they aren't what the key is for."""
-        ...
-
-
 class Ciphers:
     """Encryption for one account, if its libraries are installed and its device has its keys."""
 
@@ -59,7 +30,7 @@ class Ciphers:
         self._server = server
         self._opens = opens
         self._locker: Locker = NoLocker()
-        self._device: Encryption | None = None
+        self._device: Device | None = None
         self.trouble = ""
         """What is in the way of encryption, in a sentence for the host."""
 
@@ -77,7 +48,7 @@ class Ciphers:
             except SendNever as error:
                 self._device, self.trouble = None, str(error)
 
-    async def device(self) -> Encryption | None:
+    async def device(self) -> "Device | None":
         """The account's device; None if it can't encrypt."""
         if self._device is None and not self.trouble and is_installed():
             # Beside everything else: importing them takes a while.

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from nio.crypto import Olm, OlmDevice
@@ -18,12 +19,13 @@ from nio.responses import KeysClaimResponse, KeysQueryResponse
 from segue.adapters.matrix.encryption import Opens
 from segue.adapters.matrix.encryption.identity import Vouching
 from segue.adapters.matrix.encryption.keyring import Keyring
-from segue.adapters.matrix.events import events_in, inside
+from segue.adapters.matrix.events import SEALED, events_in, inside
 from segue.adapters.matrix.homeserver import Homeserver, Json
 from segue.adapters.shared.downloads import NotFetched
 from segue.core.contracts.lockers import Locker
-from segue.errors import Invalid, Outdated, SendLater, SendNever
+from segue.errors import Invalid, Outdated, SendError, SendLater, SendNever
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _OLM, _MEGOLM, _SIGNED = "m.olm.v1.curve25519-aes-sha2", "m.megolm.v1.aes-sha2", "signed_curve25519"
@@ -68,16 +70,26 @@ class Device:
             self._machine = None
             raise
 
+    async def _work(self, work: Callable[[Olm], Awaitable[T]]) -> T:
+        """Do something with the machine, alone; anew if another process was faster with the same keys."""
+        for _ in range(_TRIES):
+            try:
+                async with self._one_at_a_time:
+                    return await work(await self._open())
+            except Outdated:
+                log.info("another process was faster with the keys of %s", self._server.user)
+        raise SendLater("another process changes the keys all the time")
+
     async def begin(self) -> str:
         """Let the homeserver know the device's keys, and vouch for it; returns what is in the way of the latter."""
-        async with self._one_at_a_time:
-            self._machine = None
-            machine = await self._open()
-            if not machine.account.shared:
-                await self._refuse_second(machine)
-                await self._publish(machine, machine.share_keys())
-            vouching = Vouching(self._server, self._opens, self._ring, lambda: self._ring.keep(self._locker))
-            return await vouching.vouch()
+        self._machine = None
+        return await self._work(self._begin)
+
+    async def _begin(self, machine: Olm) -> str:
+        if not machine.account.shared:
+            await self._refuse_second(machine)
+            await self._publish(machine, machine.share_keys())
+        return await Vouching(self._server, self._opens, self._ring, self._keep).vouch()
 
     async def _refuse_second(self, machine: Olm) -> None:
         """Stop if the device has had other keys: nobody would trust new ones under its name."""
@@ -89,28 +101,35 @@ class Device:
 
     async def heed(self, batch: Json) -> list[tuple[str, str]]:
         """Take what came for the device alone; returns the keys that came, each by its room and session."""
-        async with self._one_at_a_time:
-            machine = await self._open()
-            lists = inside(batch, "device_lists")
-            changed = {user for user in [*_list(lists.get("changed")), *_list(lists.get("left"))] if user}
-            machine.add_changed_users(changed & machine.tracked_users)
-            for user in changed:
-                self._asked.pop(user, None)
-            came = [key for raw in events_in(batch, "to_device") if (key := await self._take(machine, raw))]
-            await self._keep()
+        return await self._work(partial(self._heed, batch))
+
+    async def _heed(self, batch: Json, machine: Olm) -> list[tuple[str, str]]:
+        lists = inside(batch, "device_lists")
+        changed = {user for user in [*_list(lists.get("changed")), *_list(lists.get("left"))] if user}
+        machine.add_changed_users(changed & machine.tracked_users)
+        for user in changed:
+            self._asked.pop(user, None)
+        came = [key for raw in events_in(batch, "to_device") if (key := await self._take(machine, raw))]
+        await self._keep()
+        try:
             await self._mend(machine)
             await self._fill(machine, batch)
-            return came
+        except SendError as error:
+            log.warning("keys of %s can't be exchanged now: %s", self._server.user, error)
+        return came
 
     async def _take(self, machine: Olm, raw: Any) -> tuple[str, str] | None:
         """Take one event that was sent to the device."""
-        if inside(raw).get("type") != "m.room.encrypted":
+        sender = inside(raw).get("sender")
+        if inside(raw).get("type") != SEALED or not isinstance(sender, str):
             return None
+        # If it can't be read, nio begins anew with the device, but only with one that it knows.
+        await self._query(machine, [sender])
         try:
             event = ToDeviceEvent.parse_event(raw)
             got = machine.handle_to_device_event(event) if isinstance(event, OlmEvent) else None
         except (ValueError, KeyError, TypeError, AssertionError) as error:
-            log.warning("%s sent the device something that can't be read: %s", inside(raw).get("sender"), error)
+            log.warning("%s sent the device something that can't be read: %s", sender, error)
             return None
         # The one-time key that opened a session is out of the account only now.
         self._ring.save_account(machine.account)
@@ -185,20 +204,17 @@ class Device:
 
     async def sealed(self, room: str, users: list[str], rotation: Json, content: Json) -> Json:
         """A message as the devices of these users can read it, and nobody else."""
-        for _ in range(_TRIES):
-            try:
-                async with self._one_at_a_time:
-                    machine = await self._open()
-                    if not machine.account.shared:
-                        raise SendLater("the homeserver doesn't know the device's keys yet")
-                    await self._share(machine, room, users, rotation)
-                    words = {key: value for key, value in content.items() if key != "m.relates_to"}
-                    made: Json = machine.group_encrypt(room, {"type": "m.room.message", "content": words})
-                    # How it stands to other events is for the homeserver, too.
-                    return made | {key: content[key] for key in ("m.relates_to",) if key in content}
-            except Outdated:
-                log.info("another process was faster with the keys of %s", self._server.user)
-        raise SendLater("another process changes the keys all the time")
+
+        async def seal(machine: Olm) -> Json:
+            if not machine.account.shared:
+                raise SendLater("the homeserver doesn't know the device's keys yet")
+            await self._share(machine, room, users, rotation)
+            words = {key: value for key, value in content.items() if key != "m.relates_to"}
+            made: Json = machine.group_encrypt(room, {"type": "m.room.message", "content": words})
+            # How it stands to other events is for the homeserver, too.
+            return made | {key: content[key] for key in ("m.relates_to",) if key in content}
+
+        return await self._work(seal)
 
     async def _share(self, machine: Olm, room: str, users: list[str], rotation: Json) -> None:
         """Give the devices of a room the key that the next message is encrypted with."""
@@ -277,37 +293,39 @@ class Device:
         return True
 
     async def _post(self, messages: Json) -> None:
-        await self._server.call("PUT", ("sendToDevice", "m.room.encrypted", uuid4().hex), {"messages": messages})
+        await self._server.call("PUT", ("sendToDevice", SEALED, uuid4().hex), {"messages": messages})
 
     async def opened(self, room: str, raw: Json) -> Json | None:
         """An event in the clear; None if its key isn't there; raises `Invalid` if it is no message of its sender's."""
-        async with self._one_at_a_time:
-            machine, sealed = await self._open(), inside(raw, "content")
-            session = str(sealed.get("session_id"))
-            keys = [one[session] for one in machine.inbound_group_store[room].values() if session in one]
-            if not keys:
-                keys = await self._ring.room_keys(self._locker, room, session)
-                for key in keys:
-                    machine.inbound_group_store.add(key)
-            owners = self._ring.owners
-            mine = [key for key in keys if owners.get((key.sender_key, session), self._server.user) == raw["sender"]]
-            if not mine:
-                if keys:
-                    raise Invalid("event", f"its key isn't {raw['sender']}'s", "Nobody can have sent it so.")
-                return None
-            # Newer clients needn't name the sender's keys.
-            named = {"device_id": "", **sealed, "sender_key": mine[0].sender_key}
-            event = MegolmEvent.from_dict({**raw, "content": named, "room_id": room})
-            if not isinstance(event, MegolmEvent):
-                raise Invalid("event", "it isn't encrypted in a way that is known", "See the client that sent it.")
-            try:
-                found = machine.decrypt_megolm_event(event, room)
-            except (EncryptionError, ValueError) as error:
-                raise Invalid("event", f"it can't be decrypted ({error})", "Let it be sent again.") from error
-            clear: Json = found.source
-            relation = sealed.get("m.relates_to") or inside(clear, "content").get("m.relates_to")
-            content = inside(clear, "content") | ({"m.relates_to": relation} if relation else {})
-            return {**raw, "type": clear.get("type"), "content": content}
+        return await self._work(partial(self._opened, room, raw))
+
+    async def _opened(self, room: str, raw: Json, machine: Olm) -> Json | None:
+        sealed, sender = inside(raw, "content"), raw["sender"]
+        session = str(sealed.get("session_id"))
+        keys = [one[session] for one in machine.inbound_group_store[room].values() if session in one]
+        if not keys:
+            keys = await self._ring.room_keys(self._locker, room, session)
+            for key in keys:
+                machine.inbound_group_store.add(key)
+        owners = self._ring.owners
+        own = [key for key in keys if owners.get((key.sender_key, session), self._server.user) == sender]
+        if keys and not own:
+            raise Invalid("event", f"its key isn't {sender}'s", "Nobody can have sent it so.")
+        if not own:
+            return None
+        # Newer clients needn't name the sender's keys.
+        named = {"device_id": "", **sealed, "sender_key": own[0].sender_key}
+        event = MegolmEvent.from_dict({**raw, "content": named, "room_id": room})
+        if not isinstance(event, MegolmEvent):
+            raise Invalid("event", "it isn't encrypted in a way that is known", "See the client that sent it.")
+        try:
+            clear: Json = machine.decrypt_megolm_event(event, room).source
+        except (EncryptionError, ValueError) as error:
+            raise Invalid("event", f"it can't be decrypted ({error})", "Let it be sent again.") from error
+        content = inside(clear, "content")
+        if relation := sealed.get("m.relates_to"):
+            content["m.relates_to"] = relation
+        return {**raw, "type": clear.get("type"), "content": content}
 
     async def closed_file(self, content: bytes) -> tuple[bytes, Json]:
         """The bytes of a file that is to be put into the media store, and what opens them."""

@@ -42,6 +42,8 @@ class KeptAccount(Value, frozen=True):
 class KeptSession(Value, frozen=True):
     """What was agreed on with another device."""
 
+    with_key: str
+    """The other device's key."""
     pickle: str
     created: float
     used: float
@@ -145,7 +147,7 @@ class Keyring:
                 # nio counts in local time, without a zone.
                 created, used = datetime.fromtimestamp(kept.created), datetime.fromtimestamp(kept.used)  # noqa: DTZ006
                 session = Session.from_pickle(kept.pickle.encode(), created, self._passphrase, used)
-                sessions.setdefault(name.removeprefix(at).rpartition("/")[0], []).append((kept.used, name, session))
+                sessions.setdefault(kept.with_key, []).append((kept.used, name, session))
         for curve_key, found in sessions.items():
             for n, (_, name, session) in enumerate(sorted(found, key=lambda one: one[0], reverse=True)):
                 if n < _MOST_SESSIONS:
@@ -157,7 +159,7 @@ class Keyring:
     def save_session(self, curve_key: str, session: Session) -> None:
         """Keep what was agreed on with another device."""
         times = session.creation_time.timestamp(), session.use_time.timestamp()
-        kept = KeptSession(session.pickle(self._passphrase).decode(), *times)
+        kept = KeptSession(curve_key, session.pickle(self._passphrase).decode(), *times)
         self.changed[f"{self._at}olm/{curve_key}/{session.id}"] = msgspec.json.encode(kept).decode()
 
     def load_inbound_group_sessions(self) -> GroupSessionStore:
