@@ -60,23 +60,22 @@ class SignalAccount(Value, frozen=True):
             return answers
         async with _calling(_daemon(answers)) as daemon:
             await daemon.version()
-            try:
-                known = await daemon.call("listAccounts")
-            except SendNever as error:
-                raise Invalid("number", "the daemon has one account alone", "Name its number.") from error
-            numbers = [str(one.get("number", "")) for one in known if isinstance(one, dict)]
+            numbers = await daemon.accounts()
+            if numbers is None:
+                raise Invalid("number", "the daemon was started for one account alone", "Name its number.")
             if len(numbers) > 1:
                 raise Invalid("number", f"the daemon has {', '.join(numbers)}", "Name one of them.")
             return {**answers, "number": numbers[0] if numbers else await _link(daemon, show)}
 
     @classmethod
     async def added(cls, answers: Mapping[str, str]) -> Added:
-        """Ask the daemon whether it has the account, and whether it listens as it should."""
+        """Ask the daemon whether it has the account; to listen would make it forget what waits."""
         keys = cls._of(answers)
         async with _calling(keys.daemon, keys.number) as daemon:
             version = await daemon.version()
-            async with daemon.events():
-                """It takes the account."""
+            numbers = await daemon.accounts()
+            if numbers is not None and keys.number not in numbers:
+                raise daemon.stranger()
         given = {"number": keys.number, "daemon": keys.daemon if keys.daemon != DEFAULT else ""}
         says = f"signal-cli {version} has {keys.number}."
         if keys.hears is Hears.NOTES:

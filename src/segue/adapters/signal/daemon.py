@@ -22,6 +22,8 @@ _SILENT = 50.0
 _LARGEST = 16 * 1024 * 1024
 """Bytes of an event."""
 _BAD_REQUEST = 400
+_OF_ALL = {"version", "listAccounts", "startLink", "finishLink"}
+"""Methods that are for no account."""
 
 
 class Daemon:
@@ -39,7 +41,7 @@ class Daemon:
     async def call(self, method: str, /, slowest: float = 0.0, **params: Any) -> Any:
         """The result of a method; parameters that are None are left out."""
         given = {name: value for name, value in params.items() if value is not None}
-        if self._account:
+        if self._account and method not in _OF_ALL:
             given["account"] = self._account
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": given}
         returned = await self._web.call("POST", "/api/v1/rpc", body, slowest=slowest)
@@ -59,6 +61,14 @@ class Daemon:
             raise SendLater(f"No signal-cli daemon answers at {self._url}. Start one: {START}") from error
         return str(found.get("version", "")) if isinstance(found, dict) else ""
 
+    async def accounts(self) -> list[str] | None:
+        """The numbers that the daemon has; None if it was started for one alone, of which it tells nothing."""
+        try:
+            known = await self.call("listAccounts")
+        except SendNever:
+            return None
+        return [str(one.get("number", "")) for one in known if isinstance(one, dict)]
+
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[list[Any]]]:
         """The events as they come, those that came together in one list; what isn't JSON comes as it is."""
@@ -68,14 +78,15 @@ class Daemon:
         try:
             async with client, client.stream("GET", path, headers={"Accept": "text/event-stream"}) as response:
                 if response.status_code == _BAD_REQUEST:
-                    raise self._stranger()
+                    raise self.stranger()
                 if not response.is_success:
                     raise Disconnected(f"The signal-cli daemon answered {response.status_code}.")
                 yield _told(response)
         except httpx2.TransportError as error:
             raise Disconnected(f"The line to the signal-cli daemon broke ({type(error).__name__}).") from error
 
-    def _stranger(self) -> SendLater:
+    def stranger(self) -> SendLater:
+        """Word that the daemon hasn't got the account."""
         return SendLater(f"The signal-cli daemon has no account {self._account}. `segue add signal` links one.")
 
     def _refused(self, error: dict[str, Any]) -> SendError:
@@ -94,7 +105,7 @@ class Daemon:
             case -1 if "UNREGISTERED_FAILURE" in kinds:
                 refusal = SendNever("They aren't on Signal any more.")
             case -32602 if "account" in why:
-                refusal = self._stranger()
+                refusal = self.stranger()
             case -1 | -32600 | -32601 | -32602:
                 refusal = SendNever(f"The signal-cli daemon refused it: {why}.")
             case _:
