@@ -1,4 +1,4 @@
-"""Where people talk: on Telegram, Matrix, Slack, Discord, Feishu and WhatsApp; what they see of the agent there."""
+"""Where people talk: on Telegram, Matrix, Slack, Discord, Feishu, Signal and WhatsApp; what they see there."""
 
 import asyncio
 import json
@@ -7,11 +7,14 @@ from typing import Protocol
 
 from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER
+from segue.runtime.outbox import MAYBE
 from tests.adapters.discord import shown
 from tests.adapters.matrix import User
 from tests.servers.crabline import Between
 from tests.servers.discord import LocalDiscord
 from tests.servers.feishu import Between as BetweenFeishu
+from tests.servers.signal import PEOPLE as ON_SIGNAL
+from tests.servers.signal import Between as BetweenSignal
 from tests.servers.slack import Between as BetweenSlack
 from tests.servers.whatsapp import PEOPLE as ON_WHATSAPP
 from tests.servers.whatsapp import Between as BetweenWhatsApp
@@ -285,6 +288,53 @@ class WhatsAppCorner:
     def comes(self) -> None:
         """WhatsApp is there again."""
         self.between.down = False
+
+    async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while not await so():
+                    await self.between.changes.next()
+        except TimeoutError:
+            raise AssertionError(await missing()) from None
+
+
+class SignalCorner:
+    """A private chat with Ann, or a group: flat, either of them."""
+
+    platform = "signal"
+
+    def __init__(self, between: BetweenSignal, chat: str) -> None:
+        self.chat = chat
+        self.between = between
+
+    @property
+    def club(self) -> "SignalCorner":
+        """A new group."""
+        return SignalCorner(self.between, self.between.group())
+
+    async def goes(self) -> None:
+        """The daemon is out of reach."""
+        await self.between.cut()
+
+    def comes(self) -> None:
+        """The daemon is there again."""
+        self.between.down = False
+
+    async def says(self, text: str, thread: str = "", who: str = "Ann") -> str:
+        assert not thread, "there are no threads on Signal"
+        private = self.chat == ON_SIGNAL["Ann"].uuid
+        return await self.between.says(text, who, "" if private else self.chat)
+
+    async def texts(self, thread: str = "") -> list[str]:
+        """All that the agent has said; what a crash made it say again, it says so, and that counts once."""
+        said: list[str] = []
+        for text in () if thread else self.between.texts(self.chat):
+            if not text.startswith(MAYBE) or text.removeprefix(MAYBE) not in said:
+                said.append(text)
+        return said
+
+    async def threads(self) -> list[str]:
+        return []
 
     async def until(self, so: Callable[[], Awaitable[bool]], missing: Callable[[], Awaitable[str]]) -> None:
         try:

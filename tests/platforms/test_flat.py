@@ -15,6 +15,10 @@ DEATHS = [
     ("whatsapp", Point.HANDOFF_BOUND, 1, Way.POLLING),
     ("whatsapp", Point.SEND_CALLED, 1, Way.POLLING),
     ("whatsapp", Point.SEND_RECORDED, 1, Way.POSTGRES),
+    ("signal", None, 0, Way.POLLING),
+    ("signal", Point.HANDOFF_CLAIMED, 1, Way.POLLING),
+    ("signal", Point.SEND_CALLED, 1, Way.POLLING),
+    ("signal", Point.TURN_STARTED, 1, Way.POSTGRES),
 ]
 """Where to, and where the gateway dies on the way; the terminal is told without a send."""
 STARTED = ["Started: cake", "You said: cake"]
@@ -48,7 +52,10 @@ async def test_from_a_terminal_and_back(
         assert await there.texts() == [HERE, "You said: with milk?"]
 
 
-@pytest.mark.parametrize(("platform", "death"), [("whatsapp", None), ("whatsapp", Point.TURN_JOURNALED)])
+@pytest.mark.parametrize(
+    ("platform", "death"),
+    [("whatsapp", None), ("whatsapp", Point.TURN_JOURNALED), ("signal", None), ("signal", Point.TURN_JOURNALED)],
+)
 async def test_a_child_without_a_thread_speaks_in_the_chat(worlds: Worlds, platform: str, death: Point | None) -> None:
     async with worlds(Way.POLLING, platform) as town:
         there = town.home_on(platform)
@@ -70,6 +77,25 @@ async def test_a_child_without_a_thread_speaks_in_the_chat(worlds: Worlds, platf
         await there.says("and you?")
         await shows(there, [*told, "You said: and you?"])
         assert town.last == ["start cake", "Started: cake", "and you?"]
+
+
+async def test_people_in_a_group_have_a_conversation_each(worlds: Worlds) -> None:
+    async with worlds(Way.POLLING, "signal") as town:
+        assert town.signal is not None
+        club = town.signal.club
+        await club.says("I want cake")
+        await shows(club, ["You said: I want cake"])
+        town.dies_at(Point.TURN_STARTED)
+        await club.says("I want tea", who="Ben")
+        await town.rises()
+        said = ["You said: I want cake", "You said: I want tea"]
+        await shows(club, said)
+        assert town.last == ["I want tea"]
+        await town.kill()
+        await club.says("and cream")
+        await town.start()
+        await shows(club, [*said, "You said: and cream"])
+        assert town.last == ["I want cake", said[0], "and cream"]
 
 
 async def test_a_message_of_which_nothing_is_told_after_a_crash_comes_again_and_says_so(worlds: Worlds) -> None:

@@ -5,11 +5,13 @@ import asyncio
 import pytest
 
 from tests.platforms.conftest import Worlds
-from tests.platforms.corners import DiscordCorner, FeishuCorner, SlackCorner, WhatsAppCorner
+from tests.platforms.corners import DiscordCorner, FeishuCorner, SignalCorner, SlackCorner, WhatsAppCorner
 from tests.platforms.world import Way
 
+Shaky = SlackCorner | DiscordCorner | FeishuCorner | SignalCorner | WhatsAppCorner
 
-async def answered(here: SlackCorner | DiscordCorner | FeishuCorner | WhatsAppCorner, *words: str) -> None:
+
+async def answered(here: Shaky, *words: str) -> None:
     """Wait until the agent has said again just these words; what one person has waiting may be one turn."""
 
     async def told() -> list[str]:
@@ -24,10 +26,10 @@ async def answered(here: SlackCorner | DiscordCorner | FeishuCorner | WhatsAppCo
     await here.until(are_there, missing)
 
 
-@pytest.mark.parametrize("platform", ["slack", "discord", "whatsapp", "feishu"])
+@pytest.mark.parametrize("platform", ["slack", "discord", "whatsapp", "feishu", "signal"])
 async def test_what_is_said_in_an_outage_is_answered_once_and_in_order(worlds: Worlds, platform: str) -> None:
     async with worlds(Way.POLLING, platform) as town:
-        here = town.slack or town.discord or town.whatsapp or town.feishu
+        here = town.slack or town.discord or town.whatsapp or town.feishu or town.signal
         assert here is not None
         await here.says("one")
         await answered(here, "one")

@@ -1,7 +1,5 @@
 """Two people in one thread share a conversation, and the agent can tell them apart, on real platforms."""
 
-from pathlib import Path
-
 import pytest
 
 from segue.core.contracts.probes import Point
@@ -10,9 +8,8 @@ from segue.core.text.notices import WELCOME
 from segue.core.transcripts import Role
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import Corner, FeishuCorner, counts, shows
-from tests.platforms.world import Way, World, world
+from tests.platforms.world import Way, World
 from tests.servers.feishu import PEOPLE as FEISHU_PEOPLE
-from tests.servers.homeserver import Synapse
 from tests.servers.slack import PEOPLE
 
 _KILLS = (Point.TURN_STARTED, Point.SEND_CALLED)
@@ -77,9 +74,10 @@ async def test_two_people_share_a_thread(worlds: Worlds, platform: str, death: P
         assert heard(town) == list(zip(who, said, strict=True))
 
 
-async def test_a_flat_chat_holds_several_conversations(tmp_path: Path, synapse: Synapse) -> None:
-    async with world(tmp_path, synapse) as town:
-        here = town.telegram
+@pytest.mark.parametrize("platform", ["telegram", "signal"])
+async def test_a_flat_chat_holds_several_conversations(worlds: Worlds, platform: str) -> None:
+    async with worlds(Way.POLLING, platform) as town:
+        here = town.home_on(platform)
         said = ["You said: about tea"]
         await here.says("about tea")
         await shows(here, said)

@@ -1,4 +1,4 @@
-"""Telegram, Matrix, Slack, Discord, Feishu and WhatsApp by servers of others, a terminal, and one gateway to kill."""
+"""Platforms by servers of others (Synapse, crabline, local-slack, simcord), a terminal, and one gateway to kill."""
 
 import asyncio
 import json
@@ -22,6 +22,7 @@ from tests.platforms.corners import (
     DiscordCorner,
     FeishuCorner,
     MatrixCorner,
+    SignalCorner,
     SlackCorner,
     TelegramCorner,
     WhatsAppCorner,
@@ -34,6 +35,10 @@ from tests.servers.crabline import TOKEN, Between, telegram
 from tests.servers.discord import TOKEN as DISCORD_TOKEN
 from tests.servers.discord import LocalDiscord, local_discord
 from tests.servers.homeserver import NAME, Synapse
+from tests.servers.signal import NUMBER
+from tests.servers.signal import PEOPLE as ON_SIGNAL
+from tests.servers.signal import Between as BetweenSignal
+from tests.servers.signal import signal as signal_cli
 from tests.servers.slack import APP_TOKEN, PEOPLE, SIGNING, slack
 from tests.servers.slack import TOKEN as SLACK_TOKEN
 from tests.servers.whatsapp import APP_SECRET, VERIFY, whatsapp
@@ -99,6 +104,13 @@ api = "{url}"
 public = true
 home = {{ chat = "{chat}", kind = "dm" }}
 """
+SIGNAL = """
+[signal.main]
+number = "{number}"
+daemon = "{url}"
+public = true
+home = {{ chat = "{chat}", kind = "dm" }}
+"""
 _PATIENCE = 120.0
 
 
@@ -128,6 +140,7 @@ class World:
         self.discord: DiscordCorner | None = None
         """A channel, in a story that needs one."""
         self.whatsapp: WhatsAppCorner | None = None
+        self.signal: SignalCorner | None = None
         self._plan = plan
         self._process: BaseProcess | None = None
 
@@ -182,6 +195,9 @@ class World:
         if platform == WhatsAppCorner.platform:
             assert self.whatsapp is not None, "this world has no WhatsApp"
             return self.whatsapp
+        if platform == SignalCorner.platform:
+            assert self.signal is not None, "this world has no Signal"
+            return self.signal
         return self.telegram if platform == self.telegram.platform else self.matrix
 
     async def room(self, *others: str) -> MatrixCorner:
@@ -265,11 +281,15 @@ async def world(
             made.discord = _discord(home, await stack.enter_async_context(local_discord()))
         if WhatsAppCorner.platform in also:
             made.whatsapp = await _whatsapp(home, folder, stack, plan.port)
+        if SignalCorner.platform in also:
+            made.signal = _signal(home, *await stack.enter_async_context(signal_cli(folder)))
         try:
             await made.start()
             await made.joined(made.matrix)
             if made.discord is not None:
                 await made.discord.joined()
+            if made.signal is not None:
+                await made.signal.between.listened()
             yield made
         finally:
             await made.kill()
@@ -319,6 +339,13 @@ async def _whatsapp(home: Path, folder: Path, stack: AsyncExitStack, port: int) 
     for name, secret in (("token", WHATSAPP_TOKEN), ("secret", APP_SECRET), ("word", VERIFY)):
         (home / f"whatsapp-{name}").write_text(secret)
     return corner
+
+
+def _signal(home: Path, between: BetweenSignal, url: str) -> SignalCorner:
+    """Signal beside the others."""
+    chat = ON_SIGNAL["Ann"].uuid
+    _add(home, SIGNAL.format(number=NUMBER, url=url, chat=chat), f"signal.main/{chat}")
+    return SignalCorner(between, chat)
 
 
 def _add(home: Path, table: str, owner: str) -> None:
