@@ -42,6 +42,8 @@ class Recorded:
         self.stream: list[bytes] = []
         """The pieces in which the events come; then nothing more does."""
         self.listening = asyncio.Event()
+        self.say: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        """Something that comes later."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
@@ -64,8 +66,12 @@ class Recorded:
         for piece in self.stream:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         self.listening.set()
-        while (await receive())["type"] != "http.disconnect":
-            """Nobody has anything to say."""
+        await receive()
+        gone = asyncio.create_task(receive())
+        await asyncio.wait([gone, self.say], return_when=asyncio.FIRST_COMPLETED)
+        if self.say.done():
+            await send({"type": "http.response.body", "body": self.say.result(), "more_body": True})
+        await gone
 
     def called(self, method: str) -> list[Json]:
         return [params for name, params in self.calls if name == method]
@@ -414,6 +420,17 @@ async def test_what_was_told_is_kept_though_the_disk_is_full_or_the_end_comes(wo
     await asyncio.wait([running])
     assert running.cancelled()
     assert world.inbox.texts == [str(n) for n in range(1, 31)]
+
+
+async def test_what_came_while_the_machine_slept_is_kept_though_somebody_else_is_to_listen(world: World) -> None:
+    given = Given(world.inbox.accept)
+    running = asyncio.create_task(world.signal.run(given))
+    await given.is_well()
+    # The word to end comes in the moment of waking, before the socket is looked at.
+    world.recorded.say.set_result(f"data:{json.dumps(said('four', 4))}\n\n".encode())
+    running.cancel()
+    await asyncio.wait([running])
+    assert world.inbox.texts == ["four"]
 
 
 async def test_a_stream_that_is_silent_for_long_is_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -328,9 +328,13 @@ class SignalCorner:
     async def texts(self, thread: str = "") -> list[str]:
         """All that the agent has said; what a crash made it say again, it says so, and that counts once."""
         said: list[str] = []
+        known: list[list[str]] = []
         for text in () if thread else self.between.texts(self.chat):
-            if not text.startswith(MAYBE) or text.removeprefix(MAYBE) not in said:
+            # Behind the words that say so, a list is none any more.
+            words = text.removeprefix(MAYBE).split()
+            if not text.startswith(MAYBE) or words not in known:
                 said.append(text)
+                known.append(words)
         return said
 
     async def threads(self) -> list[str]:

@@ -157,6 +157,9 @@ class World:
         process, self._process = self._process, None
         if process is not None:
             await asyncio.to_thread(kill, process)
+        if self.signal is not None:
+            # What the daemon tells somebody who is dead is lost: it hears of that from their socket.
+            await self.signal.between.left()
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

@@ -90,12 +90,16 @@ class Between:
         """Wait until somebody listens."""
         await self.changes.until(lambda: self._listeners or None, lambda: "nobody ever listened")
 
+    async def left(self) -> None:
+        """Wait until nobody listens: what is said from now on waits for whoever comes next."""
+        await self.changes.until(lambda: None if self._listeners else True, lambda: "somebody listens for ever")
+
     async def cut(self) -> None:
         """End every stream, and let nobody through."""
         self.down = True
         for queue in list(self._listeners):
             queue.put_nowait(None)
-        await self.changes.until(lambda: None if self._listeners else True, lambda: "a stream is still open")
+        await self.left()
 
     def end(self) -> None:
         """Let go of whoever listens."""

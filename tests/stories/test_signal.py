@@ -69,7 +69,7 @@ async def running(
             yield gateway
     finally:
         await adapter.close()
-        await between.changes.until(lambda: None if between.listeners else True, lambda: "it listens for ever")
+        await between.left()
 
 
 async def answer(between: Between, text: str, chat: str = DM, **how: Any) -> str:

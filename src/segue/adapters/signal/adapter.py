@@ -7,7 +7,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
@@ -67,6 +67,8 @@ class Signal:
         self._reader = Reader(self._own, number, hears)
         self._limiter = Limiter(ticks)
         self._tries = Tries()
+        self._taking, self._taken = False, 0
+        """Whether something is being taken in, and how often something was."""
         self.fits = fits
 
     async def close(self) -> None:
@@ -84,23 +86,31 @@ class Signal:
 
     async def _listen(self, events: AsyncIterator[list[Any]], accept: Accept) -> None:
         """Take in what comes. What the daemon told it never tells again, so the end waits until that is kept."""
-        async for told in events:
-            taking = asyncio.create_task(self._take_all(told, accept))
-            try:
-                await asyncio.shield(taking)
-            except asyncio.CancelledError:
-                with contextlib.suppress(TimeoutError, StopAsyncIteration):
-                    async with asyncio.timeout(_LAST):
-                        await taking
-                        while True:
-                            async with asyncio.timeout(_LEFT):
-                                left = await anext(events)
-                            await self._take_all(left, accept)
-                raise
+        listening = asyncio.create_task(self._take_all(events, accept))
+        try:
+            await asyncio.shield(listening)
+        except asyncio.CancelledError:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST):
+                    await self._silence(listening)
+            raise
+        finally:
+            listening.cancel()
+            await asyncio.wait([listening])
 
-    async def _take_all(self, told: Sequence[Any], accept: Accept) -> None:
-        for raw in told:
-            await self.take(raw, accept)
+    async def _silence(self, listening: asyncio.Task[None]) -> None:
+        """Wait until nothing more comes."""
+        before = -1
+        while not listening.done() and (self._taking or before != self._taken):
+            before = self._taken
+            await asyncio.sleep(_LEFT)
+
+    async def _take_all(self, events: AsyncIterator[list[Any]], accept: Accept) -> None:
+        async for told in events:
+            self._taking, self._taken = True, self._taken + 1
+            for raw in told:
+                await self.take(raw, accept)
+            self._taking = False
 
     async def take(self, raw: Any, accept: Accept) -> None:
         """Take one event in."""

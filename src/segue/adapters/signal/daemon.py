@@ -91,7 +91,7 @@ class Daemon:
 
     def _refused(self, error: dict[str, Any]) -> SendError:
         """The outcome of a call by the code of its error; after an unknown one nobody knows what became of it."""
-        code, why = error.get("code"), str(error.get("message", ""))
+        code, why = error.get("code"), str(error.get("message", "")).rstrip(".!")
         results = [one for one in _results(error) if isinstance(one, dict)]
         kinds = {str(one.get("type", "")) for one in results}
         refusal: SendError
