@@ -35,6 +35,7 @@ from segue.core.values import Secret
 from segue.errors import Disconnected, SendNever
 from segue.runtime.files import Folder
 from segue.runtime.gateway import Gateway
+from segue.runtime.intake import OwnLocker
 from segue.runtime.windows.frames import Asked
 from segue.runtime.windows.local import Local
 from segue.runtime.windows.routes import Windows
@@ -419,6 +420,8 @@ class Doors:
         home = Homeserver("http://127.0.0.1:9", BOT)
         home._web = Wire(server, self._dice)
         adapter = Matrix("main", home, Shelf(), Inviters.EVERYBODY, Bucket(1, 1.0))
+        # What ids no database keeps, its locker doesn't either.
+        adapter.remember(OwnLocker(self._gateway._patient, adapter))
         cursor, done = Bookmark("0"), list[Case]()
         for number in range(len(server.batches)):
             before, wrong, tries = time.process_time(), "", 0
