@@ -180,6 +180,7 @@ async def test_nobody_waits_for_a_name(world: World, monkeypatch: pytest.MonkeyP
     world.recorded.waits["users.info"] = asyncio.Event()
     await world.hears(said("hello", channel=DM), "Ev1")
     world.recorded.waits.pop("users.info").set()
+    monkeypatch.setattr("segue.adapters.shared.lookups._PATIENCE", 60.0)
     world.clock.passes(31.0)
     await world.hears(said("again", channel=DM, ts="1782234988.000001"), "Ev2")
     assert [arrival.speaker.name for arrival in world.inbox.arrivals] == ["U1", "Ann"]

@@ -117,6 +117,16 @@ def shown_by(key: str) -> str:
     return key.partition(_MARK)[2].partition("/")[0]
 
 
+def buttons(choices: Sequence[str], longest: int) -> list[tuple[str, str]]:
+    """Each choice that a button can hold, once, with the words on it."""
+    return [(choice, label(choice)) for choice in dict.fromkeys(choices) if 0 < len(choice) <= longest]
+
+
+def label(choice: str) -> str:
+    """The words on a button: a command without its slash."""
+    return choice.removeprefix("/").capitalize()
+
+
 def listed(choices: Sequence[str]) -> str:
     """Choices as a numbered list."""
     return "\n".join(f"{n}. {choice}" for n, choice in enumerate(choices, 1))

@@ -1,6 +1,5 @@
 """An account of the Discord adapter, as the host writes it in segue.toml."""
 
-import asyncio
 import re
 from collections.abc import Mapping
 from typing import Self
@@ -9,10 +8,9 @@ import discord
 
 from segue.adapters.discord.adapter import Discord
 from segue.adapters.discord.api import PUBLIC, Api
-from segue.adapters.discord.gateway import Event, Gateway
-from segue.adapters.discord.payloads import Message, decode
+from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
-from segue.core.contracts.adapters import Accepted, Arrived, Files
+from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.values import LEFT, Secret, Value
 from segue.errors import Invalid, SendNever
@@ -73,16 +71,7 @@ class DiscordAccount(Value, frozen=True):
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Wait until a person writes in private, from now on."""
-        del after
-        async with calling(cls._of(answers).calls) as api:
-            meeting = _Meeting()
-            following = asyncio.create_task(Gateway(api, meeting.take).follow(meeting))
-            try:
-                following.add_done_callback(meeting.ended)
-                return await meeting.met
-            finally:
-                following.cancel()
-                await asyncio.wait([following])
+        return await met(cls._of(answers).adapter, after)
 
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
@@ -115,43 +104,3 @@ class DiscordAccount(Value, frozen=True):
     def adapter(self, account: str, files: Files) -> Discord:
         """The adapter for this account."""
         return Discord(account, self.token, files, self.api.rstrip("/"))
-
-
-class _Meeting:
-    """An intake that waits for one person, and remembers nothing."""
-
-    line = ""
-    commands = ()
-
-    def __init__(self) -> None:
-        self.met: asyncio.Future[FoundOwner] = asyncio.get_running_loop().create_future()
-        self.cursor = self
-
-    async def read(self) -> str:
-        return ""
-
-    async def keep(self, value: str) -> None:
-        """Nothing is kept."""
-
-    async def accept(self, arrived: Arrived) -> Accepted:
-        raise NotImplementedError("nothing is taken in before the account is there")
-
-    def connected(self) -> None:
-        """Nobody looks."""
-
-    def ended(self, following: "asyncio.Task[None]") -> None:
-        """The connection broke before anybody wrote."""
-        if not following.cancelled() and not self.met.done() and (error := following.exception()):
-            self.met.set_exception(error)
-
-    async def take(self, event: Event) -> None:
-        """Look who wrote."""
-        if event.name != "MESSAGE_CREATE" or self.met.done():
-            return
-        try:
-            message = decode(event.data, Message)
-        except Invalid:
-            return
-        if message.is_said and message.guild_id is None:
-            name = f"{message.author.name} (@{message.author.username}, {message.author.id})"
-            self.met.set_result(FoundOwner(message.author.id, message.channel_id, name, message.id))

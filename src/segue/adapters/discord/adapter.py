@@ -74,9 +74,9 @@ class Discord:
                 await reception.follow(intake)
 
     async def _fill_menu(self, commands: Sequence[Spec]) -> None:
-        menu = [_listed(spec) for spec in commands if _NAME.fullmatch(spec.name)]
-        ids = {"application_id": await self._outgoing.application()}
-        await self._api.call("PUT", "/applications/{application_id}/commands", menu[:_LONGEST_OF_MENU], ids=ids)
+        if menu := [_listed(spec) for spec in commands if _NAME.fullmatch(spec.name)]:
+            ids = {"application_id": await self._outgoing.application()}
+            await self._api.call("PUT", "/applications/{application_id}/commands", menu[:_LONGEST_OF_MENU], ids=ids)
 
     def whispers_to(self, message: str) -> bool:
         """Whether an answer to a message can be seen by its person alone: to a slash command it can."""

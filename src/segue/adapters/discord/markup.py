@@ -5,14 +5,13 @@ from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import Mark, between, columns, instead, language, lines, listed, rendered, target
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, listed, rendered, target
 from segue.core.text.markdown import READABLE
 
 LONGEST = 2000
 _DEEPEST_HEADING = 3
 _MEANT = re.compile(r"https?://[^\s<]+|[\\*_~|`\[]|^\s*[>#+-]|^\s*\d+\.(?=\s)", re.MULTILINE)
 """Addresses, which stay as they are, and whatever Discord could take for a mark."""
-_FENCE = re.compile(r"`{3,}")
 
 
 def render(text: str) -> str:
@@ -54,16 +53,6 @@ def _heading(node: Node, inside: Sequence[str]) -> str:
     return f"{'#' * level} {text}" if level <= _DEEPEST_HEADING else f"**{text}**"
 
 
-def _quote(_: Node, inside: Sequence[str]) -> str:
-    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
-
-
-def _fenced(code: str, named: str = "") -> str:
-    # Nothing ends a block but its fence: one inside is broken up by what nobody sees.
-    inside = _FENCE.sub(lambda found: "\u200b".join(found[0]), code.rstrip("\n"))
-    return f"```{named}\n{inside}\n```"
-
-
 def _code(node: Node, _: Sequence[str]) -> str:
     code = node.content.replace("`", "\u02cb") if "``" in node.content else node.content
     return f"``{code}``" if "`" in code else f"`{code}`"
@@ -82,21 +71,14 @@ def _link(node: Node, inside: Sequence[str]) -> str:
 
 
 _MARKS: dict[str, Mark] = {
+    **LINES,
+    **blocks(fenced),
     "heading": _heading,
     "strong": between("**", "**"),
     "em": between("*", "*"),
     "s": between("~~", "~~"),
     "code_inline": _code,
-    "blockquote": _quote,
     "bullet_list": _list,
-    "ordered_list": listed,
-    "list_item": lines,
-    "fence": lambda node, _: _fenced(node.content, language(node)),
-    "code_block": lambda node, _: _fenced(node.content),
-    "table": lambda node, _: _fenced(columns(node)),
     "link": _link,
     "image": _link,
-    "hr": instead("———"),
-    "softbreak": instead("\n"),
-    "hardbreak": instead("\n"),
 }

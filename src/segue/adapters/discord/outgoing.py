@@ -15,6 +15,7 @@ from segue.core.contracts.adapters import Files
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
 from segue.core.messages import Delivery
+from segue.core.questions import buttons
 from segue.errors import MessageGone, SendError, SendLater, SendNever
 
 log = logging.getLogger(__name__)
@@ -72,8 +73,8 @@ class Outgoing:
 
     async def _post(self, channel: str, delivery: Delivery) -> str:
         body = {**_body(delivery), **_reply(delivery), "nonce": nonce(delivery.key), "enforce_nonce": True}
-        if buttons := _buttons(delivery.choices):
-            body["components"] = buttons
+        if shown := _buttons(delivery.choices):
+            body["components"] = shown
         sent = await self._api.call(
             "POST", _MESSAGES, body, file=await self._file(delivery), ids={"channel_id": channel}
         )
@@ -172,10 +173,6 @@ def _answered(delivery: Delivery) -> str:
 
 
 def _buttons(choices: tuple[str, ...]) -> list[dict[str, Any]]:
-    fit = [choice for choice in dict.fromkeys(choices) if 0 < len(choice) <= _LONGEST_BUTTON][: _A_ROW * _ROWS]
-    buttons = [{"type": 2, "style": 2, "label": _label(choice), "custom_id": choice} for choice in fit]
-    return [{"type": 1, "components": buttons[n : n + _A_ROW]} for n in range(0, len(buttons), _A_ROW)]
-
-
-def _label(choice: str) -> str:
-    return choice.removeprefix("/").capitalize()[:_LONGEST_LABEL]
+    fit = buttons(choices, _LONGEST_BUTTON)[: _A_ROW * _ROWS]
+    shown = [{"type": 2, "style": 2, "label": words[:_LONGEST_LABEL], "custom_id": choice} for choice, words in fit]
+    return [{"type": 1, "components": shown[n : n + _A_ROW]} for n in range(0, len(shown), _A_ROW)]

@@ -12,6 +12,7 @@ from typing import TypeVar
 from segue.adapters.feishu.api import Api, Json, OutOfOrder, StreamEnded
 from segue.adapters.shared.rates import Limiter, Rate
 from segue.core.contracts.database import Clock
+from segue.core.questions import label
 from segue.errors import MessageGone, SendNever
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ def card(text: str, thread: str, choices: tuple[str, ...] = (), *, streams: bool
     buttons = [
         {
             "tag": "button",
-            "text": {"tag": "plain_text", "content": choice.removeprefix("/").capitalize()},
+            "text": {"tag": "plain_text", "content": label(choice)},
             "behaviors": [{"type": "callback", "value": {"choice": choice, "thread": thread}}],
         }
         for choice in fit

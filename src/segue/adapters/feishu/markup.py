@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import Mark, between, columns, instead, language, lines, listed, rendered, target
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, instead, rendered, target
 
 LARGEST = 28_000
 """Bytes of a text in its JSON: a rich text or a card has 30 KB, some of which is its form."""
@@ -54,18 +54,6 @@ def _size(text: str) -> int:
     return len(json.dumps(json.dumps(text, ensure_ascii=False), ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _code(node: Node, _: Sequence[str]) -> str:
-    return _fenced(node.content.rstrip("\n"), language(node))
-
-
-def _fenced(code: str, of: str = "") -> str:
-    return f"```{of}\n" + _AT.sub(_BROKEN, code).replace("```", "`\u200b``") + "\n```"
-
-
-def _quote(_: Node, inside: Sequence[str]) -> str:
-    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
-
-
 def _link(node: Node, inside: Sequence[str]) -> str:
     """A link, and of a picture too: Feishu shows only pictures that it keeps, and refuses the message otherwise."""
     url, text = target(node), "".join(inside) or node.content
@@ -75,21 +63,14 @@ def _link(node: Node, inside: Sequence[str]) -> str:
 
 
 _MARKS: dict[str, Mark] = {
+    **LINES,
+    **blocks(lambda code, of: fenced(_AT.sub(_BROKEN, code), of)),
     "heading": between("**", "**"),
     "strong": between("**", "**"),
     "em": between("*", "*"),
     "s": between("~~", "~~"),
     "code_inline": lambda node, _: f"`{_AT.sub(_BROKEN, node.content)}`",
-    "blockquote": _quote,
-    "bullet_list": listed,
-    "ordered_list": listed,
-    "list_item": lines,
-    "fence": _code,
-    "code_block": _code,
-    "table": lambda node, _: _fenced(columns(node)),
     "link": _link,
     "image": _link,
     "hr": instead("---"),
-    "softbreak": instead("\n"),
-    "hardbreak": instead("\n"),
 }

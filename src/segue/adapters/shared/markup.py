@@ -3,6 +3,7 @@
 A mark is a function of a node and of what was written for its children. What has no mark is what is in it.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from html import escape as escaped
 
@@ -15,6 +16,7 @@ Mark = Callable[[Node, Sequence[str]], str]
 Escape = Callable[[str], str]
 
 _BULLET = "• "
+_FENCE = re.compile(r"`{3,}")
 _APART = frozenset({"root", "blockquote"})
 """Nodes whose children stand apart, with a blank line between them."""
 
@@ -73,6 +75,37 @@ def language(node: Node) -> str:
 def target(node: Node) -> str:
     """The address that a link or a picture leads to."""
     return str(node.attrs.get("href") or node.attrs.get("src") or "")
+
+
+def quoted(_: Node, inside: Sequence[str]) -> str:
+    """What somebody said, with a sign before each line."""
+    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
+
+
+def fenced(code: str, named: str = "") -> str:
+    """A block of code between fences; nothing ends it but its own: one inside is broken up by what nobody sees."""
+    return f"```{named}\n" + _FENCE.sub(lambda found: "\u200b".join(found[0]), code) + "\n```"
+
+
+def blocks(block: Callable[[str, str], str]) -> Mapping[str, Mark]:
+    """Marks for code and for tables, given how a platform shows lines as they are, with their language."""
+
+    def code(node: Node, _: Sequence[str]) -> str:
+        return block(node.content.rstrip("\n"), language(node))
+
+    return {"fence": code, "code_block": code, "table": lambda node, _: block(columns(node), "")}
+
+
+LINES: Mapping[str, Mark] = {
+    "blockquote": quoted,
+    "bullet_list": listed,
+    "ordered_list": listed,
+    "list_item": lines,
+    "hr": instead("———"),
+    "softbreak": instead("\n"),
+    "hardbreak": instead("\n"),
+}
+"""Marks for a platform that shows plain lines."""
 
 
 def html_text(text: str) -> str:

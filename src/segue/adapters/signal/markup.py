@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import Mark, columns, instead, lines, listed, rendered, target
+from segue.adapters.shared.markup import LINES, Mark, blocks, rendered, target
 from segue.core.text.markdown import READABLE
 
 LONGEST = 2000
@@ -70,14 +70,6 @@ def _as(style: str) -> Mark:
     return lambda _, inside: _styled(style, "".join(inside))
 
 
-def _code(node: Node, _: Sequence[str]) -> str:
-    return _styled("MONOSPACE", _escape(node.content.rstrip("\n")))
-
-
-def _quote(_: Node, inside: Sequence[str]) -> str:
-    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
-
-
 def _link(node: Node, inside: Sequence[str]) -> str:
     """A link, with its address to be seen: Signal has no others."""
     url, text = _escape(target(node)), "".join(inside)
@@ -85,21 +77,13 @@ def _link(node: Node, inside: Sequence[str]) -> str:
 
 
 _MARKS: dict[str, Mark] = {
+    **LINES,
+    **blocks(lambda code, _: _styled("MONOSPACE", _escape(code))),
     "heading": _as("BOLD"),
     "strong": _as("BOLD"),
     "em": _as("ITALIC"),
     "s": _as("STRIKETHROUGH"),
     "code_inline": lambda node, _: _styled("MONOSPACE", _escape(node.content)),
-    "blockquote": _quote,
-    "bullet_list": listed,
-    "ordered_list": listed,
-    "list_item": lines,
-    "fence": _code,
-    "code_block": _code,
-    "table": lambda node, _: _styled("MONOSPACE", _escape(columns(node))),
     "link": _link,
     "image": _link,
-    "hr": instead("———"),
-    "softbreak": instead("\n"),
-    "hardbreak": instead("\n"),
 }

@@ -6,13 +6,12 @@ from importlib.resources import files as packaged
 from typing import Any, Self
 from urllib.parse import quote
 
+from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.slack.adapter import Slack
-from segue.adapters.slack.api import PUBLIC, Api, Json
-from segue.adapters.slack.events import Callback, Event, decode
+from segue.adapters.slack.api import PUBLIC, Api
 from segue.adapters.slack.incoming import View
 from segue.adapters.slack.outgoing import Pace
-from segue.adapters.slack.sockets import opened
 from segue.adapters.slack.webhook import SlackByEvents
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
@@ -103,16 +102,7 @@ class SlackAccount(Value, frozen=True):
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Listen until a person writes in private."""
-        keys = cls._of(answers)
-        while True:
-            async with calling(keys.app) as app, calling(keys.bot) as bot, opened(app) as socket:
-                async for envelope in socket.envelopes():
-                    await socket.acknowledge(envelope)
-                    event = _private(envelope)
-                    if event is not None and event.ts > after:
-                        known = (await bot.call("users.info", user=event.user)).get("user") or {}
-                        name = f"{known.get('real_name') or known.get('name') or event.user} ({event.user})"
-                        return FoundOwner(event.user, event.channel, name, event.ts)
+        return await met(cls._of(answers).adapter, after)
 
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
@@ -156,12 +146,3 @@ class SlackAccount(Value, frozen=True):
         if self.listens:
             return Slack(account, self.bot, self.app, files, view=self.view, pace=pace)
         return SlackByEvents(account, self.bot, self.signing_secret, files, view=self.view, pace=pace)
-
-
-def _private(envelope: Json) -> Event | None:
-    """What a person wrote to the app alone, if that is what happened."""
-    try:
-        event: Event = decode(envelope.get("payload"), Callback).event
-    except Invalid:
-        return None
-    return event if event.type == "message" and event.spoken and event.channel.startswith("D") else None

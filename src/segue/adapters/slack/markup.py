@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import Mark, between, columns, instead, lines, listed, rendered, target
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, rendered, target
 from segue.core.text.markdown import READABLE, parse
 
 LONGEST = 4000
@@ -73,19 +73,6 @@ def _length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _code(node: Node, _: Sequence[str]) -> str:
-    return _fenced(node.content.rstrip("\n"))
-
-
-def _fenced(code: str) -> str:
-    # Slack has no way to write three backticks inside of a block.
-    return "```\n" + _escaped(code).replace("```", "`\u200b``") + "\n```"
-
-
-def _quote(_: Node, inside: Sequence[str]) -> str:
-    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
-
-
 def _link(node: Node, inside: Sequence[str]) -> str:
     """A link, if Slack takes it for one: what leads elsewhere is its text."""
     url, text = _escaped(target(node)), "".join(inside)
@@ -95,21 +82,13 @@ def _link(node: Node, inside: Sequence[str]) -> str:
 
 
 _MARKS: dict[str, Mark] = {
+    **LINES,
+    **blocks(lambda code, _: fenced(_escaped(code))),
     "heading": between("*", "*"),
     "strong": between("*", "*"),
     "em": between("_", "_"),
     "s": between("~", "~"),
     "code_inline": lambda node, _: f"`{_escaped(node.content)}`",
-    "blockquote": _quote,
-    "bullet_list": listed,
-    "ordered_list": listed,
-    "list_item": lines,
-    "fence": _code,
-    "code_block": _code,
-    "table": lambda node, _: _fenced(columns(node)),
     "link": _link,
     "image": _link,
-    "hr": instead("———"),
-    "softbreak": instead("\n"),
-    "hardbreak": instead("\n"),
 }

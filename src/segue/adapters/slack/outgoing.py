@@ -14,6 +14,7 @@ from segue.adapters.slack.markup import escape, render
 from segue.core.contracts.adapters import Files
 from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER, Delivery
+from segue.core.questions import buttons
 from segue.core.values import Value
 from segue.errors import SendLater, SendNever
 
@@ -48,13 +49,13 @@ class Outgoing:
         ahead = delivery.text == PLACEHOLDER and not delivery.attempt
         if ahead and self._agent and (begun := await self._agent.begin(there)):
             return begun
-        text, buttons = await self._text(delivery), _buttons(delivery.choices)
+        text, shown = await self._text(delivery), _buttons(delivery.choices)
         if delivery.only and not there.chat.startswith("D"):
             sent = await self._call(
-                there, "chat.postEphemeral", user=delivery.only, text=text, thread_ts=there.thread or None, **buttons
+                there, "chat.postEphemeral", user=delivery.only, text=text, thread_ts=there.thread or None, **shown
             )
             return str(sent["message_ts"])
-        message = await self.post(there, text, delivery.key, **buttons)
+        message = await self.post(there, text, delivery.key, **shown)
         await self._rest(delivery)
         return message
 
@@ -166,16 +167,9 @@ def _key(message: Json) -> str:
 
 def _buttons(choices: tuple[str, ...]) -> Json:
     """The choices as buttons beneath the text, which stays whole: a block of text holds less than a message."""
-    fit = [choice for choice in choices if 0 < len(choice) <= _LONGEST_BUTTON]
-    if not fit:
-        return {}
     elements = [
-        {
-            "type": "button",
-            "action_id": f"choice-{n}",
-            "value": choice,
-            "text": {"type": "plain_text", "text": choice.removeprefix("/").capitalize()},
-        }
-        for n, choice in enumerate(fit)
+        {"type": "button", "action_id": f"choice-{n}", "value": choice, "text": {"type": "plain_text", "text": words}}
+        for n, (choice, words) in enumerate(buttons(choices, _LONGEST_BUTTON))
     ]
-    return {"attachments": [{"fallback": ", ".join(fit), "blocks": [{"type": "actions", "elements": elements}]}]}
+    shown = {"fallback": ", ".join(choices), "blocks": [{"type": "actions", "elements": elements}]}
+    return {"attachments": [shown]} if elements else {}

@@ -19,6 +19,7 @@ from segue.adapters.telegram.markup import render, utf16, visible
 from segue.adapters.telegram.rich import rich
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
+from segue.core.questions import label
 from segue.core.text.markdown import READABLE
 from segue.errors import MessageGone, SendNever
 
@@ -176,5 +177,5 @@ def _reply(delivery: Delivery) -> dict[str, Any] | None:
 
 def _buttons(choices: tuple[str, ...]) -> dict[str, Any] | None:
     fit = [choice for choice in choices if 0 < len(choice.encode()) <= _LONGEST_BUTTON]
-    rows = [[{"text": choice.removeprefix("/").capitalize(), "callback_data": choice}] for choice in fit]
+    rows = [[{"text": label(choice), "callback_data": choice}] for choice in fit]
     return {"inline_keyboard": rows} if rows else None

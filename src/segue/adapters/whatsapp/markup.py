@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import Mark, between, columns, instead, lines, listed, rendered, target
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, rendered, target
 
 LONGEST = 4096
 """Characters of a message."""
@@ -26,40 +26,19 @@ def fits(text: str) -> bool:
     return True
 
 
-def _code(node: Node, _: Sequence[str]) -> str:
-    return _fenced(node.content.rstrip("\n"))
-
-
-def _fenced(code: str) -> str:
-    # There is no way to write three backticks inside of a block.
-    return "```\n" + code.replace("```", "`\u200b``") + "\n```"
-
-
-def _quote(_: Node, inside: Sequence[str]) -> str:
-    return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
-
-
 def _link(node: Node, inside: Sequence[str]) -> str:
     url, text = target(node), "".join(inside)
     return f"{text} ({url})" if text and url and text != url else text or url
 
 
 _MARKS: dict[str, Mark] = {
+    **LINES,
+    **blocks(lambda code, _: fenced(code)),
     "heading": between("*", "*"),
     "strong": between("*", "*"),
     "em": between("_", "_"),
     "s": between("~", "~"),
     "code_inline": lambda node, _: f"`{node.content}`",
-    "blockquote": _quote,
-    "bullet_list": listed,
-    "ordered_list": listed,
-    "list_item": lines,
-    "fence": _code,
-    "code_block": _code,
-    "table": lambda node, _: _fenced(columns(node)),
     "link": _link,
     "image": _link,
-    "hr": instead("———"),
-    "softbreak": instead("\n"),
-    "hardbreak": instead("\n"),
 }

@@ -16,6 +16,7 @@ from segue.adapters.whatsapp.markup import LONGEST, length, render
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.database import Clock
 from segue.core.messages import Delivery
+from segue.core.questions import label
 from segue.core.values import Value
 from segue.errors import SendLater, SendUnsure
 
@@ -101,7 +102,7 @@ class Outgoing:
 
 def interactive(text: str, choices: Sequence[str]) -> Json | None:
     """A question with three buttons at most, or with a list; None if WhatsApp shows it as neither."""
-    titles = [choice.removeprefix("/").capitalize() for choice in choices]
+    titles = [label(choice) for choice in choices]
     if len(choices) <= _BUTTONS and length(text) <= _WITH_BUTTONS and all(map(_fits(_LONGEST_TITLE), titles)):
         buttons = zip(choices, titles, strict=True)
         shown = [{"type": "reply", "reply": {"id": choice, "title": title}} for choice, title in buttons]
