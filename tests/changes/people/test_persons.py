@@ -11,6 +11,7 @@ from segue.core.lanes import Identity, Person
 from segue.core.moves import Consent, Resume, Spawn, Why
 from segue.core.questions import ALWAYS, YES_OR_NO, Question
 from segue.core.values import PersonId, SessionId
+from segue.core.windows import HOSTS
 from segue.database.statements import q
 from segue.errors import Invalid, Refusal, Refused
 from tests.changes.world import World, private, public
@@ -292,6 +293,24 @@ async def test_no_private_chat_goes_on_in_a_session_that_turned_out_to_be_anothe
     await world.store.unlink(merge)
     assert await world.store.bound(bob.lane) is None
     assert await world.store.lanes_of(ann.session) == [ann.lane]
+
+
+@pytest.mark.parametrize("first", ["host", "bob"])
+async def test_a_home_in_the_private_chat_of_who_was_taken_for_the_host_is_none_once_they_are_parted(
+    world: World, first: str
+) -> None:
+    async def met(name: str) -> Person:
+        world.clock.passes(10)
+        return await (world.store.person(HOSTS[0], "Ann") if name == "host" else world.person("bob"))
+
+    one, two = [await met(name) for name in (first, {"host": "bob", "bob": "host"}[first])]
+    merge = await world.store.link(one, two)
+    place = private("bob")
+    await world.store.set_home(place, one)
+    assert [home.place.address for home in await world.store.homes()] == [place.address]
+    await world.store.unlink(merge)
+    assert await world.store.homes() == []
+    assert await world.store.home(place.address.platform, place.address.account) is None
 
 
 @pytest.mark.parametrize("first", ["ann", "bob"])

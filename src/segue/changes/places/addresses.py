@@ -4,14 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from segue.changes.people import actors
+from segue.changes.people import actors, persons
 from segue.changes.places import lanes, merges
 from segue.changes.rows import each, first
 from segue.changes.sessions import moves, readings
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Audience, Lane, Person, Place, Rules, account_key, lane_of
+from segue.core.lanes import Address, Audience, Identity, Lane, Person, Place, Rules, account_key, lane_of
 from segue.core.settings import NO_ACCOUNT, AccountSettings
 from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.core.windows import HOSTS
 from segue.database.statements import q
 
 _MOST = 64
@@ -71,20 +72,29 @@ def set_home(place: Place, by: PersonId, merge: str, at: Moment) -> Transaction[
 def home(platform: str, account: str) -> Transaction[Home | None]:
     """The home of an account."""
     named = yield from first(Home, q.home(account=account_key(platform, account)))
-    return (yield from _settled(named)) if named is not None else None
+    return (yield from _standing(named)) if named is not None else None
 
 
 def homes() -> Transaction[list[Home]]:
     """Every home."""
     found: list[Home] = []
     for named in (yield from each(Home, q.homes())):
-        found += [(yield from _settled(named))]
+        standing = yield from _standing(named)
+        found += [] if standing is None else [standing]
     return found
 
 
-def _settled(named: Home) -> Transaction[Home]:
-    """A home under the id that its chat goes by now."""
+def _standing(named: Home) -> Transaction[Home | None]:
+    """A home under the id that its chat goes by now; none if it is the private chat of somebody else.
+
+    Whoever named it was taken for them at the time.
+    """
     address = (yield from lanes.settled(Lane(named.place.address))).address
+    if named.place.audience is Audience.ONE:
+        theirs = {(yield from persons.who(Identity(address.platform, address.account, address.chat)))}
+        host = (yield from persons.who(HOSTS[0])) or (yield from actors.now(named.by))
+        if theirs.union((yield from people(address))) - {None, host}:
+            return None
     return replace(named, place=replace(named.place, address=address))
 
 
