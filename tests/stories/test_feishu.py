@@ -17,7 +17,7 @@ from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity
-from segue.core.messages import Citation, File, Text
+from segue.core.messages import Citation, File, Text, plain_text
 from segue.core.settings import AccountSettings, Mentions, Quotes, Streams
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
@@ -264,3 +264,23 @@ async def test_one_chat_holds_several_conversations(there: Tenant, tmp_path: Pat
         await asks("/resume Tea #1", "Tea")
         await asks("again", "again after 4")
         await asks("/sessions", "about milk")
+
+
+async def test_what_is_recalled_while_it_waits_is_never_answered(there: Tenant, tmp_path: Path) -> None:
+    pause = Pause()
+    root = await there.between.says(there.chat.chat, "about tea")
+    thread = Address("feishu", "bot", "", there.chat.chat, root)
+    agent = ScriptedAgent(["One."], ["Two ", pause, "of them."], ["Four."])
+    async with running(tmp_path, there, agent, WHOLE):
+        await there.shows("One.")
+        await there.asks("two?", thread)
+        await pause.reached()
+        waiting = await there.asks("three?", thread)
+        await there.asks("four?", thread)
+        await there.between.recalls(waiting)
+        # What comes after it is taken in after it.
+        await there.asks("/status", thread)
+        await there.between.changes.until(lambda: there.texts(thread) or None, lambda: "no status")
+        pause.over()
+        await there.between.changes.until(lambda: there.texts(thread)[-1:] == ["Four."] or None, lambda: "never")
+    assert [plain_text(draft.parts) for draft in agent.works[-1].asked] == ["four?"]

@@ -112,13 +112,11 @@ class Incoming:
 
     async def _recalled(self, recalled: events.Recalled, at: Moment, seen: tuple[str, ...]) -> Heard | None:
         """That somebody took back what they wrote; Feishu says that it was its author, and not who that is."""
-        found = (await self._directory.messages(recalled.message_id))[:1]
-        if recalled.recall_type != "message_owner" or not found or found[0].sender.sender_type != "user":
+        if recalled.recall_type != "message_owner":
             return None
-        user, thread = found[0].sender.id, found[0].root_id if found[0].thread_id else ""
-        said = Message(recalled.message_id, recalled.chat_id, root_id=thread, thread_id=found[0].thread_id)
-        place, id = await self._place(said, user), f"{recalled.message_id}/recalled"
-        return Heard(Arrival(place, id, await self._speaker(user), (), at, seen_as=seen, deletes=recalled.message_id))
+        place = Place(self._account.address(recalled.chat_id), await self._directory.kind(recalled.chat_id))
+        id, gone = f"{recalled.message_id}/recalled", recalled.message_id
+        return Heard(Arrival(place, id, self._account.speaker(""), (), at, seen_as=seen, deletes=gone))
 
     async def _brought(self, added: events.BotAdded, id: str, at: Moment, seen: tuple[str, ...]) -> Heard | None:
         if not (user := added.operator_id.open_id):
