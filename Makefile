@@ -15,7 +15,7 @@ export SEGUE_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/segue
 unexport PYTHONDONTWRITEBYTECODE
 
 # Each a file of pins of its own, which `segue install` reads.
-EXTRAS := acp discord feishu matrix mcp model otel postgres
+EXTRAS := acp discord feishu matrix mcp model otel postgres whatsapp
 
 PIP := $(PY) -m pip --disable-pip-version-check -qq
 PINNED := $(PIP) install --require-hashes --only-binary :all:

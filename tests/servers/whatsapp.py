@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ import httpx2
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from segue.adapters.whatsapp import bridge
 from segue.adapters.whatsapp.adapter import PROOF, signature
 from segue.core.lanes import Address
 from segue.core.values import Secret
@@ -29,6 +31,7 @@ from segue.runtime.server.listeners import Listener, serving
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes
 from tests.clients import http_client
+from tests.servers import linked_devices, node
 from tests.servers.providers import Crabline
 
 NUMBER, TOKEN, APP_SECRET, VERIFY, ADMIN = "100000000000000", "EAAtoken", "the app's secret", "a word", "admin"
@@ -267,4 +270,84 @@ async def whatsapp(folder: Path) -> AsyncIterator[tuple[Between, str]]:
             yield between, f"{listener.url}/{VERSION}"
     finally:
         await between.close()
+        await server.stop()
+
+
+class Phones:
+    """crabline's WhatsApp as linked devices see it: a real Baileys connects there.
+
+    crabline pairs nobody, so a device here is linked already. It takes texts to people only, and tells no
+    message again of which nobody said that it was received.
+    """
+
+    def __init__(self, server: Crabline, folder: Path) -> None:
+        self._server = server
+        self._folder = folder
+        self._client = http_client(timeout=60)
+        self.url = f"{server.url.replace('http', 'ws', 1)}/ws/chat?access_token={TOKEN}"
+
+    def link(self, device: Path) -> None:
+        """Make the keys of a device that is linked to the account."""
+        made = "const {initAuthCreds, BufferJSON} = await import(process.argv[1]); const creds = initAuthCreds();"
+        made += 'creds.me = {id: "15550000000:1@s.whatsapp.net", name: "Segue"};'
+        made += "process.stdout.write(JSON.stringify(creds, BufferJSON.replacer));"
+        library = (bridge.modules() / "baileys" / "lib" / "index.js").as_uri()
+        program: list[str | Path] = [node(), "--input-type=module", "-e", made, library]
+        device.mkdir(mode=0o700, parents=True)
+        (device / "creds.json").write_bytes(subprocess.run(program, check=True, capture_output=True).stdout)
+
+    async def says(self, text: str, who: str = "Ann") -> str:
+        """A person writes."""
+        jid = jid_of(who)
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        url = f"{self._server.url}/_crabline/admin/whatsapp/inbound"
+        said = {"chatJid": jid, "senderJid": jid, "text": text, "pushName": who}
+        answer = await self._client.post(url, json=said, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["message"]["key"]["id"])
+
+    @property
+    def record(self) -> list[Json]:
+        """All that happened, as crabline wrote it down."""
+        files = sorted(self._folder.glob("crabline-whatsapp-*/calls.jsonl"))
+        return [json.loads(line) for file in files for line in file.read_text().splitlines() if line.endswith("}")]
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """What the account has said: each message's id, and its text."""
+        sent = [one["body"] for one in self.record if one.get("accepted") and one["method"] == "WEBSOCKET"]
+        return [(body["key"]["id"], body["message"]["conversation"]) for body in sent if "key" in body]
+
+    @property
+    def received(self) -> list[str]:
+        """The messages that the device said it has received."""
+        told = [one["body"] for one in self.record if one["method"] == "WEBSOCKET"]
+        return [body["attrs"]["id"] for body in told if body.get("tag") == "receipt"]
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        """Wait until something is in the record, which tells nobody when it grows."""
+        async with asyncio.timeout(60):
+            while not so():  # noqa: ASYNC110 -- a file
+                await asyncio.sleep(0.05)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def jid_of(who: str) -> str:
+    """The id by which a device knows somebody."""
+    return f"{PEOPLE[who].number}@s.whatsapp.net"
+
+
+@asynccontextmanager
+async def phones(folder: Path) -> AsyncIterator[Phones]:
+    """WhatsApp as a linked device sees it."""
+    linked_devices()
+    server = Crabline("whatsapp", folder, accessToken=TOKEN, adminToken=ADMIN, phoneNumberId=NUMBER)
+    await server.start()
+    there = Phones(server, folder)
+    try:
+        yield there
+    finally:
+        await there.close()
         await server.stop()

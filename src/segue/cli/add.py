@@ -141,7 +141,12 @@ def _answers(questions: tuple[SetupQuestion, ...], given: Mapping[str, str], fil
     if unknown := sorted(given.keys() - {question.key for question in questions}):
         known = ", ".join(question.key for question in questions)
         raise Invalid("--set", f"{unknown[0]} isn't asked for", f"There are: {known}.")
-    return {question.key: _answer(question, given, file) for question in questions}
+    answers: dict[str, tuple[str, str]] = {}
+    for question in questions:
+        key, wanted = question.when
+        asked = not key or answers[key][0] == wanted
+        answers[question.key] = _answer(question, given, file) if asked else (question.default or "", "")
+    return answers
 
 
 def _values(answers: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -156,6 +161,8 @@ def _checked(keys: type[IsAdded], given: Mapping[str, str], file: Path) -> tuple
             if issubclass(keys, IsScanned):
                 answers |= _scanned(keys, answers)
             return answers, asyncio.run(keys.added(_values(answers)))
+        except NotInstalled as missing:
+            install(missing.extra)
         except (Invalid, Disconnected) as error:
             typed = [question for question in keys.questions() if question.key not in given]
             again = [q for q in typed if (q.key == error.field if isinstance(error, Invalid) else q.secret)]

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 import segue
+from segue.adapters.whatsapp import bridge
 from segue.cli import completes
 from segue.errors import Invalid, SegueError
 
@@ -20,7 +21,7 @@ _PINS = Path(segue.__file__).parents[2] / "requirements"
 @click.command()
 @click.argument("extras", nargs=-1, required=True, metavar="EXTRA...", shell_complete=completes("extras"))
 def command(extras: tuple[str, ...]) -> None:
-    """Install the libraries of an extra: model, postgres, otel, discord, matrix (encryption), acp (editors) or mcp."""
+    """Install the libraries of an extra: model, postgres, otel, discord, matrix (encryption), whatsapp, acp or mcp."""
     for extra in extras:
         install(extra)
 
@@ -43,6 +44,8 @@ def install(extra: str) -> None:
     if subprocess.run([*pip, *wanted], check=False).returncode:  # noqa: S603 -- its arguments are our own
         raise SegueError(f"{extra}: pip couldn't install it; the lines above say why. Mend that and try again.")
     invalidate_caches()
+    if extra == "whatsapp":
+        bridge.fetch()
 
 
 def _wanted(extra: str) -> list[str]:

@@ -16,6 +16,8 @@ class SetupQuestion(Value, frozen=True):
     secret: bool = False
     default: str | None = None
     """The default answer; None if there must be one."""
+    when: tuple[str, str] = ("", "")
+    """Another question, and the answer to it without which this one isn't asked; else it is always asked."""
 
 
 class Added(Value, frozen=True):
