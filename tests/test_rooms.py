@@ -74,6 +74,23 @@ def test_functions_are_short_and_take_few_arguments() -> None:
     assert (long, wide) == ([], [])
 
 
+def test_nothing_is_left_that_nobody_names() -> None:
+    """Functions and values of a file, and private methods; a decorator or a library may call others."""
+    made, named = dict[str, str](), Counter[str]()
+    for path, tree in modules():
+        if not path.startswith("testing/"):
+            made |= {f.name: path for f in tree.body if isinstance(f, Function) and not f.decorator_list}
+            made |= {f.name: path for f in functions(tree) if f.name.startswith("_") and not f.name.endswith("__")}
+            values = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+            made |= {value.id: path for value in values if isinstance(value, ast.Name) and value.id != "__all__"}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute | ast.alias):
+                named[node.attr if isinstance(node, ast.Attribute) else node.name] += 1
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                named[node.id] += 1
+    assert {name: path for name, path in made.items() if not named[name]} == {}
+
+
 def test_no_two_things_share_a_name() -> None:
     """Parallel files of platforms may say the same; nothing else does."""
     names: dict[str, list[str]] = {}

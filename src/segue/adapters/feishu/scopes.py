@@ -17,10 +17,6 @@ NEEDED = (
     ("cardkit:card:read",),
 )
 """Each by its name, and the others that hold it."""
-EVENTS = (
-    "im.message.receive_v1", "im.message.recalled_v1", "im.chat.member.bot.added_v1", "card.action.trigger",
-)  # fmt: skip
-"""The events, and the callback of buttons, to which the app is subscribed."""
 _GRANTED = 1
 
 
