@@ -13,7 +13,7 @@ from segue.core.messages import Delivery, Text, ToolCall, plain_text
 from segue.core.settings import AccountSettings, Streams
 from segue.core.values import SessionId
 from segue.runtime.turns import streaming
-from segue.runtime.turns.said import Said
+from segue.runtime.turns.running import Said
 from segue.runtime.windows.watchers import Growing, Sight, Watches
 from segue.testing.agents import Pause, ScriptedAgent
 from tests.drills.room import Wall, said, settings

@@ -276,7 +276,9 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
         yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
     hidden = yield from _end(session, done, stands, at)
     turns = yield from _move_on(held, done, stands, tip, at)
-    replies = yield from (_left(session, done, before, tip) if stands.abandoned else _own(done, stands))
+    replies = marked(done.replies, answered_by(stands.label)) if stands.label else done.replies
+    if stands.abandoned:
+        replies = yield from _left(session, done, before, tip)
     if done.kind is TurnKind.SENT and (yield from _kept_back(session, name)):
         replies = ()
     yield from deliveries.reply(session, name, stands.length, replies, at)
@@ -288,16 +290,22 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     if done.state is not None:
         kept, seen = {"session": session, "agent": done.agent, "value": done.state}, nowhere(session) if hidden else tip
         yield q.keep_state(tip_session=seen.session if seen else None, tip=seen.n if seen else None, at=at, **kept)
-    yield from _add_beneath(done.beneath, at)
-    for asked in done.onward:
-        yield from ask(asked, at)
-    if owed is not None and not turns:
-        yield from _conclude(session, name, owed, at)
+    if done.beneath or done.onward or owed:
+        yield from _tell_others(session, done, None if turns else owed, at)
     take = sends and replies
     taken = yield from (deliveries.take(held, name, replies, last=last) if take else deliveries.offer(replies))
     yield Wake(Topic.SAID, session)
     run = Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None
     return Finished(before, tip, run, hidden, taken)
+
+
+def _tell_others(session: SessionId, done: Finish, owed: Owed | None, at: Moment) -> Transaction[None]:
+    """Write what a turn leaves in other sessions: those beneath it, whom it asks, and whoever waits for its result."""
+    yield from _add_beneath(done.beneath, at)
+    for asked in done.onward:
+        yield from ask(asked, at)
+    if owed is not None:
+        yield from _conclude(session, done.turns[0], owed, at)
 
 
 def _look(held: Claim, name: int) -> Transaction[Stands]:
@@ -456,12 +464,6 @@ def _left(session: SessionId, done: Finish, before: Tip | None, tip: Tip | None)
     private = place is None or place.audience is Audience.ONE
     title = yield from (titles.of(session) if private else titles.of_at(session, replies[-1].address))
     return marked(replies, answered_by(title))
-
-
-def _own(done: Finish, stands: Stands) -> Transaction[tuple[Reply, ...]]:
-    """The replies to a place that speaks to the session, or to one that speaks to a parent of this child."""
-    yield from ()
-    return marked(done.replies, answered_by(stands.label)) if stands.label else done.replies
 
 
 def marked(replies: tuple[Reply, ...], mark: str) -> tuple[Reply, ...]:

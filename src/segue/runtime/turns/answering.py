@@ -353,7 +353,8 @@ class Answering:
         owed = self._owed(live, done) if run.owes is not None else None
         kind, state = run.turns[0].kind, live.state
         done = replace(done, kind=kind, owed=owed, agent=live.agent_name, state=state, reserved=live.reserved)
-        done = replace(done, beneath=live.beneath.sessions(run, live.agent_name, self._ground.ids))
+        if live.beneath is not None:
+            done = replace(done, beneath=live.beneath.sessions(run, live.agent_name, self._ground.ids))
         if live.asked:
             finished = await self._store.write(questions.finish, run.held, done, self._sequel, at)
         elif done.kind is self._sequel.kind:

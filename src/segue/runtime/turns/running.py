@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import UnionType
 
 from segue.core.contracts.agents import AgentState, NoBudget, Reserves, SubAgent, Titled, Usage, Work
-from segue.core.lanes import Address
-from segue.core.messages import File, Notice, encode_parts
+from segue.core.contracts.database import Ids
+from segue.core.lanes import Address, clean_name
+from segue.core.messages import File, Notice, Part, Parts, Reasoning, Sent, Text, ToolCall, ToolResult, encode_parts
 from segue.core.text.splitting import Fits, split
 from segue.core.transcripts import GATEWAY, NOTHING, Author, Draft, Role
-from segue.core.turns import Beginning, Finish, Outcome, Reply, Run, Turn, TurnKind, draft_of
-from segue.core.values import Moment
+from segue.core.turns import Beginning, Beneath, Finish, Outcome, Reply, Run, Turn, TurnKind, draft_of
+from segue.core.values import Moment, SessionId
 from segue.runtime.cancelling import surely
-from segue.runtime.turns.said import Said
-from segue.runtime.turns.subagents import SubAgents
 
 
 class Hung(Exception):
@@ -56,7 +56,8 @@ class Running:
         """The agent's own note about the session, as JSON."""
         self.title = ""
         """The title that the agent found for the session."""
-        self.beneath = SubAgents()
+        self.beneath: SubAgents | None = None
+        """Those that the agent let work for it, if it did."""
         self.told: Moment | None = None
         """When what hangs on it was last told that it grows."""
         self.telling: asyncio.Task[None] | None = None
@@ -117,6 +118,7 @@ class Running:
             case Titled():
                 self.title = told.title
             case SubAgent():
+                self.beneath = self.beneath or SubAgents()
                 self.beneath.add(told)
 
     def stop(self) -> None:
@@ -207,3 +209,99 @@ def replies_to(
     pieces = split(text, fits) if fits else [text] if text else []
     said = [Reply(address, piece, shown, answers) for piece in pieces]
     return (*said, *(Reply(address, "", shown, answers, file) for file in files))
+
+
+class Said:
+    """The words of an agent so far in a turn; pieces are joined only when somebody looks."""
+
+    def __init__(self, journal: tuple[Part, ...]) -> None:
+        self._parts: list[Part] = list(journal)
+        self._pieces: list[str] = []
+        """Pieces of the text that the last part is to be."""
+        self._kept = len(journal)
+        """Parts before which nothing has to be journaled any more."""
+        self._known = {part.id for part in journal if isinstance(part, ToolCall)}
+        """Calls that are journaled."""
+
+    def add(self, part: Part) -> None:
+        """One thing more; pieces of text that follow each other are one text."""
+        if not isinstance(part, Text):
+            self.parts.append(part)
+            self._pieces = []
+        elif not self._pieces:
+            self._parts.append(part)
+        if isinstance(part, Text):
+            self._pieces.append(part.text)
+
+    @property
+    def parts(self) -> list[Part]:
+        """All of it, in order."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+            self._parts[-1] = Text(self._pieces[0])
+        return self._parts
+
+    @property
+    def text(self) -> str:
+        """The words a person reads."""
+        return "\n\n".join(p.text.strip() for p in self.parts if isinstance(p, Text | Notice) and p.text.strip())
+
+    def done(self, result: ToolResult) -> Parts:
+        """A result as it is journaled: with its call, and the thoughts before that, if they aren't yet."""
+        return (*self._call(result.id, Reasoning), result)
+
+    def put_off(self, calls: Sequence[str]) -> Parts:
+        """Calls that wait, as they are journaled: their model isn't asked again, so with its words."""
+        return tuple(part for id in calls for part in self._call(id, Reasoning | Text))
+
+    def _call(self, id: str, with_it: type[Part] | UnionType) -> Parts:
+        """A call and what stands before it, unless it is journaled: providers refuse a call without its thoughts."""
+        parts = self.parts
+        at = next((n for n in reversed(range(len(parts))) if _calls(parts[n], id)), None)
+        if at is None or id in self._known:
+            return ()
+        self._known.add(id)
+        found = [part for part in parts[self._kept : at] if isinstance(part, with_it)]
+        self._kept = max(self._kept, at)
+        return (*found, parts[at])
+
+
+def _calls(part: Part, id: str) -> bool:
+    return isinstance(part, ToolCall) and part.id == id
+
+
+class SubAgents:
+    """Those of a turn that runs."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[SubAgent, list[str | Said]]] = {}
+        """By id: what was last told of each, and what it was asked and said in turn."""
+
+    def add(self, told: SubAgent) -> None:
+        """One thing more."""
+        last, talk = self._known.get(told.id, (told, list[str | Said]()))
+        self._known[told.id] = told if told.name else last, talk
+        if isinstance(told.part, Sent):
+            talk.append(told.part.text)
+            return
+        if not talk or isinstance(talk[-1], str):
+            talk.append(Said(()))
+        assert isinstance(talk[-1], Said)  # noqa: S101 -- it was put there
+        talk[-1].add(told.part)
+
+    def sessions(self, run: Run, agent: str, ids: Ids) -> tuple[Beneath, ...]:
+        """Their sessions, each after the one of whoever gave it the work."""
+        made: dict[str, SessionId] = {}
+        found: list[Beneath] = []
+        for id, (last, talk) in self._known.items():
+            made[id] = SessionId(ids())
+            drafts = tuple(
+                Draft(GATEWAY, (Text(said),)) if isinstance(said, str) else Draft(_author(agent), tuple(said.parts))
+                for said in talk
+            )
+            found.append(Beneath(made[id], made.get(last.above, run.held.session), clean_name(last.name), drafts))
+        return tuple(found)
+
+
+def _author(agent: str) -> Author:
+    return Author(Role.AGENT, name=agent)
