@@ -75,13 +75,14 @@ async def running(
     probe: Probe = unheeded,
     files: Shelf | None = None,
     free: int = 1000,
+    within: float = 1.0,
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway on WhatsApp alone, which is called; Ann is its host."""
     between, url = there
     shelf, graph = files or Shelf(), Graph(Secret(TOKEN), NUMBER, url)
     adapter = WhatsApp("main", graph, shelf, app_secret=Secret(APP_SECRET), verify_token=Secret(VERIFY), pace=BRISK)
-    adapter.reports_within, adapter.free_a_month = 1.0, free
+    adapter.reports_within, adapter.free_a_month = within, free
     more: Any = {"account": account, "hosts": HOSTS, "probe": probe, "files": shelf, "grace": 0.1, **settings}
     listener = Listener("127.0.0.1", 0)
     try:
@@ -249,6 +250,24 @@ async def test_killed_between_the_call_and_its_record(there: There, tmp_path: Pa
         assert (await answer(between, "and now?")) == ("and now?" if told else f"{MAYBE}only once")
         await between.changes.until(lambda: texts(between)[-1] == "and now?" or None, lambda: f"{texts(between)!r}")
     assert texts(between).count("only once") == 1
+
+
+async def test_word_of_a_message_whose_sender_died_is_waited_for(there: There, tmp_path: Path) -> None:
+    between, _ = there
+    between.status = lambda _: None
+    killed = KilledAt(Point.SEND_CALLED, 1)
+    async with running(tmp_path, there, EchoAgent(), probe=killed):
+        await between.says(ANN.number, "only once")
+        await killed.dead.wait()
+    [message] = [seen.message for seen in between.read(CHAT)]
+    [key] = [body["biz_opaque_callback_data"] for _, body in between.calls if "text" in body]
+    between.status = lambda _: {"status": "sent"}
+    async with running(tmp_path, there, EchoAgent(), within=600.0):
+        # Long enough for a resend that waits for nothing.
+        await asyncio.sleep(1.0)
+        between.report(message, key=key, status="delivered")
+        assert await answer(between, "and now?") == "and now?"
+    assert texts(between) == ["only once", "and now?"]
 
 
 async def test_only_the_word_that_it_was_sent_is_a_receipt(there: There, tmp_path: Path) -> None:
