@@ -167,6 +167,16 @@ async def test_of_many_sessions_the_longest_unused_is_closed_and_loaded_again(sq
         assert len(agent.process.sessions) == 2
 
 
+@one
+async def test_what_is_told_after_a_turn_comes_with_the_next(square: Square, tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    async with talking(square, made(tmp_path)):
+        assert await square.says("later") == "I will look."
+        await until(lambda: told.count("told later") == 1)
+        assert await square.says("and?") == "Now I know.\n\nYou said: and?"
+        assert await square.says("thanks") == "You said: thanks"
+
+
 @both
 async def test_sub_agents_are_child_sessions_and_ask_the_person(
     square: Square, tmp_path: Path, caplog: pytest.LogCaptureFixture

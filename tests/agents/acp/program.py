@@ -228,6 +228,17 @@ class Program:
         await self.told_raw(id, "subagent_update", sessionId=looker, state={"state": "idle"})
         return "They found a cat."
 
+    async def do_later(self, id: str, _: str) -> str:
+        """Say more once the prompt is answered."""
+
+        async def more() -> None:
+            await asyncio.sleep(0.1)
+            await self.tell(id, update_agent_message_text("Now I know."))
+            self.log("told later")
+
+        self.more = asyncio.create_task(more())
+        return "I will look."
+
     async def do_listen(self, id: str, rest: str) -> str:
         self.listening[id] = asyncio.Queue()
         self.log("listening")

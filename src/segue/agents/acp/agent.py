@@ -135,7 +135,7 @@ class AcpAgent:
         self, process: Process, session: AcpSession, turn: AcpTurn, blocks: Sequence[ContentBlock], seen: AgentState
     ) -> AsyncGenerator[Event, None]:
         """Send a prompt and take in what comes; one that is given up is cancelled."""
-        session.turn = turn
+        session.begin(turn)
         self._prompted[turn.work.session] = process, session
         asking = asyncio.create_task(process.connection.prompt(session.id, list(blocks)))
         asking.add_done_callback(lambda _: turn.over())
@@ -146,6 +146,7 @@ class AcpAgent:
                 async for event in events:
                     yield event
             done = await asking
+            session.answered = True
             if (usage := turn.usage(done)) is not None:
                 yield usage
             if ending := _ENDINGS.get(done.stop_reason):

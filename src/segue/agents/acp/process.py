@@ -204,10 +204,7 @@ class Process:
         if isinstance(update, Announced) and self._is_new(update.session_id, id):
             self._above[update.session_id] = id
         session, by = self.asker(id)
-        if not by:
-            session.told(update)
-        if session.turn is not None:
-            session.turn.heard(update, by)
+        session.hear(update, by)
 
     def _is_new(self, child: str, parent: str) -> bool:
         """Whether a sub-agent may be counted as one of another session: it has one parent, and isn't its own."""

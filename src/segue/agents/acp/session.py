@@ -1,9 +1,12 @@
 """A session of an ACP agent's own, while its process has it in memory."""
 
 import asyncio
+from collections import deque
 from typing import Any, Protocol
 
+from acp.helpers import update_agent_message_text
 from acp.schema import (
+    AgentMessageChunk,
     AvailableCommandsUpdate,
     ConfigOptionUpdate,
     CreateElicitationResponse,
@@ -16,6 +19,8 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
+_LATE = 1000
+"""Updates that are kept for the next turn."""
 ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
 
 
@@ -46,13 +51,35 @@ class AcpSession:
         self.turn: HearsSession | None = None
         self.settling: asyncio.Task[None] | None = None
         """The end of a turn that was given up, or of the session itself; nothing is asked before it has come."""
+        self.answered = False
+        """Whether the last prompt came to its end here: what is told after that is news, and no history."""
+        self.late: deque[tuple[Any, str]] = deque(maxlen=_LATE)
+        """Told since then."""
 
     @property
     def busy(self) -> bool:
         """Whether a turn runs in it, or one that was given up comes to its end."""
         return self.turn is not None or (self.settling is not None and not self.settling.done())
 
-    def told(self, update: Any) -> None:
+    def begin(self, turn: HearsSession) -> None:
+        """A turn runs in it from now on, and hears first what was told since the last."""
+        self.turn, self.answered = turn, False
+        for update, by in self.late:
+            turn.heard(update, by)
+        if any(isinstance(update, AgentMessageChunk) for update, _ in self.late):
+            turn.heard(update_agent_message_text("\n\n"), "")
+        self.late.clear()
+
+    def hear(self, update: Any, by: str) -> None:
+        """Take in what the agent tells in it."""
+        if not by:
+            self._note(update)
+        if self.turn is not None:
+            self.turn.heard(update, by)
+        elif self.answered:
+            self.late.append((update, by))
+
+    def _note(self, update: Any) -> None:
         """Take in what the agent says of it."""
         match update:
             case AvailableCommandsUpdate():
