@@ -53,8 +53,11 @@ REASONS = {
     "test_the_hosts_programs_go_on_over_a_kill_of_the_gateway_and_nothing_is_done_twice": (
         "a gateway is killed and started three times, and loads the library of MCP each time"
     ),
-    "tests/stories/test_acp_others.py::test_it_streams_asks_is_stopped_killed_and_taken_back": (
-        "a coding agent of somebody else's starts twice"
+    "tests/stories/test_acp_others.py::test_it_streams_asks_is_stopped_killed_branched_and_taken_back": (
+        "a coding agent of somebody else's starts four times"
+    ),
+    "tests/stories/test_acp_others.py::test_a_turn_in_which_the_gateway_dies_is_answered_by_the_next": (
+        "a coding agent of somebody else's starts three times, and a gateway twice"
     ),
 }
 """By the test's name without its parameters."""

@@ -254,7 +254,8 @@ class Program:
     async def do_tool(self, id: str, _: str) -> str:
         if '"Finished then' in self.told[id][-1]:
             return "It is done."
-        await self.tell(id, s.SessionInfoUpdate(session_update="session_info_update", title="Notes  and a file"))
+        for title in ("Notes  and a file", '{"gateway":"It is Tuesday', "# Where you are…", "New session - 7", " "):
+            await self.tell(id, s.SessionInfoUpdate(session_update="session_info_update", title=title))
         await self.tell(id, update_agent_thought_text("I had better look."))
         entries = [plan_entry("Look", status="completed"), plan_entry("Write", status="in_progress")]
         await self.tell(id, update_plan(entries))
@@ -311,7 +312,9 @@ class Program:
             properties={
                 "colour": s.ElicitationStringPropertySchema(type="string", title="Colour", enum=["red", "blue"]),
                 "count": s.ElicitationIntegerPropertySchema(type="integer", title="How many"),
+                "note": s.ElicitationStringPropertySchema(type="string", title="A note"),
             },
+            required=["colour", "count"],
         )
         mode = s.ElicitationFormSessionMode(session_id=id, requested_schema=schema)
         answer = await self.client.create_elicitation(message="About the paint", mode=mode)

@@ -108,7 +108,7 @@ class Narration:
                 done = sum(entry.status == "completed" for entry in entries)
                 now = next((entry.content for entry in entries if entry.status == "in_progress"), "")
                 yield self._does(f"plan {done}/{len(entries)}{f': {now}' if now else ''}"[:200])
-            case SessionInfoUpdate(title=str(title)) if not title.startswith(_NAMELESS):
+            case SessionInfoUpdate(title=str(title)) if not title.startswith(_NAMELESS) and title.strip():
                 yield Titled(title)
             case _:
                 """Told to the session, or news to this version."""

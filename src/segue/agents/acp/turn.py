@@ -25,12 +25,15 @@ from segue.agents.acp.calls import called
 from segue.agents.acp.forms import fill
 from segue.agents.acp.narration import Narration
 from segue.agents.acp.subagents import Announced, Delegates
-from segue.core.contracts.agents import Event, Usage, Work
+from segue.core.contracts.agents import Event, Titled, Usage, Work
+from segue.core.prompt.envelopes import gateway_line
 from segue.core.questions import LONGEST, NO, YES
 from segue.errors import Invalid, Unanswered
 
 log = logging.getLogger(__name__)
 
+_BEGINS, _GATEWAY = 40, len('{"gateway":')
+"""Characters by which a title is known as words of ours."""
 _ONCE, _ALWAYS, _NOT, _NEVER = "allow_once", "allow_always", "reject_once", "reject_always"
 
 
@@ -74,7 +77,8 @@ class AcpTurn:
             source = self._delegates.take(update, by) if by or isinstance(update, Announced) else self._own.take(update)
             async with aclosing(source) as events:
                 async for event in events:
-                    yield event
+                    if not (isinstance(event, Titled) and self._is_ours(event.title)):
+                        yield event
         for event in (*self._delegates.rest(), *self._own.rest()):
             yield event
 
@@ -88,6 +92,11 @@ class AcpTurn:
         whole = spent.input_tokens + read + written
         thoughts = spent.thought_tokens or 0
         return Usage(self._model, whole, spent.output_tokens + thoughts, thoughts, read, written, cost)
+
+    def _is_ours(self, title: str) -> bool:
+        """Whether a title is only the beginning of what the agent was told first: of the place, or by the gateway."""
+        begins = " ".join(title.rstrip("….").split())[:_BEGINS]
+        return begins.startswith(gateway_line("")[:_GATEWAY]) or begins in " ".join(self.work.context.split())
 
     def _costs(self, told: UsageUpdate) -> None:
         """The agent told what its session has cost."""
