@@ -7,18 +7,7 @@ from urllib.parse import urlsplit
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import (
-    Mark,
-    between,
-    columns,
-    html_text,
-    instead,
-    language,
-    lines,
-    listed,
-    rendered,
-    target,
-)
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, html_text, rendered, target
 
 _TAG = re.compile(r"<[^>]*>")
 _SCHEMES = {"http", "https", "mailto", "tel", "tg"}
@@ -45,9 +34,9 @@ def _quote(_: Node, inside: Sequence[str]) -> str:
     return f"<blockquote>{text}</blockquote>" if text else ""
 
 
-def _code(node: Node, _: Sequence[str]) -> str:
-    code = html_text(node.content.rstrip("\n"))
-    if (named := language(node)) and code:
+def _block(code: str, named: str) -> str:
+    code = html_text(code)
+    if named and code:
         code = f'<code class="language-{escape(named)}">{code}</code>'
     return f"<pre>{code}</pre>" if code else ""
 
@@ -64,21 +53,14 @@ def link(node: Node, inside: Sequence[str]) -> str:
 
 
 _MARKS: dict[str, Mark] = {
+    **LINES,
+    **blocks(_block),
     "heading": between("<b>", "</b>"),
     "strong": between("<b>", "</b>"),
     "em": between("<i>", "</i>"),
     "s": between("<s>", "</s>"),
     "code_inline": lambda node, _: f"<code>{html_text(node.content)}</code>",
     "blockquote": _quote,
-    "bullet_list": listed,
-    "ordered_list": listed,
-    "list_item": lines,
-    "fence": _code,
-    "code_block": _code,
-    "table": lambda node, _: f"<pre>{html_text(columns(node))}</pre>",
     "link": link,
     "image": link,
-    "hr": instead("———"),
-    "softbreak": instead("\n"),
-    "hardbreak": instead("\n"),
 }
