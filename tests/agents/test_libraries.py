@@ -29,7 +29,7 @@ def test_a_turn_goes_through_a_library_and_one_that_is_tried_again_does_nothing_
     shown = tmp_path / "bot.py"
     shown.write_text(example(library))
     script = Path(__file__).parent / "libraries" / f"{library}_turn.py"
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    env = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     done = subprocess.run(
         [libraries(), script, shown], env=env, check=False, capture_output=True, text=True, timeout=_PATIENCE
     )

@@ -1,8 +1,6 @@
 """The example of openai-agents in docs/agents.md, with a model that adds up by a tool; prints what it came to."""
 
 import asyncio
-import sys
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,22 +9,10 @@ from agents.memory import Session
 from agents.models.interface import Model
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-from segue.agents.functions import FunctionAgent
 from segue.agents.libraries.openai_agents import WorkSession
-from segue.core.contracts.agents import Event, Work
-from segue.core.messages import Reasoning, Text, ToolCall, ToolResult
-from segue.core.transcripts import AGENT, Author, Draft, Role
+from segue.core.contracts.agents import Work
 from segue.core.values import SessionId
-
-ANN = Author(Role.PERSON, "ann", "Ann")
-SUM = ToolCall("call", "add", {"one": 1, "two": 2})
-BEFORE: Any = (
-    Draft(ANN, (Text("my cat is Tom"),)),
-    Draft(AGENT, (Reasoning("anthropic", {"thinking": "a cat"}), ToolCall("c0", "look", {}), ToolResult("c0", ["x"]))),
-)
-EXAMPLE = compile(Path(sys.argv[1]).read_text(), sys.argv[1], "exec")
-sent: list[Any] = []
-added: list[int] = []
+from tests.agents.libraries.turns import BEFORE, SUM, add, example, sent, tell
 
 
 class Adds(Model):  # type: ignore[misc]  # the library is in an environment of its own
@@ -47,31 +33,13 @@ class Adds(Model):  # type: ignore[misc]  # the library is in an environment of 
         raise NotImplementedError
 
 
-@function_tool  # type: ignore[untyped-decorator]  # the same
-def add(one: int, two: int) -> int:
-    """Add."""
-    added.append(one + two)
-    return one + two
-
-
-async def turn(reply: Any, journal: tuple[Any, ...] = ()) -> list[Event]:
-    work = Work(SessionId("s"), 2, "", BEFORE, (Draft(ANN, (Text("1 + 2?"),)),), journal)
-    return [event async for event in FunctionAgent(reply).answer(work)]
-
-
 async def main() -> None:
     set_tracing_disabled(True)
     names: dict[str, Any] = {}
-    exec(EXAMPLE, names)
-    names["bot"] = Agent(name="Bot", instructions="Be brief.", tools=[add], model=Adds())
-    work = Work(SessionId("s"), 2, "", BEFORE, ())
-    assert isinstance(WorkSession(work), Session)
-    whole = await turn(names["reply"])
-    first, asked = sent[0], len(sent)
-    # A kill after the tool was used: nothing is added again.
-    again = await turn(names["reply"], (SUM, ToolResult("call", "3")))
-    told = {"whole": whole, "again": again, "sent": first, "asked": asked, "asked_again": len(sent) - asked}
-    sys.stdout.write(msgspec.json.encode({**told, "added": added}).decode())
+    exec(example(), names)
+    names["bot"] = Agent(name="Bot", instructions="Be brief.", tools=[function_tool(add)], model=Adds())
+    assert isinstance(WorkSession(Work(SessionId("s"), 2, "", BEFORE, ())), Session)
+    await tell(names["reply"])
 
 
 asyncio.run(main())
