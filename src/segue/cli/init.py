@@ -74,9 +74,10 @@ def command(*, force: bool, as_json: bool) -> None:
         print_json({"file": str(file), "found": found})
         return
     click.echo(f"Wrote {file}")
-    for one in found:
-        click.echo(f"Found {one.what}: {one.offers}")
     used = _used(found)
+    for one in found:
+        answers = one is used and one.program is not None
+        click.echo(f"Found {one.what}{'' if answers else f': {one.offers}'}")
     if used is not None and used.program is not None:
         click.echo(f"{used.program.title} answers, and works in this folder as you do; see docs/acp.md.")
         if find_spec("acp") is None:
