@@ -202,7 +202,7 @@ class Synapse:
         """The answer to a call of the client API."""
         asked, _, query = path.partition("?")
         if asked.endswith("whoami"):
-            return {"user_id": BOT}
+            return {"user_id": BOT, "device_id": "DEVICE"}
         if asked.endswith("/sync"):
             number = int(parse_qs(query)["since"][0])
             return self.batches[number] if number < len(self.batches) else []
@@ -210,6 +210,8 @@ class Synapse:
         if asked.endswith("/state"):
             told = [self.told() for _ in range(self._dice.randrange(4))]
             answer = [one for one in told if self._dice.random() < 0.1 or "m.room.encryption" not in str(one)]
+        if "/keys/" in asked:
+            answer = {"device_keys": {"@ann:example.org": mean(self._dice)}, "one_time_keys": mean(self._dice)}
         if asked.endswith(quote(PRIVATE_CHATS)):
             answer = {"@ann:example.org": [ROOM]}
         return answer if self._dice.random() < 0.9 else mean(self._dice)
@@ -221,6 +223,12 @@ class Synapse:
             made["content"] = self._payloads.of(Content)
         return made
 
+    def sent_to_device(self) -> Any:
+        """Something for the bot's device alone."""
+        sealed = {"algorithm": "m.olm.v1.curve25519-aes-sha2", "sender_key": "k", "ciphertext": mean(self._dice)}
+        made = {"type": "m.room.encrypted", "sender": "@ann:example.org", "content": sealed}
+        return made if self._dice.random() < 0.5 else self._payloads.spoiled(made)
+
     def batch(self, following: str) -> Json:
         """What a sync tells, of which the frame too may be wrong."""
         dice = self._dice
@@ -229,6 +237,10 @@ class Synapse:
         invited = {f"!i{dice.randrange(9)}": {"invite_state": {"events": [self.told()]}}}
         rooms = {"join": joined, "invite": invited, "leave": {"!l": {"timeline": {"events": [self.told()]}}}}
         told = {"rooms": rooms, "account_data": {"events": [{"type": PRIVATE_CHATS}, self.told()]}}
+        told["to_device"] = {"events": [self.sent_to_device(), self.told()]}
+        told["device_lists"] = {"changed": ["@ann:example.org", mean(dice)], "left": mean(dice)}
+        told["device_one_time_keys_count"] = {"signed_curve25519": dice.choice((0, 50, mean(dice)))}
+        told["device_unused_fallback_key_types"] = dice.choice(([], ["signed_curve25519"], mean(dice)))
         if dice.random() < 0.5:
             told = {name: self._payloads.spoiled(value) for name, value in told.items()}
         return {"rooms": {}} | told | {"next_batch": following}

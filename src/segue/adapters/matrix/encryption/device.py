@@ -105,7 +105,7 @@ class Device:
 
     async def _heed(self, batch: Json, machine: Olm) -> list[tuple[str, str]]:
         lists = inside(batch, "device_lists")
-        changed = {user for user in [*_list(lists.get("changed")), *_list(lists.get("left"))] if user}
+        changed = {user for name in ("changed", "left") for user in _list(lists.get(name)) if isinstance(user, str)}
         machine.add_changed_users(changed & machine.tracked_users)
         for user in changed:
             self._asked.pop(user, None)
@@ -175,9 +175,9 @@ class Device:
         counts, unused = inside(batch, "device_one_time_keys_count"), batch.get("device_unused_fallback_key_types")
         fresh = isinstance(unused, list) and _SIGNED not in unused
         count = counts.get(_SIGNED, 0)
-        if not fresh and (not counts or count >= _FEWEST):
+        if not isinstance(count, int) or not (fresh or (counts and count < _FEWEST)):
             return
-        machine.uploaded_key_count = min(int(count), machine.account.max_one_time_keys - 1)
+        machine.uploaded_key_count = min(max(0, count), machine.account.max_one_time_keys - 1)
         await self._publish(machine, machine.share_keys(), fresh=fresh)
 
     async def _publish(self, machine: Olm, keys: Json, *, fresh: bool = True) -> None:
