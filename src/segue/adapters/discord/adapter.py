@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import msgspec
-
 from segue.adapters.discord.api import PUBLIC, Api
 from segue.adapters.discord.channels import Channels
 from segue.adapters.discord.incoming import Incoming, slash_token
@@ -68,7 +66,7 @@ class Discord:
     async def run(self, intake: Intake) -> None:
         """Follow the gateway until cancelled; its position moves on once everything before it was accepted."""
         with connecting():
-            me = msgspec.convert(await self._api.me(), User)
+            me = decode(await self._api.me(), User)
             reception = Reception(self._own, self._api, self._channels, self._incoming, self._files, me)
             async with beside(f"the menu of {self._own}", lambda: self._fill_menu(intake.commands)):
                 await reception.follow(intake)

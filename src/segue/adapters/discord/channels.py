@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from segue.adapters.discord.api import Api
 from segue.adapters.discord.payloads import Channel, Guild, decode
 from segue.adapters.shared.account import Account
@@ -47,14 +49,14 @@ class Channels:
     def of(self, guild: Guild) -> list[Channel]:
         """Remember the channels and threads of a guild; they don't name it."""
         found = [*guild.channels, *guild.threads]
-        named = [Channel(c.id, c.type, guild.id, c.name, c.topic, c.parent_id, c.last_message_id) for c in found]
+        named = [replace(channel, guild_id=guild.id) for channel in found]
         self.heed(named)
         return named
 
     def address(self, channel: Channel) -> Address:
         """The address of a channel; that of a thread has its id twice, since replies there name nothing else."""
         thread = channel.id if channel.is_thread else ""
-        return self._account.address(channel.id, thread, channel.guild_id or "")
+        return self._account.address(channel.id, thread, channel.guild_id)
 
     async def place(self, id: str, person: str) -> Place:
         """The place of a channel with what is known about it; a private chat is called like its person."""
@@ -63,12 +65,12 @@ class Channels:
         if channel.is_private:
             return Place(address, Kind.DM, person)
         if not channel.is_thread:
-            return Place(address, Kind.GROUP, channel.name or "", channel.topic or "")
-        parent = self._account.address(channel.parent_id or "", space=channel.guild_id or "")
-        return Place(address, Kind.GROUP, await self._name(channel), channel.name or "", parent=parent)
+            return Place(address, Kind.GROUP, channel.name, channel.topic)
+        parent = self._account.address(channel.parent_id, space=channel.guild_id)
+        return Place(address, Kind.GROUP, await self._name(channel), channel.name, parent=parent)
 
     async def _name(self, thread: Channel) -> str:
         try:
-            return (await self.get(thread.parent_id or "")).name or ""
+            return (await self.get(thread.parent_id)).name
         except SendNever:
             return ""  # the bot sees the thread alone

@@ -144,10 +144,10 @@ def first_id(at: Moment) -> int:
     return max(0, int((at - _EPOCH) * 1000)) << 22
 
 
-def joined(at: str | None) -> int:
+def joined(at: str) -> int:
     """The first id after the bot came into a guild."""
     try:
-        return first_id(datetime.fromisoformat(at or "").timestamp())
+        return first_id(datetime.fromisoformat(at).timestamp())
     except ValueError:
         return 0
 

@@ -5,11 +5,12 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from segue.adapters.shared import decoding
 from segue.core.messages import File
-from segue.core.values import Plain, Value, converted
+from segue.core.values import Plain, Value
 from segue.errors import Invalid
 
-T = TypeVar("T")
+V = TypeVar("V", bound=Value)
 _SAID = (0, 19)
 """Types of messages that somebody wrote: a message and a reply; others tell who joined or what was pinned."""
 _FORWARD = 1
@@ -25,7 +26,7 @@ class User(Value, frozen=True):
 
     id: Snowflake
     username: str = ""
-    global_name: str | None = None
+    global_name: str = ""
     bot: bool = False
 
     @property
@@ -36,7 +37,7 @@ class User(Value, frozen=True):
 class Member(Value, frozen=True):
     """Somebody in a guild."""
 
-    nick: str | None = None
+    nick: str = ""
     user: User | None = None
 
 
@@ -46,12 +47,12 @@ class Attachment(Value, frozen=True):
     filename: str
     url: str
     size: int = 0
-    content_type: str | None = None
+    content_type: str = ""
 
     @property
     def named(self) -> File:
         """The file as long as it isn't fetched."""
-        return File(self.filename or "file", (self.content_type or "").partition(";")[0], "", self.size)
+        return File(self.filename or "file", self.content_type.partition(";")[0], "", self.size)
 
 
 class Sticker(Value, frozen=True):
@@ -63,7 +64,7 @@ class Sticker(Value, frozen=True):
 class Reference(Value, frozen=True):
     """The message that another one answers or forwards."""
 
-    message_id: Snowflake | None = None
+    message_id: Snowflake = ""
     type: int = 0
 
 
@@ -87,20 +88,18 @@ class Message(Value, frozen=True):
     channel_id: Snowflake
     author: User
     type: int = 0
-    guild_id: str | None = None
-    member: Member | None = None
-    webhook_id: str | None = None
+    member: Member = Member()
+    webhook_id: str = ""
     content: str = ""
-    edited_timestamp: str | None = None
+    edited_timestamp: str = ""
     mentions: tuple[User, ...] = ()
     mention_roles: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     sticker_items: tuple[Sticker, ...] = ()
-    message_reference: Reference | None = None
+    message_reference: Reference = Reference()
     referenced_message: "Message | None" = None
     message_snapshots: tuple[Forwarded, ...] = ()
     poll: dict[str, Plain] | None = None
-    flags: int = 0
 
     @property
     def is_said(self) -> bool:
@@ -109,7 +108,7 @@ class Message(Value, frozen=True):
 
     @property
     def name(self) -> str:
-        return (self.member.nick if self.member else None) or self.author.name
+        return self.member.nick or self.author.name
 
     @property
     def words(self) -> str:
@@ -118,16 +117,13 @@ class Message(Value, frozen=True):
     @property
     def forwarded(self) -> Snapshot | None:
         """The message that it passes on."""
-        reference = self.message_reference
-        if reference is None or reference.type != _FORWARD or not self.message_snapshots:
-            return None
-        return self.message_snapshots[0].message
+        passed_on = self.message_reference.type == _FORWARD and self.message_snapshots
+        return self.message_snapshots[0].message if passed_on else None
 
     @property
     def answered(self) -> str:
         """The message that it answers."""
-        reference = self.message_reference
-        return (reference.message_id or "") if reference and reference.type != _FORWARD else ""
+        return self.message_reference.message_id if self.message_reference.type != _FORWARD else ""
 
     @property
     def files(self) -> tuple[Attachment, ...]:
@@ -138,7 +134,7 @@ class Deleted(Value, frozen=True):
     """Messages that are gone."""
 
     channel_id: Snowflake
-    id: Snowflake | None = None
+    id: Snowflake = ""
     ids: tuple[Snowflake, ...] = ()
 
 
@@ -168,11 +164,11 @@ class Channel(Value, frozen=True):
 
     id: Snowflake
     type: int = 0
-    guild_id: str | None = None
-    name: str | None = None
-    topic: str | None = None
-    parent_id: Snowflake | None = None
-    last_message_id: Snowflake | None = None
+    guild_id: str = ""
+    name: str = ""
+    topic: str = ""
+    parent_id: Snowflake = ""
+    last_message_id: Snowflake = ""
 
     @property
     def is_thread(self) -> bool:
@@ -196,18 +192,18 @@ class Interaction(Value, frozen=True):
     data: Choice = Choice()
     channel_id: Snowflake = ""
     channel: Channel | None = None
-    guild_id: str | None = None
-    member: Member | None = None
+    guild_id: str = ""
+    member: Member = Member()
     user: User | None = None
     message: Button | None = None
 
     @property
     def by(self) -> tuple[str, str]:
         """The id and the name of whoever did it."""
-        user = self.user or (self.member.user if self.member else None)
+        user = self.user or self.member.user
         if user is None or user.bot:
             raise Invalid("user", "nobody did it", "A slash command or a button has somebody who used it.")
-        return user.id, (self.member.nick if self.member else None) or user.name
+        return user.id, self.member.nick or user.name
 
 
 class Tags(Value, frozen=True):
@@ -228,19 +224,16 @@ class Guild(Value, frozen=True):
 
     id: Snowflake
     name: str = ""
-    joined_at: str | None = None
+    joined_at: str = ""
     unavailable: bool = False
     channels: tuple[Channel, ...] = ()
     threads: tuple[Channel, ...] = ()
     roles: tuple[Role, ...] = ()
 
 
-def decode(raw: Any, kind: type[T]) -> T:
+def decode(raw: object, kind: type[V]) -> V:
     """A part of an event from what JSON held; raises `Invalid`."""
-    try:
-        return converted(raw, kind)
-    except msgspec.ValidationError as error:
-        raise Invalid("event", str(error), "Discord's documentation says what it looks like.") from error
+    return decoding.decode(raw, kind, "Discord")
 
 
 def listed(raw: Any) -> list[dict[str, Any]]:

@@ -1,14 +1,16 @@
 """What a platform delivers, decoded: nothing is trusted to have the right shape, and what is null isn't there."""
 
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from segue.core.values import Value, converted
 from segue.errors import Invalid
 
+V = TypeVar("V", bound=Value)
 
-def decode(raw: object, kind: type[Value], whose: str) -> Any:
+
+def decode(raw: object, kind: type[V], whose: str) -> V:
     """What was delivered, from what JSON held; raises `Invalid`, which names the platform."""
     try:
         return converted(_without_nulls(raw), kind)
