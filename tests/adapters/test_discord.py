@@ -15,8 +15,9 @@ from segue.cli.add import command
 from segue.config import load
 from segue.core.lanes import Address
 from segue.core.messages import Citation, Citing, Text
-from segue.errors import Disconnected, Invalid, SendNever
+from segue.errors import Disconnected, Invalid, SendLater, SendNever
 from segue.testing import Inbox
+from segue.testing.contracts.base import a_delivery
 from tests.adapters.discord import DiscordHarness
 from tests.servers.discord import TOKEN, LocalDiscord, local_discord
 
@@ -124,6 +125,20 @@ async def test_a_thread_is_opened_once_for_a_key_also_by_the_next_process(harnes
     assert [one.content for one in town.seen(post.thread)] == ["Party"]
     with pytest.raises(SendNever, match="no threads in private chats"):
         await harness.adapter().open_thread(Address("discord", "bot", "", town.private()), "No", "no")
+
+
+async def test_limits_are_heeded_before_discord_refuses_and_when_it_does(harness: DiscordHarness) -> None:
+    town, adapter = harness.town, harness.adapter()
+    club = Address("discord", "bot", str(town.guild.id), town.channel())
+    town.limits = {"X-RateLimit-Limit": "1", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": "0.4"}
+    for text in ("one", "two"):
+        await adapter.send(a_delivery(club, text))
+    first, second = [at for path, at in town.called if path.endswith("/messages")]
+    assert second - first >= 0.4, "it called though Discord had said that it may not yet"
+    town.limits, town.patience = {}, 60.0
+    with pytest.raises(SendLater) as later:
+        await adapter.send(a_delivery(club, "three"))
+    assert later.value.seconds == 60.0
 
 
 def told(town: LocalDiscord, **more: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ HEARTBEAT, RESUME with replay, INVALID SESSION, zlib-stream) and the nonces, whi
 import asyncio
 import contextlib
 import json
+import time
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -94,6 +95,12 @@ class LocalDiscord:
         self.identified = 0
         self.resumed = 0
         self.acknowledged: list[dict[str, Any]] = []
+        self.called: list[tuple[str, float]] = []
+        """The paths of calls, and when they came."""
+        self.limits: dict[str, str] = {}
+        """Headers that tell how many more calls are allowed."""
+        self.patience = 0.0
+        """Seconds for which calls are refused, if they are."""
         self._sessions: dict[str, _Session] = {}
         self._nonces: dict[tuple[str, str], Any] = {}
         self.people = {name: self.backend.make_user(name.lower(), global_name=name) for name in ("Ann", "Ben")}
@@ -213,6 +220,12 @@ class LocalDiscord:
         if request.headers.get("Authorization") != f"Bot {TOKEN}":
             return _json(401, {"message": "401: Unauthorized", "code": 0})
         path = request.path.removeprefix(_API)
+        self.called.append((path, time.monotonic()))
+        if self.patience:
+            told = {"message": "You are being rate limited.", "retry_after": self.patience, "global": False}
+            refused = _json(429, told)
+            refused.headers["Via"] = "1.1 google"  # else the library takes it for a ban
+            return refused
         if path == "/gateway/bot":
             return _json(200, {"url": f"ws://127.0.0.1:{self.port}/gateway", "shards": 1})
         body, files = await _body(request)
@@ -231,7 +244,9 @@ class LocalDiscord:
             self.acknowledged.append(body)
         if key is not None:
             self._nonces[key] = found
-        return web.Response(status=204) if found is None else _json(200, json.loads(self._rewritten(found)))
+        answer = web.Response(status=204) if found is None else _json(200, json.loads(self._rewritten(found)))
+        answer.headers.update(self.limits)
+        return answer
 
     def forget_nonces(self) -> None:
         """Let the minutes pass for which Discord knows a nonce."""

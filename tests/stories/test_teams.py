@@ -16,6 +16,7 @@ from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import plain_text
 from segue.core.resets import Policies, Policy, When
 from segue.core.settings import AccountSettings, Mentions, Quotes, Settings, Streams
+from segue.core.text.notices import ELSEWHERE
 from segue.core.transcripts import Role
 from segue.runtime.gateway import Gateway
 from segue.testing import HandClock, Pause, ScriptedAgent
@@ -183,6 +184,22 @@ async def test_what_was_said_in_private_is_not_brought_among_others_without_a_ye
         assert not any("Diary" in text for text in await team.texts(club, "Ben")), "everybody reads her title"
         await team.asks(club, "hello", "Ben")
         assert team.knew == []
+
+
+async def test_what_one_asks_for_oneself_is_shown_to_nobody_else(team: Team, tmp_path: Path) -> None:
+    async with team.open(tmp_path) as gateway:
+        dm, club = await team.harness.chat(Kind.DM), await team.harness.chat(Kind.GROUP)
+        await team.asks(dm, "my secret")
+        await team.asks(club, "hello")
+        await gateway.store.index()
+        alone = club if team.is_slack else dm
+        for typed in ("/status", "/usage", "/search hello"):
+            before = len(await team.texts(alone, "Ann"))
+            await team.harness.say(club, typed)
+            shown = (await team.counts(alone, before + 1, "Ann"))[-1]
+            assert "secret" not in shown
+        # Elsewhere a line says where the answer is, on Discord; nobody reads the answers themselves.
+        assert set(await team.texts(club, "Ben")) <= {"You said: hello", ELSEWHERE}
 
 
 async def test_an_idle_session_ends_and_undo_goes_back_to_it(team: Team, tmp_path: Path) -> None:
