@@ -79,7 +79,9 @@ class Program:
         self.servers[id] = mcp_servers or []
         self.log(f"new {id} {cwd}")
         await self.offer(id)
-        return s.NewSessionResponse(session_id=id, config_options=self.options(id))
+        modes = [s.SessionMode(id=name, name=name.title()) for name in ("ask", "code")]
+        state = s.SessionModeState(available_modes=modes, current_mode_id="ask")
+        return s.NewSessionResponse(session_id=id, config_options=self.options(id), modes=state)
 
     async def load_session(self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any) -> s.LoadSessionResponse:
         self.servers[session_id] = mcp_servers or []
@@ -113,6 +115,10 @@ class Program:
         self.model[session_id] = value
         self.log(f"{config_id}={value}")
         return s.SetSessionConfigOptionResponse(config_options=self.options(session_id))
+
+    async def set_session_mode(self, mode_id: str, session_id: str, **_: Any) -> s.SetSessionModeResponse:
+        self.log(f"mode={mode_id}")
+        return s.SetSessionModeResponse()
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         self.cancelled[session_id].set()

@@ -1,12 +1,20 @@
 """The agent for programs that speak ACP keeps what every agent keeps."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.acp.agent import AcpAgent
+from segue.core.contracts.agents import AgentState, Participant
+from segue.core.messages import File, Text
+from segue.core.transcripts import Tip
+from segue.core.values import SessionId
+from segue.errors import Invalid
 from segue.testing.contracts import RecallContract, StateContract, SteerContract, ToolContract
+from segue.testing.contracts.agents import events_of, person, text_of, work
 from tests.agents.acp.keys import program
 
 
@@ -20,4 +28,58 @@ class TestAcp(RecallContract, StateContract, SteerContract, ToolContract):
         # What runs beside it belongs to its process, not to a turn.
         await agent._running()
         yield agent
+        await agent.close()
+
+
+class Files:
+    """Files that can all be read, but one."""
+
+    async def read(self, file: File) -> bytes:
+        if file.where == "gone":
+            raise Invalid("file", "it isn't kept here", "Send it again.")
+        return file.name.encode()
+
+
+async def test_files_are_sent_as_the_agent_takes_them_and_named_where_it_cant(tmp_path: Path) -> None:
+    agent = AcpAgent(program(tmp_path))
+    files = (
+        File("cat.png", "image/png", "a", 7),
+        File("notes.txt", "text/plain", "b", 9),
+        File("talk.ogg", "audio/ogg", "c", 8),
+        File("big.bin", "application/zip", "d", 11 * 1024 * 1024),
+        File("old.png", "image/png", "gone", 7),
+    )
+    asked = replace(person("look"), parts=(Text("look"), *files))
+    try:
+        await events_of(agent, replace(work(""), asked=(asked,), files=Files()))
+    finally:
+        await agent.close()
+    [kept] = tmp_path.glob("*.json")  # noqa: ASYNC240 -- nothing else runs
+    told = json.loads(kept.read_text())[0].splitlines()
+    assert told.count("[image]") == 1
+    assert told.count("[resource]") == 2, "text, and what it has no other form for"
+    named = [json.loads(line) for line in told if line.startswith('{"file"')]
+    assert [(one["file"], one["note"]) for one in named] == [
+        ("big.bin", "it is too large to be sent to you"),
+        ("old.png", "it can't be read any more"),
+    ]
+
+
+async def test_the_host_chooses_a_mode_and_others_are_told_what_there_is(tmp_path: Path) -> None:
+    agent, log = AcpAgent(program(tmp_path)), tmp_path / "log"
+    host = Participant("p", "Ann", host=True)
+    try:
+        told = text_of(await events_of(agent, work("/mode code")))
+        assert "The mode is ask." in told
+        assert "- code (Code)" in told
+        assert "mode=" not in log.read_text()
+        chosen = await events_of(agent, replace(work("/mode Code"), person=host))
+        assert text_of(chosen) == "The mode is Code from here on."
+        assert "There is no mode “fast”" in text_of(await events_of(agent, replace(work("/mode fast"), person=host)))
+        assert log.read_text().count("mode=code") == 1
+        note = next(event for event in reversed(chosen) if isinstance(event, AgentState))
+        undone = replace(work("hello"), state=AgentState(note.value, Tip(SessionId("contract"), 2), moved=True))
+        await events_of(agent, undone)
+        assert log.read_text().count("mode=code") == 2, "chosen again in a new session"
+    finally:
         await agent.close()
