@@ -440,6 +440,40 @@ async def test_somebody_elses_private_chat_needs_a_yes_too(database: str) -> Non
         await chat.reads(CATS)
 
 
+@pytest.mark.parametrize("persona", [WhatsApp, Slack], ids=lambda persona: persona.name)
+async def test_a_private_chat_in_which_somebody_only_typed_commands_needs_a_yes_too(
+    database: str, persona: type[Persona]
+) -> None:
+    street = Street(Slack("one"), persona("two"))
+    bob = street.destination.person("Bob")
+    chat = street.destination.dm(bob)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("/status", bob, chat)
+        asked = await street.says(f"/handoff two:{chat.id}")
+        # On some platforms a private chat goes by its person's id.
+        whose = "Bob" if persona is WhatsApp else "somebody else"
+        assert f"{whose} can read there: 2 messages of “Cats”" in asked
+        assert await street.says("/no") == "All stays as it is."
+        assert len(chat.replies) == 1
+
+
+async def test_a_home_in_a_private_chat_is_none_once_its_person_is_parted_from_the_host(database: str) -> None:
+    street = Street(Slack("one"), WhatsApp("two"))
+    eve = street.destination.person("Eve")
+    hers = street.destination.dm(eve)
+    async with street.opened(database):
+        await street.talks()
+        await street.says("hello", eve, hers)
+        ann, other = [await street.store.person(who.identity) for who in (street.ann, eve)]
+        merge = await street.store.link(ann, other)
+        await street.says("/home", eve, hers)
+        assert "whatsapp.two: only you can read there" in await street.says("/handoff")
+        await street.store.unlink(merge)
+        assert "whatsapp.two has no home" in await street.says("/handoff two")
+        assert "whatsapp.two" not in await street.says("/handoff")
+
+
 async def test_which_of_two_is_asked_back_and_what_is_connected_is_offered(database: str) -> None:
     street = Street(WhatsApp("one"), WhatsApp("two"))
     street.home = street.destination.dm(street.there)

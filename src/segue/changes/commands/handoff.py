@@ -10,7 +10,8 @@ from segue.changes.commands.request import Answer, Request, bound, counted, name
 from segue.changes.exchange import children, handoffs, questions
 from segue.changes.exchange.questions import Posed
 from segue.changes.places import addresses
-from segue.changes.places.destinations import Choice, Destinations, reader
+from segue.changes.places.addresses import reader
+from segue.changes.places.destinations import Choice, Destinations
 from segue.changes.sessions import moves, sessions, transcripts
 from segue.core.contracts.database import Ids, Transaction
 from segue.core.destinations import parse

@@ -8,8 +8,7 @@ from segue.changes.exchange.schedules import LOCAL, Order, Recipient, Schedule
 from segue.changes.people import actors, persons
 from segue.changes.people.allowances import Allowing
 from segue.changes.places import addresses
-from segue.changes.places.addresses import Homes
-from segue.changes.places.destinations import is_own
+from segue.changes.places.addresses import Homes, is_surely_own
 from segue.changes.rows import first
 from segue.changes.sessions import moves, readings, sessions
 from segue.core import schedules as times
@@ -89,7 +88,7 @@ class Planner:
     def _heard(self, address: Address, session: SessionId, person: PersonId, standing: Standing) -> Transaction[None]:
         """Refuse to deliver what a session says where others read who haven't read it."""
         place = yield from first(Place, q.address(address=address.key))
-        if place is not None and (yield from is_own(place, person)):
+        if place is not None and (yield from is_surely_own(place, person)):
             return
         owner = (yield from sessions.known(session)).owner
         home = yield from self._homes.of(address.platform, address.account)

@@ -4,7 +4,7 @@ Law: it never goes to a place with other readers than those who asked. What has 
 """
 
 from segue.changes.places import lanes
-from segue.changes.places.destinations import is_own
+from segue.changes.places.addresses import is_own
 from segue.changes.rows import each, first
 from segue.changes.sessions import readings
 from segue.core.contracts.database import Transaction

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from segue.changes.people import actors, persons
 from segue.changes.places import lanes, merges
-from segue.changes.rows import each, first
+from segue.changes.rows import each, first, one
 from segue.changes.sessions import moves, readings
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Identity, Lane, Person, Place, Rules, account_key, lane_of
@@ -15,6 +15,7 @@ from segue.core.values import Moment, PersonId, SessionId, Value
 from segue.core.windows import HOSTS
 from segue.database.statements import q
 
+NOBODY_KNOWN = "somebody else"
 _MOST = 64
 _MOST_SPACES = 256
 """Chats that somebody is asked to choose from."""
@@ -90,12 +91,9 @@ def _standing(named: Home) -> Transaction[Home | None]:
     Whoever named it was taken for them at the time.
     """
     address = (yield from lanes.settled(Lane(named.place.address))).address
-    if named.place.audience is Audience.ONE:
-        theirs = {(yield from persons.who(Identity(address.platform, address.account, address.chat)))}
-        host = (yield from persons.who(HOSTS[0])) or (yield from actors.now(named.by))
-        if theirs.union((yield from people(address))) - {None, host}:
-            return None
-    return replace(named, place=replace(named.place, address=address))
+    place = replace(named.place, address=address)
+    host = (yield from persons.who(HOSTS[0])) or (yield from actors.now(named.by))
+    return None if (yield from reader(place, host)) else replace(named, place=place)
 
 
 class Homes:
@@ -135,6 +133,42 @@ def people(address: Address) -> Transaction[dict[PersonId, str]]:
     """The people who ever spoke at an address, with their names."""
     spoke = yield from each(Person, q.people_at(address=address.key))
     return {person.id: person.name for person in spoke}
+
+
+def reader(place: Place, person: PersonId) -> Transaction[str]:
+    """Whose private chat a place is, if it is somebody else's than this person's; empty else."""
+    if place.audience is not Audience.ONE:
+        return ""
+    named = yield from persons.who(_namesake(place))
+    spoke = yield from people(place.address)
+    others = sorted(name or NOBODY_KNOWN for id, name in spoke.items() if id != person)
+    if not others and named not in (None, person):
+        others = [(yield from one(Person, q.person(person=named))).name or NOBODY_KNOWN]
+    return others[0] if others else ""
+
+
+def is_own(place: Place, person: PersonId) -> Transaction[bool]:
+    """Whether a private chat is a person's own as far as is known: nobody else has spoken there, or goes by its id."""
+    return place.audience is Audience.ONE and not (yield from reader(place, person))
+
+
+def is_surely_own(place: Place, person: PersonId) -> Transaction[bool]:
+    """Whether a private chat is a person's own, and nobody else's: they have spoken there, or it goes by their id.
+
+    Of one in which somebody has only typed commands nobody knows whose it is.
+    """
+    if not (yield from is_own(place, person)):
+        return False
+    if (yield from persons.who(_namesake(place))) == person or person in (yield from people(place.address)):
+        return True
+    within = _within(place.address.platform, place.address.account)
+    linked: list[Place] = yield from each(Place, q.linked_chats(person=person, **within))
+    return place.address in [known.address for known in linked]
+
+
+def _namesake(place: Place) -> Identity:
+    """The identity whose private chat a place is where such chats go by their person's id."""
+    return Identity(place.address.platform, place.address.account, place.address.chat)
 
 
 def private_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:

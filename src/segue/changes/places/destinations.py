@@ -9,12 +9,12 @@ from enum import Enum
 
 from segue.changes.people import persons
 from segue.changes.places import addresses, windows
-from segue.changes.places.addresses import Homes
+from segue.changes.places.addresses import NOBODY_KNOWN, Homes, is_own, is_surely_own, reader
 from segue.core.accounts import Health, Reach
 from segue.core.contracts.adapters import Adapter, OpensThreads
 from segue.core.contracts.database import Transaction
 from segue.core.destinations import Wanted, matching, shown
-from segue.core.lanes import Address, Audience, Identity, Kind, Lane, Place, Rules, Sharing, lane_of
+from segue.core.lanes import Address, Audience, Kind, Lane, Place, Rules, Sharing, lane_of
 from segue.core.moves import Consent
 from segue.core.people import Standing
 from segue.core.settings import GatewaySettings
@@ -68,28 +68,12 @@ def must_be_known(person: PersonId, place: Place, rules: Rules) -> Transaction[N
     raise _link_first(shown(address.platform, address.account))
 
 
-def reader(place: Place, person: PersonId) -> Transaction[str]:
-    """Whose private chat a place is, if it isn't this person's own; empty else."""
-    if place.audience is not Audience.ONE:
-        return ""
-    spoke = yield from addresses.people(place.address)
-    others = sorted(name or "somebody else" for id, name in spoke.items() if id != person)
-    return others[0] if others else ""
-
-
-def is_own(place: Place, person: PersonId) -> Transaction[bool]:
-    """Whether a private chat is a person's own: nobody else has spoken there, and its id is nobody else's."""
-    address = place.address
-    named = yield from persons.who(Identity(address.platform, address.account, address.chat))
-    return place.audience is Audience.ONE and named in (None, person) and not (yield from reader(place, person))
-
-
 def own_chats(person: PersonId, platform: str, account: str) -> Transaction[list[Place]]:
     """A person's private chats on an account, the last used first."""
     own: list[Place] = []
     for place in (yield from addresses.private_chats(person, platform, account)):
         # Where somebody else has spoken, the two were taken for one person once and aren't.
-        own += [place] if not place.address.thread and not (yield from reader(place, person)) else []
+        own += [place] if not place.address.thread and (yield from is_own(place, person)) else []
     return own
 
 
@@ -171,8 +155,10 @@ class Destinations:
         found = []
         for place in known:
             lane = yield from self._flat(person, place, adapter)
-            other = yield from reader(place, person)
-            consent = Consent.GIVEN if place.audience is Audience.ONE and not other else Consent.ASKED
+            alone = place.audience is Audience.ONE
+            own = yield from is_surely_own(place, person)
+            other = (yield from reader(place, person)) or NOBODY_KNOWN if alone and not own else ""
+            consent = Consent.GIVEN if own else Consent.ASKED
             spelled = chat if len(known) == 1 else f"{place.address.space}/{place.address.chat}"
             found.append(Choice(f"{name}:{spelled}", place, consent, lane, other))
         return found
