@@ -29,11 +29,13 @@ def keep(account: str, things: dict[str, Thing]) -> Transaction[None]:
     # In one order, so that no two replicas wait for each other.
     for name, thing in sorted(things.items()):
         at = {"account": account, "name": name}
+        if not thing.value and not thing.version:
+            continue
         if not thing.value:
-            changed = not thing.version or (yield q.drop_thing(version=thing.version, **at))
+            change = q.drop_thing(version=thing.version, **at)
         elif thing.version:
-            changed = yield q.change_thing(value=thing.value, version=thing.version, **at)
+            change = q.change_thing(value=thing.value, version=thing.version, **at)
         else:
-            changed = yield q.add_thing(value=thing.value, **at)
-        if not changed:
+            change = q.add_thing(value=thing.value, **at)
+        if not (yield change):
             raise Outdated(name)
