@@ -127,6 +127,21 @@ async def test_a_thread_is_opened_once_for_a_key_also_by_the_next_process(harnes
         await harness.adapter().open_thread(Address("discord", "bot", "", town.private()), "No", "no")
 
 
+async def test_where_no_message_may_be_written_a_thread_stands_by_itself(harness: DiscordHarness) -> None:
+    town = harness.town
+    club = Address("discord", "bot", str(town.guild.id), town.channel())
+    town.forbidden = f"{club.chat}/messages"
+    opened = await harness.adapter().open_thread(club, "Cake", "key")
+    thread = town.backend.channels[int(opened.thread)]
+    assert (str(thread.parent_id), thread.name) == (club.chat, "Cake")
+    assert town.seen(club.chat) == []
+    # Where there may be no threads at all, the message that was to have one doesn't stay behind.
+    town.forbidden = "/threads"
+    with pytest.raises(SendNever, match="Missing Permissions"):
+        await harness.adapter().open_thread(club, "Tea", "other")
+    assert town.seen(club.chat) == []
+
+
 async def test_limits_are_heeded_before_discord_refuses_and_when_it_does(harness: DiscordHarness) -> None:
     town, adapter = harness.town, harness.adapter()
     club = Address("discord", "bot", str(town.guild.id), town.channel())

@@ -99,6 +99,8 @@ class LocalDiscord:
         """The paths of calls, and when they came."""
         self.limits: dict[str, str] = {}
         """Headers that tell how many more calls are allowed."""
+        self.forbidden = ""
+        """The end of paths at which the bot may write nothing."""
         self.patience = 0.0
         """Seconds for which calls are refused, if they are."""
         self._sessions: dict[str, _Session] = {}
@@ -217,14 +219,11 @@ class LocalDiscord:
     async def api(self, request: web.Request) -> web.Response:
         if self.away:
             raise web.HTTPServiceUnavailable
+        path = request.path.removeprefix(_API)
         if request.headers.get("Authorization") != f"Bot {TOKEN}":
             return _json(401, {"message": "401: Unauthorized", "code": 0})
-        path = request.path.removeprefix(_API)
         self.called.append((path, time.monotonic()))
-        if self.patience:
-            told = {"message": "You are being rate limited.", "retry_after": self.patience, "global": False}
-            refused = _json(429, told)
-            refused.headers["Via"] = "1.1 google"  # else the library takes it for a ban
+        if (refused := self._refused(request.method, path)) is not None:
             return refused
         if path == "/gateway/bot":
             return _json(200, {"url": f"ws://127.0.0.1:{self.port}/gateway", "shards": 1})
@@ -247,6 +246,17 @@ class LocalDiscord:
         answer = web.Response(status=204) if found is None else _json(200, json.loads(self._rewritten(found)))
         answer.headers.update(self.limits)
         return answer
+
+    def _refused(self, method: str, path: str) -> web.Response | None:
+        """The answer to a call that isn't let through."""
+        if self.forbidden and method == "POST" and path.endswith(self.forbidden):
+            return _json(403, {"message": "Missing Permissions", "code": 50013})
+        if not self.patience:
+            return None
+        told = {"message": "You are being rate limited.", "retry_after": self.patience, "global": False}
+        refused = _json(429, told)
+        refused.headers["Via"] = "1.1 google"  # else the library takes it for a ban
+        return refused
 
     def forget_nonces(self) -> None:
         """Let the minutes pass for which Discord knows a nonce."""
