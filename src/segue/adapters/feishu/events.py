@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from segue.adapters.shared import decoding
-from segue.core.values import Moment, Value
+from segue.core.values import Live, Moment, Value
 from segue.errors import Invalid
 
 
@@ -83,7 +83,7 @@ class BotAdded(Value, frozen=True):
     name: str = ""
 
 
-class CardAction(Value, frozen=True):
+class CardAction(Live, frozen=True):
     """The button of a card, with what we gave it."""
 
     value: Mapping[str, Any] = {}
@@ -96,7 +96,7 @@ class CardContext(Value, frozen=True):
     open_chat_id: str = ""
 
 
-class CardPress(Value, frozen=True):
+class CardPress(Live, frozen=True):
     """That somebody pressed a button."""
 
     operator: UserId
@@ -141,7 +141,7 @@ class Header(Value, frozen=True):
     create_time: str | int = 0
 
 
-class Callback(Value, frozen=True):
+class Callback(Live, frozen=True):
     """An event as it is delivered."""
 
     header: Header

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from segue.core.messages import File
-from segue.core.values import Value, converted
+from segue.core.values import Live, Value, converted
 from segue.errors import Invalid
 
 Known = str | None
@@ -97,7 +97,7 @@ class TakenBack(Value, frozen=True):
     timestamp: int
 
 
-class Said(Value, frozen=True, rename="camel"):
+class Said(Live, frozen=True, rename="camel"):
     """A message, or what else somebody does in a chat."""
 
     timestamp: int
@@ -119,14 +119,14 @@ class Said(Value, frozen=True, rename="camel"):
         return next((kind for kind, is_there in kinds.items() if is_there), "")
 
 
-class Edited(Value, frozen=True, rename="camel"):
+class Edited(Live, frozen=True, rename="camel"):
     """A message in place of the one that was sent at that time: the first form of it, or the last."""
 
     target_sent_timestamp: int
     data_message: Said
 
 
-class Copied(Value, frozen=True, rename="camel"):
+class Copied(Live, frozen=True, rename="camel"):
     """What the account's person wrote on another of their devices, and to whom."""
 
     destination_uuid: Known = None
@@ -134,13 +134,13 @@ class Copied(Value, frozen=True, rename="camel"):
     edit_message: Edited | None = None
 
 
-class Copies(Value, frozen=True, rename="camel"):
+class Copies(Live, frozen=True, rename="camel"):
     """Word from the other devices of the account."""
 
     sent_message: dict[str, Any] | None = None
 
 
-class Envelope(Value, frozen=True, rename="camel"):
+class Envelope(Live, frozen=True, rename="camel"):
     """One thing that happened, and who did it."""
 
     source_uuid: Known = None
@@ -168,7 +168,7 @@ class Envelope(Value, frozen=True, rename="camel"):
         return msgspec.structs.replace(self, data_message=said, edit_message=edit)
 
 
-class Event(Value, frozen=True):
+class Event(Live, frozen=True):
     """An event of the daemon's stream."""
 
     envelope: Envelope

@@ -12,7 +12,7 @@ from segue.adapters.whatsapp.payloads import Card, Change, Contact, Location, Me
 from segue.core.contracts.adapters import StatusReport
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, Part, Pressed, SendStatus, Speaker, Text
-from segue.core.values import Moment, Value
+from segue.core.values import Live, Moment, Value
 from segue.errors import Invalid
 
 OLDEST = 7.5 * 86400.0
@@ -30,7 +30,7 @@ class Heard(Value, frozen=True):
     media: Media | None = None
 
 
-class Piece(Value, frozen=True):
+class Piece(Live, frozen=True):
     """One thing of those that a call tells, not read yet."""
 
     change: Change

@@ -5,7 +5,7 @@ from typing import Any
 
 from segue.adapters.shared import decoding
 from segue.core.messages import File
-from segue.core.values import Value
+from segue.core.values import Live, Value
 
 MEDIA = ("image", "video", "audio", "document", "sticker")
 
@@ -179,7 +179,7 @@ class OwnNumber(Value, frozen=True):
     display_phone_number: str = ""
 
 
-class Change(Value, frozen=True):
+class Change(Live, frozen=True):
     """Things that happened to one number; each message and each status is read by itself."""
 
     metadata: OwnNumber = OwnNumber()
@@ -188,20 +188,20 @@ class Change(Value, frozen=True):
     statuses: tuple[Any, ...] = ()
 
 
-class Changed(Value, frozen=True):
+class Changed(Live, frozen=True):
     """A change, and the kind that it is of."""
 
     value: Any = None
     field: str = ""
 
 
-class Entry(Value, frozen=True):
+class Entry(Live, frozen=True):
     """Changes of one business."""
 
     changes: tuple[Changed, ...] = ()
 
 
-class Webhook(Value, frozen=True):
+class Webhook(Live, frozen=True):
     """The body of a call."""
 
     object: str
