@@ -86,14 +86,19 @@ def homes() -> Transaction[list[Home]]:
 
 
 def _standing(named: Home) -> Transaction[Home | None]:
-    """A home under the id that its chat goes by now; none if it is the private chat of somebody else.
+    """A home under the id that its chat goes by now; none if it is the private chat of who was parted from the host.
 
     Whoever named it was taken for them at the time.
     """
     address = (yield from lanes.settled(Lane(named.place.address))).address
     place = replace(named.place, address=address)
-    host = (yield from persons.who(HOSTS[0])) or (yield from actors.now(named.by))
-    return None if (yield from reader(place, host)) else replace(named, place=place)
+    if place.audience is Audience.ONE:
+        host = (yield from persons.who(HOSTS[0])) or (yield from actors.now(named.by))
+        theirs = {(yield from persons.who(_namesake(place))), *(yield from people(address))}
+        for other in theirs - {None, host}:
+            if (yield q.parted(one=host, two=other)):
+                return None
+    return replace(named, place=place)
 
 
 class Homes:
