@@ -248,7 +248,7 @@ BROKEN = {
     "something far off": (
         "zebra = 1",
         "zebra",
-        "There are: agent, agents, budget, children, context, deliveries, discord, http,",
+        "There are: agent, agents, budget, children, context, deliveries, discord, feishu, http,",
     ),
     "an unknown key in a table": ("[turns]\nslot = 3", "turns.slot", "Did you mean slots?"),
     "an unknown key of an account": (with_alpha("calback = 1"), "http.alpha.calback", "Did you mean callback?"),

@@ -93,7 +93,9 @@ def _compare(town: Town) -> Report:
     for text in texts:
         for message in town.accepted:
             results[message] += text == f"Result: found I am {message}"
-            answers[message] += text.count(f"(echo I am {message})") + (text == f"echo I am {message}")
+            # Under what a child says stands its label.
+            own = text.partition("\n\n")[0] == f"echo I am {message}"
+            answers[message] += text.count(f"(echo I am {message})") + own
     return Report(
         accepted=len(town.accepted),
         results={message: results[message] for message in town.accepted if results[message] != 1},

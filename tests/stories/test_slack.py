@@ -155,6 +155,7 @@ async def test_killed_while_it_streams_it_says_it_once(there: Workspace, tmp_pat
         at = await there.asks("only once")
         await killed.dead.wait()
     async with running(tmp_path, there, EchoAgent()):
+        await there.shows(at, "only once")
         await there.asks("and then", at.thread)
         await there.shows(at, "only once", "and then")
     assert not there.between.agents.streams, "a stream goes on for ever"

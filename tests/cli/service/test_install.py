@@ -19,7 +19,10 @@ def test_an_extra_is_installed_by_its_pins(home: Home) -> None:
 def test_an_extra_that_is_none_is_answered_with_those_there_are(home: Home) -> None:
     done = home.segue("install", "carrier-pigeon")
     assert done.exit_code == 2
-    assert 'there is no "carrier-pigeon". There are: acp, discord, mcp, model, otel, postgres.' in done.stderr
+    assert (
+        'there is no "carrier-pigeon". There are: acp, discord, feishu, matrix, mcp, model, otel, postgres, '
+        in done.stderr
+    )
 
 
 def test_outside_a_clone_the_libraries_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
