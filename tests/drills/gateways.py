@@ -138,10 +138,19 @@ class Repeats:
         if "raise" in words:
             raise RuntimeError(words)
         if "die" in words:
+            died_of(self._spy).touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        while "linger" in words and not died_of(self._spy).exists():
+            await asyncio.sleep(0.01)
         yield Text("You said: ")
         await asyncio.sleep(self._pace)
         yield Text(words)
+
+
+def died_of(spy: Path | None) -> Path:
+    """A file that exists once a process died of its message; whoever lingers goes on then."""
+    assert spy is not None, "who dies of a message, or lingers until somebody does, needs a spy"
+    return spy.with_suffix(".died")
 
 
 class Asks:

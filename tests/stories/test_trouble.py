@@ -62,12 +62,17 @@ async def test_a_message_that_kills_the_process_is_given_up_and_harms_nobody_bes
 ) -> None:
     town, spy, deaths = stage.town, tmp_path / "spy", 0
     innocent = ("bob", "cat", "dan")
-    plan = stage.plan(lease=1.0, deaths=5, pace=0.3, spy=str(spy))
+    plan = stage.plan(lease=1.0, deaths=5, spy=str(spy))
     heard = asyncio.create_task(town.hears("ann", "I stopped trying"))
     told = [asyncio.create_task(town.hears(chat, f"I am {chat}-message-1")) for chat in innocent]
     gateway = await asyncio.to_thread(start, plan)
-    # They run when the first process dies: the agent takes its time, and the killer comes last.
-    await asyncio.gather(*(town.say(chat, f"{chat}-message-1") for chat in innocent))
+    # They run when the first process dies: they linger until then, and the killer comes last.
+    spy.touch()
+    said = {chat: f"I am {chat}-message-1, and I linger" for chat in innocent}
+    await asyncio.gather(*(town.say(chat, f"{chat}-message-1", text=said[chat]) for chat in innocent))
+    async with asyncio.timeout(60):
+        while not all(words in spy.read_text() for words in said.values()):
+            await asyncio.sleep(0.02)
     sent = asyncio.create_task(town.say("ann", "ann-message-1", text="please die"))
     over = asyncio.gather(heard, *told)
     while not over.done():
@@ -82,7 +87,7 @@ async def test_a_message_that_kills_the_process_is_given_up_and_harms_nobody_bes
     assert SUSPECT < deaths <= plan.deaths
     # Each ran at a death, was tried again, and was answered once; nobody but the killer's person hears of trouble.
     attempts = spy.read_text()
-    assert all(attempts.count(f"I am {chat}-message-1") > 1 for chat in innocent)
+    assert all(attempts.count(said[chat]) > 1 for chat in innocent)
     assert [len(town.texts(chat)) for chat in ("ann", *innocent)] == [1, 1, 1, 1]
     async with stage.gateway():
         await town.call("ann", "ann-message-2")
