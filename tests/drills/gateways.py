@@ -140,7 +140,7 @@ class Repeats:
         if "die" in words:
             died_of(self._spy).touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        while "linger" in words and not died_of(self._spy).exists():
+        while "linger" in words and not died_of(self._spy).exists():  # noqa: ASYNC110 -- another process makes it so
             await asyncio.sleep(0.01)
         yield Text("You said: ")
         await asyncio.sleep(self._pace)
