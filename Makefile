@@ -58,6 +58,7 @@ pins: .venv/tools ## write requirements/*.txt anew (UPGRADE=1 takes the newest v
 	@$(COMPILE) --group synapse -o requirements/synapse.txt
 	@$(COMPILE) --group libraries -o requirements/libraries.txt
 	@$(COMPILE) --group mautrix -o requirements/mautrix.txt
+	@$(COMPILE) --group examples -c requirements/test.txt -o requirements/examples.txt
 
 clean: ## remove the environment and what tools left behind
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -84,7 +85,7 @@ clean: ## remove the environment and what tools left behind
 	@touch $@
 
 # Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.
-.venv/servers: .venv/tools tests/servers/package-lock.json tests/servers/harnesses/package-lock.json requirements/synapse.txt requirements/libraries.txt requirements/mautrix.txt
+.venv/servers: .venv/tools tests/servers/package-lock.json tests/servers/harnesses/package-lock.json requirements/synapse.txt requirements/libraries.txt requirements/mautrix.txt requirements/examples.txt
 	@$(PY) -m tests.servers
 	@touch $@
 

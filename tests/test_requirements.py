@@ -22,9 +22,10 @@ GROUPS = PROJECT["dependency-groups"]
         ("pins.txt", GROUPS["pins"]),
         ("peers.txt", GROUPS["peers"]),
         ("libraries.txt", GROUPS["libraries"]),
+        ("examples.txt", GROUPS["examples"]),
         *((f"{extra}.txt", RUN + libraries) for extra, libraries in EXTRAS.items()),
     ],
-    ids=["run", "test", "pins", "peers", "libraries", *EXTRAS],
+    ids=["run", "test", "pins", "peers", "libraries", "examples", *EXTRAS],
 )
 def test_what_is_declared_is_pinned(file: str, declared: list[str]) -> None:
     pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / file).read_text(), re.MULTILINE))

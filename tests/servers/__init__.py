@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tempfile
 import venv
 from contextlib import suppress
@@ -29,6 +30,7 @@ _HARNESSES = Path(__file__).parent / "harnesses" / "package-lock.json"
 _SYNAPSE = ROOT / "requirements" / "synapse.txt"
 _LIBRARIES = ROOT / "requirements" / "libraries.txt"
 _MAUTRIX = ROOT / "requirements" / "mautrix.txt"
+_EXAMPLES = ROOT / "requirements" / "examples.txt"
 
 
 def cache() -> Path:
@@ -104,6 +106,14 @@ def mautrix() -> Path:
     return python
 
 
+def acp_examples() -> tuple[Path, Path]:
+    """A Python, and the examples of the ACP library that it runs; skips the test where they couldn't be installed."""
+    home = _environment(_EXAMPLES)
+    if not home.exists():
+        pytest.skip("the examples of agent-client-protocol aren't installed: `python -m tests.servers` says why")
+    return home / "bin" / "python", home / "examples"
+
+
 def install() -> list[str]:
     """Install what is missing; returns what can't be had, with the reason."""
     missing = []
@@ -115,6 +125,7 @@ def install() -> list[str]:
         ("openai-agents and LangGraph (PyPI)", _environment(_LIBRARIES), partial(_make_environment, _LIBRARIES)),
         # libolm has wheels for Python 3.11 and older alone.
         ("mautrix and python-olm (PyPI)", _environment(_MAUTRIX), partial(_make_environment, _MAUTRIX)),
+        ("the examples of agent-client-protocol (PyPI)", _environment(_EXAMPLES), _make_examples),
     ):
         if home.exists():
             continue
@@ -150,6 +161,23 @@ def _make_environment(pins: Path, home: Path) -> None:
     command: list[str | Path] = [home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-qq", "install"]
     command += ["--require-hashes", "--only-binary", ":all:", "-r", pins]
     subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _make_examples(home: Path) -> None:
+    """An environment with the ACP library, and the examples that are in its source alone."""
+    _make_environment(_EXAMPLES, home)
+    sources, examples = home / "sources", home / "examples"
+    command: list[str | Path] = [home / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-qq", "download"]
+    # To name what it downloads pip asks the source's own backend, which is pinned in the same file.
+    command += ["--require-hashes", "--no-deps", "--no-build-isolation", "--no-binary", "agent-client-protocol"]
+    subprocess.run([*command, "--dest", sources, "-r", _EXAMPLES], check=True, capture_output=True, text=True)
+    examples.mkdir()
+    [source] = sources.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        for name in archive.getnames():
+            if "/examples/" in name and (inside := archive.extractfile(name)) is not None:
+                (examples / Path(name).name).write_bytes(inside.read())
+    shutil.rmtree(sources)
 
 
 def _npm(lock: Path) -> Path:
