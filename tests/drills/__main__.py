@@ -52,6 +52,7 @@ from tests.drills import (
     soak,
     zombies,
 )
+from tests.drills.forgers import FORGERS
 from tests.postgres import ensure, folder
 
 Fresh = Callable[[], str]
@@ -133,7 +134,10 @@ def _forgeries(fresh: Fresh, seed: int) -> str:
     folder.mkdir()
     found = asyncio.run(forgeries.run(folder, 20_000, seed))
     beside = asyncio.run(forgeries.over_the_socket(fresh(), 40, seed))
-    return "\n".join([*found.wrong, *beside.wrong])
+    wrong = [*found.wrong, *beside.wrong]
+    for proof in FORGERS if not wrong else ():
+        _count(f"forgeries: {proof}", 20_000)
+    return "\n".join(wrong)
 
 
 def _forgetting(fresh: Fresh, seed: int) -> str:
@@ -235,7 +239,7 @@ DRILLS = {
     "bindings-postgres": Drill(100_000, "operations on bindings by four processes on PostgreSQL", 1_000, _bindings),
     "power": Drill(20_000, "power cuts on SQLite", 500, _power),
     "disks": Drill(1_000, "disks that fail, fill up, are locked or damaged", 20, _disks),
-    "forgeries": Drill(1_000_000, "forged and replayed calls to webhooks", 20_000, _forgeries),
+    "forgeries": Drill(1_000_000, "forged and replayed calls for each proof of a webhook", 20_000, _forgeries),
     "forgetting": Drill(1_000, "canaries forgotten on SQLite", 50, _forgetting),
     "forgetting-postgres": Drill(1_000, "canaries forgotten on PostgreSQL", 50, _forgetting),
     "lanes": Drill(10_000_000, "hostile lanes", 100_000, _lanes),
@@ -277,18 +281,33 @@ def _kept() -> Path:
     return cache / "drills.json"
 
 
-def _count(name: str, more: int) -> int:
-    """Add to what a drill has counted; others may count at the same time."""
+@contextmanager
+def _counts() -> Iterator[dict[str, int]]:
+    """What drills have counted for this code, to be looked at and added to; others may count at the same time."""
     with _kept().open("a+") as kept:
         fcntl.flock(kept, fcntl.LOCK_EX)
         kept.seek(0)
         known: dict[str, Any] = json.loads(kept.read() or "{}")
         counts: dict[str, int] = known["counts"] if known.get("code") == _code() else {}
-        counts[name] = counts.get(name, 0) + more
-        if more:
+        before = dict(counts)
+        yield counts
+        if counts != before:
             kept.truncate(0)
             kept.write(json.dumps({"code": _code(), "counts": counts}))
-        return counts[name]
+
+
+def _count(name: str, more: int) -> int:
+    """Add to what a drill has counted."""
+    with _counts() as counts:
+        if more:
+            counts[name] = counts.get(name, 0) + more
+        return counts.get(name, 0)
+
+
+def _parts(name: str) -> dict[str, int]:
+    """What a drill has counted of each of its parts."""
+    with _counts() as counts:
+        return {part.removeprefix(f"{name}: "): cases for part, cases in counts.items() if part.startswith(f"{name}: ")}
 
 
 @cache
@@ -328,6 +347,8 @@ def main() -> int:
                 else:
                     counted = _count(name, drill.step)
         _say(f"{name}: {counted:,} of {drill.target:,} {drill.unit}, {'something' if wrong else 'nothing'} wrong")
+        for part, cases in _parts(name).items():
+            _say(f"  {part}: {cases:,}")
     _say(f"counted for the code {_code()}")
     return failed
 

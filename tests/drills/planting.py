@@ -10,14 +10,19 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from segue.adapters.discord import reception as discord_reception
+from segue.adapters.feishu import adapter as feishu_adapter
 from segue.adapters.feishu import directory as feishu_directory
 from segue.adapters.http import signature
 from segue.adapters.matrix import incoming as matrix_incoming
 from segue.adapters.slack import incoming as slack_incoming
+from segue.adapters.slack import webhook as slack_webhook
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
+from segue.adapters.whatsapp import adapter as whatsapp_adapter
 from segue.changes.commands import Commands, consent, transcript, views
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.people import LinkCommand, _typed
@@ -39,7 +44,7 @@ from segue.core.messages import Arrival, Outgoing
 from segue.core.people import Standing
 from segue.core.questions import Question, QuestionState
 from segue.core.turns import Run
-from segue.core.values import SessionId
+from segue.core.values import Secret, SessionId
 from segue.database import sqlite_file, statements
 from segue.database.sqlite import _Worker
 from segue.database.sqlite_threads import Job
@@ -202,6 +207,16 @@ def _believing(_prove: Callable[..., None]) -> Callable[..., None]:
     return lambda *_: None
 
 
+def _guessed(opened: Callable[..., bytes]) -> Callable[..., bytes]:
+    def by_either_key(key: Secret, sealed: object) -> bytes:
+        try:
+            return opened(key, sealed)
+        except HTTPException:
+            return opened(Secret("a guess"), sealed)
+
+    return by_either_key
+
+
 def _once(asked: Any) -> Any:
     async def once(patient: Patient, transaction: Any, *args: Any, **kwargs: Any) -> Any:
         return await getattr(patient._driver, asked.__name__)(transaction, *args, **kwargs)
@@ -335,6 +350,8 @@ class Bug(enum.Enum):
     SIGNATURES_UNREAD = "whoever calls a webhook is believed"
     ANY_TIME = "what was signed once is good for ever, and its key is forgotten"
     SECRET_UNREAD = "whoever calls Telegram's webhook is believed"
+    PROOFS_UNREAD = "whoever calls the webhook of Slack, WhatsApp or Feishu is believed"
+    ANY_HANDSHAKE = "whoever shakes hands with WhatsApp's or Feishu's webhook is believed"
     BELIEVES_IN_DISKS = "a message that couldn't be kept is acknowledged all the same"
     ALWAYS_WELL = "health is green, whatever happens"
     GIVES_UP = "a store that can't now is never asked again"
@@ -448,6 +465,15 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
         _UNSEEN,
     ),
     Bug.SECRET_UNREAD: (Patch(telegram_adapter, "prove", _believing),),
+    Bug.PROOFS_UNREAD: (
+        Patch(slack_webhook, "prove", _believing),
+        Patch(whatsapp_adapter, "prove", _believing),
+        Patch(feishu_adapter, "check", _believing),
+    ),
+    Bug.ANY_HANDSHAKE: (
+        Patch(whatsapp_adapter.WhatsApp, "_shake_hands", lambda _: lambda *_: Response()),
+        Patch(feishu_adapter, "opened", _guessed),
+    ),
     Bug.BELIEVES_IN_DISKS: (Patch(Inbox, "accept", _whatever_happens),),
     Bug.ALWAYS_WELL: (Patch(Gateway, "problems", lambda _: lambda _gateway: []),),
     Bug.GIVES_UP: (Patch(Patient, "write", _once), Patch(Patient, "read", _once)),
