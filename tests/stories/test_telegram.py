@@ -236,6 +236,45 @@ async def test_a_topic_that_a_person_opens_in_their_private_chat_begins_as_the_h
         await between.shows(ANN, "Known; tea")
 
 
+async def test_where_the_host_wants_one_conversation_topics_of_a_private_chat_speak_to_it_and_are_answered_there(
+    there: tuple[Between, str], tmp_path: Path
+) -> None:
+    between, url = there
+    topic, ours = Address("telegram", "bot", "", "501", "42"), Address("telegram", "bot", "", "501", "77")
+
+    async def knowing(work: Work) -> str:
+        if said(work) == "may you?":
+            return "It may" if await work.ask("May I?", ("yes", "no")) == "yes" else "It may not"
+        return "; ".join(["Known", *(plain_text(entry.parts) for entry in work.transcript if entry.author.person)])
+
+    account = AccountSettings(public=True, dm_threads=DmThreads.ONE)
+    async with running(tmp_path, url, as_agent(knowing), account) as gateway:
+        await between.says("501", "tea")
+        await between.shows(ANN, "Known")
+        await between.says("501", "which cake?", thread="42")
+        await between.shows(topic, "Known; tea")
+        await between.says("501", "and now?")
+        await between.shows(ANN, "Known; tea; which cake?")
+        # What is asked there is answered there, by a button or by a reply.
+        await between.says("501", "may you?", thread="42")
+        asked = await between.shows(topic, "May I?")
+        await between.says("501", "pressed", doctor=pressing(asked.message, "yes"), thread="42")
+        await between.shows(topic, "It may")
+        # A thread that Segue opened is a conversation of its own all the same.
+        person = await gateway.store.person(Identity("telegram", "bot", "501"), "Ann")
+        await gateway.store.lane(Place(ours, Kind.DM, opened=True), person)
+        await between.says("501", "alone?", thread="77")
+        so_far = "Known; tea; which cake?; and now?; may you?"
+        await between.shows(ours, so_far)
+        await between.says("501", "still?", thread="42")
+        await between.shows(topic, so_far)
+        # A reset there is one of the whole chat.
+        await between.says("501", "/new", thread="42")
+        await between.says("501", "anything?")
+        await until(lambda: texts(between, ANN)[-1:] == ["Known"])
+    assert [text for text in texts(between, ANN) if "May I" in text] == []
+
+
 async def test_an_answer_whose_growing_message_was_deleted_comes_as_a_new_one(
     there: tuple[Between, str], tmp_path: Path
 ) -> None:

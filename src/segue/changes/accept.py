@@ -271,7 +271,7 @@ class FrontDoor:
             return Handled.REFUSED
         if not spot.kept and verdict.standing is not Standing.STRANGER:
             # Strangers leave no place behind.
-            yield from moves.see(spot.place, spot.lane.person, fresh.at)
+            yield from _see(spot, fresh.at)
         if all(isinstance(part, Text) and blank(part.text) for part in arrival.parts):
             # Whoever has a conversation there knows how to talk to it.
             if arrival.brings_agent and (spot.speaking is None or spot.speaking.session is None):
@@ -311,7 +311,7 @@ class FrontDoor:
             return (yield from self._unknown(came, command))
         if arrival.edits:
             # A command ran when it was typed, and what was said as words stays words.
-            words = yield from edits.of_words(arrival, spot.lane.address, met.person)
+            words = yield from edits.of_words(arrival, spot.place.address, met.person)
             return Errand(arrival.parts) if words else Handled.COMMAND
         if self._run is None:
             return Handled.COMMAND
@@ -338,7 +338,7 @@ class FrontDoor:
 
     def _meant(self, came: Entering) -> Transaction[bool]:
         """Whether a message in a group is for the agent: it names or answers it, or is in a thread that it opened."""
-        arrival, address = came.arrival, came.spot.lane.address
+        arrival, address = came.arrival, came.spot.place.address
         if self._account(came.spot.lane).mentions is Mentions.OPTIONAL:
             return True
         if arrival.edits and (yield from edits.of_words(arrival, address, came.met.person)):
@@ -348,9 +348,9 @@ class FrontDoor:
 
     def _quoted(self, came: Entering) -> Transaction[Errand]:
         """Words for the session that wrote the message they answer, if the host lets quotes decide."""
-        arrival, lane = came.arrival, came.spot.lane
+        arrival, lane, place = came.arrival, came.spot.lane, came.spot.place
         here = Errand(arrival.parts)
-        session = yield from quotes.session(lane, arrival.quotes, came.met.person.id, arrival.place.audience)
+        session = yield from quotes.session(lane, place, arrival.quotes, came.met.person.id)
         current = yield from sessions.bound(lane)
         if session is None or (current is not None and current.id == session):
             return here
@@ -381,8 +381,8 @@ class FrontDoor:
     def _look_up(self, arrival: Arrival, at: Moment) -> Transaction[tuple[Looked, Lane | None]]:
         """Remember an arrival by its keys; returns what was known of it before, and the lane that all there share."""
         place, rules, keys = arrival.place, self._routing.rules, arrival.keys
-        # One that depends on who speaks, or on what its chat is known as, is found later.
-        apart = arrival.chat_aliases or (place.address.thread and rules.threads is Sharing.APART)
+        # One that depends on who speaks, on what its chat is known as, or on who opened it, is found later.
+        apart = arrival.chat_aliases or (place.address.thread and (rules.threads is Sharing.APART or self._one(place)))
         lane = None if apart else lane_of(place, _ANYBODY, rules)
         shared = lane if lane and not lane.person else None
         account = account_key(place.address.platform, place.address.account)
@@ -412,14 +412,23 @@ class FrontDoor:
         described = (speaking.kind, speaking.name, speaking.topic) if speaking else None
         if described != (place.kind, place.name, place.topic):
             place = clean_place(place)
-        return Spot(lane, place, speaking, described == (place.kind, place.name, place.topic))
+        kept = described == (place.kind, place.name, place.topic) and lane.address == place.address
+        return Spot(lane, place, speaking, kept)
 
     def _look(self, place: Place, who: str) -> Transaction[Spot]:
-        rules, known = self._routing.rules, place
-        if place.address.thread and rules.threads is Sharing.APART and (yield from addresses.opened(place.address)):
-            known = Place(place.address, place.kind, place.name, place.topic, opened=True)
+        rules, known, one = self._routing.rules, place, self._one(place)
+        if place.address.thread and (rules.threads is Sharing.APART or one):
+            if (yield from addresses.opened(place.address)):
+                known = Place(place.address, place.kind, place.name, place.topic, opened=True)
+            elif one:
+                known = Place(place.around, place.kind, place.name)
         lane = lane_of(known, who, rules)
         return Spot(lane, place, (yield from first(Bound, q.bound(lane=lane.key))))
+
+    def _one(self, place: Place) -> bool:
+        """Whether threads of this private chat speak to what the chat speaks to."""
+        account = self._settings.accounts.get((place.address.platform, place.address.account), NO_ACCOUNT)
+        return place.kind is Kind.DM and (account.dm_threads or self._routing.dm_threads) is DmThreads.ONE
 
     def _edit(self, came: Entering) -> Transaction[Handled | None]:
         arrival, address = came.arrival, came.spot.place.address
@@ -455,7 +464,7 @@ class FrontDoor:
             # A handoff that began meanwhile is no reason to refuse a message: look again.
             raise Moved from refused
         if policy.notice and (yield from transcripts.count_said(session)):
-            yield from deliveries.notify(lane.address, notice(policy, over), f"reset/{fresh.move}", (), fresh.at)
+            yield from deliveries.notify(place.address, notice(policy, over), f"reset/{fresh.move}", (), fresh.at)
         return fresh.session, over
 
     def _first(self, came: Entering) -> Transaction[Renew | Fork]:
@@ -463,7 +472,7 @@ class FrontDoor:
         arrival, fresh, person, (lane, place, *_) = came.arrival, came.fresh, came.met.person, came.spot
         anew = Renew(lane, fresh.session, Why.FIRST)
         begins = self._account(lane).dm_threads or self._routing.dm_threads
-        if place.kind is not Kind.DM or not place.address.thread or begins is DmThreads.FRESH:
+        if place.kind is not Kind.DM or not lane.address.thread or begins is DmThreads.FRESH:
             return anew
         if (yield q.lane_history(lane=lane.key, count=1)):
             return anew
@@ -485,7 +494,7 @@ class FrontDoor:
             0,
             errand.kind,
             lane.key,
-            spot.lane.address.key,
+            spot.place.address.key,
             person.id,
             person.name,
             arrival.message,
@@ -539,9 +548,9 @@ def _answers(
     if arrival.edits or (command is not None and not about):
         return None
     text = arrival.pressed.choice if arrival.pressed else plain_text(arrival.parts)
-    question = (yield from questions.of_message(spot.lane.address, about)) if about else None
+    question = (yield from questions.of_message(spot.place.address, about)) if about else None
     if about and question is None:
-        question = yield from questions.under_way(spot.lane.address, text)
+        question = yield from questions.under_way(spot.place.address, text)
     if question is not None:
         theirs = arrival.pressed or (yield from questions.may_answer(question, met.person.id))
         return Command("answer", f"{question.id} {text}", Means.ANSWERED) if theirs else None
@@ -595,6 +604,14 @@ def _still(person: Person) -> Transaction[None]:
     """Hold a person, unless they turned out to be somebody else meanwhile, or were forgotten."""
     if not (yield q.hold_person(person=person.id)) or (yield q.merged_into(person=person.id)):
         raise Moved
+
+
+def _see(spot: Spot, at: Moment) -> Transaction[None]:
+    """Remember a place and the lane that it speaks in, which may be that of the chat around it."""
+    lane, place = spot.lane, spot.place
+    yield from moves.see(place, lane.person, at)
+    if lane.address != place.address:
+        yield from moves.see(Place(lane.address, place.kind, place.name), lane.person, at)
 
 
 def _shown(arrival: Arrival, place: Place) -> Transaction[Tip | None]:

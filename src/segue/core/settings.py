@@ -24,6 +24,8 @@ class DmThreads(StrEnum):
     """With all that the private chat's session has said so far; copies nothing."""
     FRESH = "fresh"
     """With nothing."""
+    ONE = "one"
+    """Not at all: it speaks to the private chat's session, which answers where it was asked."""
 
 
 class Settings(Value, frozen=True):

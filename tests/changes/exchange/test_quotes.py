@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, quotes, turns
-from segue.core.lanes import Audience
+from segue.core.lanes import Place
 from segue.core.values import SessionId
 from tests.changes.world import World, answer, private
 
@@ -22,7 +22,8 @@ async def test_a_quote_leads_to_a_session_only_where_that_has_been_and_to_whom_i
     await driver.write(deliveries.sent, out, "m-1", world.clock())
 
     async def quoted() -> list[SessionId | None]:
-        return [await driver.read(quotes.session, there, "m-1", person.id, Audience.ONE) for person in (ann, bob)]
+        place = Place(there.address)
+        return [await driver.read(quotes.session, there, place, "m-1", person.id) for person in (ann, bob)]
 
     assert await quoted() == [None, None]
     await world.resume(there, queued.session, ann)

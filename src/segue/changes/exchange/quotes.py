@@ -6,7 +6,7 @@ from segue.changes.places import lanes
 from segue.changes.rows import first, one
 from segue.changes.sessions import deletions, readings
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Audience, Lane
+from segue.core.lanes import Address, Audience, Lane, Place
 from segue.core.transcripts import Session, Tip
 from segue.core.values import PersonId, SessionId, Value
 from segue.database.statements import q
@@ -32,19 +32,19 @@ def entry(address: Address, message: str) -> Transaction[Tip | None]:
     return Tip(turn.session, shown[-1]) if shown else None
 
 
-def session(lane: Lane, message: str, person: PersonId, audience: Audience) -> Transaction[SessionId | None]:
-    """The session that wrote a message, if the lane has spoken to it and whoever reads there has read it whole.
+def session(lane: Lane, place: Place, message: str, person: PersonId) -> Transaction[SessionId | None]:
+    """The session that wrote a message there, if the lane has spoken to it and whoever reads there has read it whole.
 
     In a private chat it is one that nobody else reads: a reply takes no words to others unawares.
     """
-    receipt = yield from deliveries.receipt(lane.address, message)
+    receipt = yield from deliveries.receipt(place.address, message)
     if receipt is None:
         return None
     here = yield from lanes.now(lane)
     if not (yield q.been_here(lane=here.key, session=receipt.session)):
         return None
     wrote = yield from one(Session, q.session(session=receipt.session))
-    if audience is Audience.ONE:
+    if place.audience is Audience.ONE:
         own = wrote.owner == (yield from actors.now(person))
         read = own and not (yield from readings.shared(wrote.id))
     else:
