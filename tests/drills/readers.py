@@ -101,6 +101,7 @@ _SQL = {
         select distinct session, '', '' from entries where role = 'person' and parts like :like
         union select up.session, coalesce(t.route, ''), up.person from up join turns t on t.session = up.session""",
     "drill_waits": "select 1 from turns where session = :session and outcome is null limit 1",
+    "drill_on_its_way": "select 1 from turns where route like :home || '%' and outcome is null limit 1",
     "drill_sessions": "select id, owner from sessions",
     "drill_schedules": "select id from schedules",
     "drill_questions": "select id, person, words || choices, state = 'open' from questions where session is not null",
@@ -251,12 +252,18 @@ class Neighbourhood:
         self._trail.append(f"{message} {who} in {place.address.chat} {place.address.thread}: {text!r} {more or ''}")
         self._said(who, place, text)
         if text == "/home" and ANN in self.one(who):
-            self._home = place.address
+            await self._moves_home(place.address)
         if text == "/yes" and not agrees:
             # Whatever the yes was meant for: an owner who was asked about readers has agreed to them.
             agrees = any(kind == READERS for kind, _ in await self.read("drill_own_questions"))
         await self._gateway.accept(arrival)
         return await self.settle(who, text, place, agrees=agrees)
+
+    async def _moves_home(self, to: Address) -> None:
+        """The host has another home; what is on its way to the old one arrives by the yes that stood until now."""
+        if await self.read("drill_on_its_way", home=self._home.key):
+            self._may[self._home.key] |= {canary for canary in self._private if self._knows(ANN, canary)}
+        self._home = to
 
     async def opens_terminal(self, text: str, *wishes: Wish, user: str = ANN) -> None:
         """Ann opens a terminal, which chooses its session by itself, says something for nobody, and looks around.

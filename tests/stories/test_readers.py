@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 
+import pytest
+
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
 from segue.core.lanes import Rules, Sharing
 from segue.core.messages import ToolResult, plain_text
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.values import SessionId
-from segue.testing import ScriptedAgent
-from segue.testing.agents import Step, Uses
+from segue.testing import ScriptedAgent, To
+from segue.testing.agents import Pause, Step, Uses
 from tests.chatting import results
 from tests.stories.square import Square, both, recalls
 
@@ -83,6 +85,43 @@ async def test_what_another_session_is_asked_for_reaches_no_further_than_whoever
         [result] = await results(square.store, SessionId(known[0]))
         assert "Plans" in str(result.content)
         assert "Diary" not in str(result.content), "everyone in the lobby reads what comes of it"
+
+
+@pytest.mark.parametrize("runs", ["list", "wait"])
+@both
+async def test_whoever_waits_behind_a_turn_reads_what_it_finds_though_they_have_left(square: Square, runs: str) -> None:
+    lobby, pause = square.platform.group("lobby"), Pause()
+
+    def asks(work: Work) -> Iterable[Step]:
+        told = plain_text(work.asked[0].parts)
+        found = [Uses("a", "sessions_list")] if told == "list" else []
+        return [pause, *found, *recalls(work)] if told == runs else [*found, *recalls(work)]
+
+    square.agent = ScriptedAgent(otherwise=asks)
+    async with square.open(TOGETHER):
+        await square.says("a secret")
+        await square.says("/title Diary")
+        await square.says("/new")
+        await square.says("plans")
+        await square.says("/title Plans")
+        session = (await square.session()).id
+        await square.alone("/resume Plans", lobby)
+        await square.says("/yes", where=square.shown_alone(lobby))
+        if runs == "wait":
+            square.ann.says("wait", lobby, None, To.AGENT)
+            await pause.reached()
+        square.ann.says("list", square.dm, None, To.AGENT)
+        await pause.reached()
+        square.ann.says("and now?", lobby, None, To.AGENT)
+        await square.says("/new", where=lobby)
+        pause.over()
+        await square.platform.changes.until(
+            lambda: next((text for text in lobby.replies if "and now?" in text), None), lambda: f"{lobby.replies}"
+        )
+        [result] = await results(square.store, session)
+        assert "Diary" not in str(result.content), "what is said next in the lobby goes on from it"
+        await square.says("list")
+        assert "Diary" in str((await results(square.store, session))[-1].content), "nobody else waits any more"
 
 
 @both

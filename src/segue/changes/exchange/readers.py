@@ -28,13 +28,31 @@ class Reader(Value, frozen=True):
     """The places that others read; none if its person is alone."""
 
 
+class Beside(Value, frozen=True):
+    """Another turn of a session that runs or waits, and who asked for it."""
+
+    turn: int
+    person: PersonId
+
+
 def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Reader]:
     """The readers of what a turn says and its tools find: where it was asked, is answered, and its session is read.
 
-    What another session asked for is told there, so whoever reads that one is among them.
+    What another session asked for is told there, so whoever reads that one is among them. Whoever waits for a later
+    answer of the session is, too, though they have left it: that one goes on from this.
     """
     person = yield from actors.now(person)
     places = yield from readings.others(session, person)
+    places += yield from _hearing(session, turn, person)
+    for beside in (yield from each(Beside, q.turns_beside(session=session, turn=turn))):
+        alone = (yield from actors.now(beside.person)) == person
+        places += yield from _hearing(session, beside.turn, person, alone=alone)
+    return Reader(tuple(dict.fromkeys(places)))
+
+
+def _hearing(session: SessionId, turn: int, person: PersonId, *, alone: bool = True) -> Transaction[list[Address]]:
+    """The places with others than a person in which a turn is heard; private ones count if others asked there."""
+    places: list[Address] = []
     for asking_session in (yield from each(SessionId, q.asking_sessions(session=session, turn=turn))):
         places += yield from readings.others(asking_session, person)
     asking = yield from first(Lane, q.asking_lane(session=session, turn=turn))
@@ -42,8 +60,8 @@ def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Read
     asked_in = (yield from lanes.now(asking)).address.key if asking else ""
     for address in filter(None, (asked_in, route)):
         place = yield from first(Place, q.address(address=address))
-        places += [place.address] if place is not None and place.audience is Audience.MANY else []
-    return Reader(tuple(dict.fromkeys(places)))
+        places += [place.address] if place is not None and not (alone and place.audience is Audience.ONE) else []
+    return places
 
 
 def sees(reader: Reader, what: Session | Entry | Schedule) -> Transaction[bool]:

@@ -36,6 +36,12 @@ with recursive up (asked_by, asked_in, hops) as (
 )
 select distinct asked_by from up;
 
+-- name: turns_beside
+-- The other turns of a session that run or wait: one of all that a person asked for in one way.
+select min(t.seq) as turn, t.person
+from sessions s join turns t on t.session = s.id and t.seq > s.head and t.outcome is null and t.seq <> :turn
+where s.id = :session group by t.person, t.lane, t.route, t.asked_by, t.asked_in;
+
 -- name: spawned
 -- The children of a session, those that are open first, the newest first.
 select {child}
