@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 
 from segue import Session, Store
 from segue.adapters.http import Http
+from segue.agents.given import as_agent
 from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Identity, Lane
@@ -20,6 +21,7 @@ from segue.core.messages import PLACEHOLDER, plain_text
 from segue.core.people import UNBOUNDED, Allowances
 from segue.core.settings import AccountSettings, Deletions, GatewaySettings, Mentions, Streams
 from segue.core.text.notices import ELSEWHERE
+from segue.core.transcripts import Role
 from segue.core.values import Secret
 from segue.runtime.gateway import Gateway
 from segue.runtime.server.app import Mounted
@@ -100,6 +102,15 @@ both = pytest.mark.parametrize(
 def recalls(work: Work) -> Iterable[Step]:
     """Say again what was said, after how much that one knows."""
     return ["You said: " + " + ".join(plain_text(draft.parts) for draft in work.asked)]
+
+
+async def _remembers(work: Work) -> str:
+    """All that people said in the session."""
+    said = [plain_text(entry.parts) for entry in work.transcript if entry.author.role is Role.PERSON]
+    return " | ".join([*said, *(plain_text(draft.parts) for draft in work.asked)])
+
+
+REMEMBERS = as_agent(_remembers)
 
 
 class Square:

@@ -1,6 +1,7 @@
 """Conversations on Signal, end to end: a real gateway, and crabline's daemon behind real sockets."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,15 +16,16 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Identity
 from segue.core.messages import File, Text, plain_text
-from segue.core.settings import AccountSettings, Blind, Mentions, Quotes
-from segue.core.transcripts import Role
+from segue.core.resets import Policies, Policy, When
+from segue.core.settings import AccountSettings, Blind, Mentions, Quotes, Settings
 from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
 from segue.runtime.outbox import MAYBE
-from segue.testing import EchoAgent, Pause, ScriptedAgent, Shelf
+from segue.testing import EchoAgent, HandClock, Pause, ScriptedAgent, Shelf
 from tests.in_process import gateway_on
 from tests.servers.signal import NUMBER, PEOPLE, Between, Someone, edited, mentioning, quoting, signal, with_data
 from tests.stories.files import KilledAt, plans
+from tests.stories.square import REMEMBERS
 
 EVERYBODY = AccountSettings(public=True)
 ANN, BEN = PEOPLE["Ann"], PEOPLE["Ben"]
@@ -31,15 +33,6 @@ DM = ANN.uuid
 HOSTS = (Identity("signal", "main", ANN.number),)
 """By the number, as somebody writes it in segue.toml who knows no UUIDs."""
 There = tuple[Between, str]
-
-
-async def _remembers(work: Work) -> str:
-    """All that people said in the session."""
-    said = [plain_text(entry.parts) for entry in work.transcript if entry.author.role is Role.PERSON]
-    return " | ".join([*said, *(plain_text(draft.parts) for draft in work.asked)])
-
-
-REMEMBERS = as_agent(_remembers)
 
 
 @pytest.fixture
@@ -72,14 +65,19 @@ async def running(
         await between.left()
 
 
+async def until(between: Between, count: int, chat: str = DM) -> list[str]:
+    """Wait until so much was said there."""
+    await between.changes.until(
+        lambda: len(between.texts(chat)) >= count or None, lambda: f"never {count}: {between.texts(chat)!r}"
+    )
+    return between.texts(chat)
+
+
 async def answer(between: Between, text: str, chat: str = DM, **how: Any) -> str:
     """Say something and wait for the next thing that is said there."""
     before = len(between.texts(chat))
     await between.says(text, **how)
-    await between.changes.until(
-        lambda: len(between.texts(chat)) > before or None, lambda: f"{text!r} was never answered"
-    )
-    return between.texts(chat)[before]
+    return (await until(between, before + 1, chat))[before]
 
 
 async def test_what_is_said_is_answered_with_its_styles(there: There, tmp_path: Path) -> None:
@@ -133,6 +131,19 @@ async def test_a_reply_goes_to_the_session_that_wrote_the_message(there: There, 
         for unknown in ("1700", f"{of_cats}.{BEN.uuid}"):
             last = between.texts(DM)[-1]
             assert (await answer(between, "hm", doctor=quoting(unknown))).startswith(f"{last} | hm")
+
+
+async def test_an_idle_session_ends_and_undo_goes_back_to_it(there: There, tmp_path: Path) -> None:
+    between, _ = there
+    clock, idle = HandClock(time.time()), Settings(resets=Policies(Policy(When.IDLE, notice=True)))
+    async with running(tmp_path, there, REMEMBERS, clock=clock, routing=idle, sweep=0.02):
+        assert await answer(between, "I am Ann") == "I am Ann"
+        clock.passes(25 * 3600.0)
+        notice = await answer(between, "do you know me?")
+        assert notice.startswith("This is a new session: nobody had written here for a day.")
+        assert (await until(between, 3))[2] == "do you know me?"
+        assert (await answer(between, "/undo")).startswith("Took back the reset.")
+        assert (await until(between, 5))[4] == "I am Ann | do you know me?"
 
 
 async def test_in_a_group_it_answers_when_it_is_meant_and_each_person_apart(there: There, tmp_path: Path) -> None:

@@ -17,16 +17,16 @@ from segue.changes.exchange import deliveries
 from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
-from segue.core.messages import File, Text, plain_text
-from segue.core.settings import AccountSettings, Quotes
-from segue.core.transcripts import Role
+from segue.core.messages import File, Text
+from segue.core.resets import Policies, Policy, When
+from segue.core.settings import AccountSettings, Quotes, Settings
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
 from segue.runtime.outbox import MAYBE, SILENT
 from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
-from segue.testing import EchoAgent, ScriptedAgent, Shelf
+from segue.testing import EchoAgent, HandClock, ScriptedAgent, Shelf
 from tests.contracts.test_whatsapp import BRISK
 from tests.in_process import gateway_on
 from tests.servers.whatsapp import (
@@ -43,21 +43,13 @@ from tests.servers.whatsapp import (
     with_,
 )
 from tests.stories.files import KilledAt, plans
+from tests.stories.square import REMEMBERS
 
 EVERYBODY = AccountSettings(public=True)
 ANN = PEOPLE["Ann"]
 HOSTS = (Identity("whatsapp", "main", ANN.number),)
 CHAT = Address("whatsapp", "main", "", ANN.number)
 There = tuple[Between, str]
-
-
-async def _remembers(work: Work) -> str:
-    """All that people said in the session."""
-    said = [plain_text(entry.parts) for entry in work.transcript if entry.author.role is Role.PERSON]
-    return " | ".join([*said, *(plain_text(draft.parts) for draft in work.asked)])
-
-
-REMEMBERS = as_agent(_remembers)
 
 
 @pytest.fixture
@@ -158,6 +150,19 @@ async def test_a_reply_goes_to_the_session_that_wrote_the_message(there: There, 
         assert await answer(between, "woof") == ("cats | purr | woof" if switched else f"{before} | woof")
         last = texts(between)[-1]
         assert (await answer(between, "hm", quoting("wamid.unknown"))).startswith(f"{last} | hm")
+
+
+async def test_an_idle_session_ends_and_undo_goes_back_to_it(there: There, tmp_path: Path) -> None:
+    between, _ = there
+    clock, idle = HandClock(time.time()), Settings(resets=Policies(Policy(When.IDLE, notice=True)))
+    async with running(tmp_path, there, REMEMBERS, clock=clock, routing=idle, sweep=0.02):
+        assert await answer(between, "I am Ann") == "I am Ann"
+        clock.passes(25 * 3600.0)
+        notice = await answer(between, "do you know me?")
+        assert notice.startswith("This is a new session: nobody had written here for a day.")
+        assert (await until(between, 3))[2] == "do you know me?"
+        assert (await answer(between, "/undo")).startswith("Took back the reset.")
+        assert (await until(between, 5))[4] == "I am Ann | do you know me?"
 
 
 async def test_a_question_has_buttons_that_answer_it(there: There, tmp_path: Path) -> None:

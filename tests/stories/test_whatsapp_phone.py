@@ -15,14 +15,12 @@ import pytest
 from segue.adapters.whatsapp import WhatsAppAccount, WhatsAppByPhone
 from segue.adapters.whatsapp.account import TERMS
 from segue.adapters.whatsapp.phone import LINK_AGAIN
-from segue.agents.given import as_agent
 from segue.core.contracts.adapters import Accepted, Arrived
-from segue.core.contracts.agents import Agent, Work
+from segue.core.contracts.agents import Agent
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Identity, Kind
-from segue.core.messages import Citation, Citing, plain_text
+from segue.core.messages import Citation, Citing
 from segue.core.settings import AccountSettings, Quotes
-from segue.core.transcripts import Role
 from segue.database.transactions import unheeded
 from segue.errors import Disconnected, Invalid, SendLater
 from segue.runtime.gateway import Gateway
@@ -34,18 +32,10 @@ from segue.testing.inbox import Inbox
 from tests.in_process import gateway_on
 from tests.servers.whatsapp import Phones, jid_of, phones
 from tests.stories.files import KilledAt
+from tests.stories.square import REMEMBERS
 
 ANN = jid_of("Ann")
 EVERYBODY = AccountSettings(public=True)
-
-
-async def _remembers(work: Work) -> str:
-    """All that people said in the session."""
-    said = [plain_text(entry.parts) for entry in work.transcript if entry.author.role is Role.PERSON]
-    return " | ".join([*said, *(plain_text(draft.parts) for draft in work.asked)])
-
-
-REMEMBERS = as_agent(_remembers)
 
 
 @pytest.fixture
