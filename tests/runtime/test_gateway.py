@@ -382,7 +382,7 @@ async def test_a_bug_in_an_adapter_delays_its_message_and_nothing_else(tmp_path:
         ann.says("hello", platform.dm(ann))
         await platform.dm(ann).reads_some()
         assert gateway.problems() == []
-    assert platform.dm(ann).replies == ["(You may have seen this already.) hello"]
+    assert platform.dm(ann).replies == ["(You may have seen this already.)\n\nhello"]
 
 
 async def test_what_waited_all_night_for_a_gateway_waits_for_its_platform_no_longer_than_anything(

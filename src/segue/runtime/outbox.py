@@ -51,7 +51,7 @@ _FAILURES, _LASTS = 3, 60.0
 """Calls in a row that failed, and the seconds for which they did, until that is trouble."""
 SENT, DEAD, TAKEN = "sent", "dead", "taken"
 SILENT = "The platform took it, and never said that it was sent."
-MAYBE = "(You may have seen this already.) "
+MAYBE = "(You may have seen this already.)\n\n"
 
 
 class Outlet:
@@ -322,8 +322,9 @@ class Outbox:
             case Sending.BLIND:
                 if delivery.doubtful and self._settings.blind is Blind.AT_MOST_ONCE:
                     raise InDoubt("Nobody knows whether it was sent, and the host wants no duplicates.")
-                text = MAYBE + delivery.text if delivery.doubtful else delivery.text
-                return await adapter.send(delivery.with_text(text))
+                warned = delivery.with_text(MAYBE + delivery.text)
+                # A piece that is as long as a message may be has no room for it.
+                return await adapter.send(warned if delivery.doubtful and adapter.fits(warned.text) else delivery)
             case _:
                 assert_never(adapter.sending)
 
