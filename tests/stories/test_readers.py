@@ -124,6 +124,46 @@ async def test_whoever_waits_behind_a_turn_reads_what_it_finds_though_they_have_
         assert "Diary" in str((await results(square.store, session))[-1].content), "nobody else waits any more"
 
 
+@pytest.mark.parametrize("first", ["readers", "agent"])
+@both
+async def test_a_yes_that_comes_when_a_place_has_moved_on_tells_it_nothing_more(square: Square, first: str) -> None:
+    lobby = square.platform.group("lobby")
+
+    def asks(work: Work) -> Iterable[Step]:
+        if plain_text(work.asked[0].parts) != "list":
+            return recalls(work)
+        return [Uses("a", "ask", arguments={"question": "Shall I?"}), Uses("b", "sessions_list"), "listed"]
+
+    square.agent = ScriptedAgent(otherwise=asks)
+    async with square.open(TOGETHER):
+        await square.says("a secret")
+        await square.says("/title Diary")
+        for title in ("Plans", "Other"):
+            await square.says("/new")
+            await square.says("plans")
+            await square.says(f"/title {title}")
+        await square.says("/resume Plans")
+        session = (await square.session()).id
+        await square.alone("/resume Plans", lobby)
+        await square.says("/yes")
+        assert await square.says("list") == "Shall I?"
+        asked = square.message("Shall I?")
+        square.ann.says("and now?", lobby, None, To.AGENT)
+        await square.says("/resume Other")
+        await square.alone("/resume Other", lobby)
+        for quoting in (None, asked) if first == "readers" else (asked, None):
+            await square.says("/yes", quoting)
+        await square.platform.changes.until(
+            lambda: next((text for text in lobby.replies if "and now?" in text), None), lambda: f"{lobby.replies}"
+        )
+        assert (await square.session(lobby)).id == (await square.session()).id != session
+        assert "Diary" not in str((await results(square.store, session))[-1].content)
+        # Nor can anybody go back to more than that.
+        await square.says("/rewind 3", where=lobby)
+        await square.says("so?", where=lobby)
+        assert not [text for text in lobby.replies if "Diary" in text]
+
+
 @both
 async def test_a_name_that_nobody_has_offers_no_title_that_was_given_elsewhere(square: Square) -> None:
     lobby = square.platform.group("lobby")
