@@ -1,6 +1,8 @@
 """An ACP agent for tests, on the SDK: what it does is said in the prompt's last words, and `recall` tells all it knows.
 
-python -m tests.agents.acp.program FOLDER [forgetful]    # keeps its sessions in FOLDER, unless it is forgetful
+python -m tests.agents.acp.program FOLDER [forgetful] [forks] [keeps]
+
+keeps its sessions in FOLDER, unless it is forgetful, and can close them, unless it keeps them open.
 """
 
 import asyncio
@@ -53,7 +55,7 @@ class Program:
             mcp_capabilities=s.McpCapabilities(http=True),
             session_capabilities=s.SessionCapabilities(
                 fork=s.SessionForkCapabilities() if "forks" in sys.argv else None,
-                close=s.SessionCloseCapabilities(),
+                close=s.SessionCloseCapabilities() if "keeps" not in sys.argv else None,
             ),
         )
         info = s.Implementation(name="program", version="1")
@@ -88,7 +90,9 @@ class Program:
         file = self.folder / f"{session_id}.json"
         if not file.exists():
             raise acp.RequestError.resource_not_found(session_id)
-        self.told[session_id] = json.loads(file.read_text())
+        if session_id not in self.told:
+            # As Claude Code does it: a session that it has open is the newest there is.
+            self.told[session_id] = json.loads(file.read_text())
         self.log(f"load {session_id}")
         await self.tell(session_id, update_agent_message_text("what was said before"))
         await self.offer(session_id)
@@ -253,7 +257,13 @@ class Program:
         self.told[id] += heard
         return f"You added: {', '.join(heard)}"
 
-    async def do_hang(self, id: str, _: str) -> str:
+    async def do_hang(self, id: str, rest: str) -> str:
+        """Hang; with the name of a file only once, and it says which process does."""
+        if rest and (self.folder / rest).exists():
+            return "I hang no more"
+        if rest:
+            (self.folder / "half").write_text(str(os.getpid()))
+            (self.folder / "half").rename(self.folder / rest)
         await asyncio.sleep(3600)
         return "never"
 

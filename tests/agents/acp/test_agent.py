@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from segue.agents.acp.agent import AcpAgent
 from segue.core.contracts.agents import AgentState, Participant
 from segue.core.messages import File, Text
-from segue.core.transcripts import Tip
+from segue.core.transcripts import AGENT, Draft, Entry, Tip
 from segue.core.values import SessionId
 from segue.errors import Invalid
 from segue.testing.contracts import RecallContract, StateContract, SteerContract, ToolContract
-from segue.testing.contracts.agents import events_of, person, text_of, work
+from segue.testing.contracts.agents import events_of, person, said, text_of, work
 from tests.agents.acp.keys import program
 
 
@@ -83,3 +83,24 @@ async def test_the_host_chooses_a_mode_and_others_are_told_what_there_is(tmp_pat
         assert log.read_text().count("mode=code") == 2, "chosen again in a new session"
     finally:
         await agent.close()
+
+
+@pytest.mark.parametrize("more", [(), ("keeps",)], ids=["closes", "keeps"])
+async def test_what_another_process_went_on_with_is_read_anew_or_told(tmp_path: Path, more: tuple[str, ...]) -> None:
+    one, two = (AcpAgent(program(tmp_path, *more)) for _ in range(2))
+    transcript, state = list[Entry](), None
+    try:
+        for n, agent in enumerate((one, two, one, two)):
+            turn = replace(work(f"I am plum {n}", transcript=transcript), state=state)
+            events = await events_of(agent, turn)
+            assert text_of(events) == f"You said: I am plum {n}", "what is loaded is no news"
+            transcript = said(transcript, *turn.asked, Draft(AGENT, (Text(text_of(events)),)))
+            note = next(event for event in reversed(events) if isinstance(event, AgentState))
+            state = AgentState(note.value, transcript[-1].tip)
+        seen = text_of(await events_of(one, replace(work("all", transcript=transcript), state=state)))
+    finally:
+        await one.close()
+        await two.close()
+    assert [seen.count(f"You said: I am plum {n}") for n in range(4)] == [1] * 4
+    log = (tmp_path / "log").read_text()
+    assert (log.count("new "), log.count("load ")) == ((3, 2) if more else (1, 4))

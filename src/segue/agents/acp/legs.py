@@ -1,8 +1,9 @@
 """Legs: what an ACP agent knows of a session of ours, and how a turn finds that again.
 
 Law: the agent's view of a session is ours. Its own session is used again only if the last entry that it has seen is on
-our path, and it is told what came since; a branch of what it has seen is forked from it, where it can fork. After an
-undo, a rewind, a summary or a deletion it begins a new one, and is told the transcript as it stands.
+our path, and it is told what came since; a process whose memory of it is older than that reads it anew. A branch of
+what it has seen is forked from it, where it can fork. After an undo, a rewind, a summary or a deletion it begins a new
+one, and is told the transcript as it stands.
 """
 
 import logging
@@ -84,11 +85,15 @@ async def _again(process: Process, leg: Leg, work: Work) -> AcpSession | None:
     """The session that the agent had: in memory, resumed or loaded; None if it can't be had again."""
     if leg.process == process.nonce and leg.session in process.sessions:
         return process.session(leg.session)
-    if not process.goes_on:
+    old = process.sessions.pop(leg.session, None)
+    if not process.goes_on or (old is not None and not process.closes):
         return None
     connection, servers = process.connection, _servers(process, work)
     opening = connection.resume_session if process.resumes else connection.load_session
     try:
+        if old is not None:
+            # Another process went on with it, and this one would take what it has in memory for the whole.
+            await connection.close_session(leg.session)
         opened: Any = await opening(session_id=leg.session, cwd=leg.folder, mcp_servers=servers)
     except RequestError as error:
         log.info("%s doesn't know its session any more (%s): it gets the transcript", process.name, error)

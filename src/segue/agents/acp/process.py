@@ -176,6 +176,11 @@ class Process:
         return self._able.fork is not None
 
     @property
+    def closes(self) -> bool:
+        """Whether it can put a session out of its memory."""
+        return self._able.close is not None
+
+    @property
     def _able(self) -> SessionCapabilities:
         return self.can.session_capabilities or SessionCapabilities()
 
@@ -212,7 +217,7 @@ class Process:
 
     def spare(self, most: int) -> list[AcpSession]:
         """The sessions to be closed, so that no more than so many stay open: those that were unused for longest."""
-        if self._able.close is None or not self.goes_on or not self.usable:
+        if not self.closes or not self.goes_on or not self.usable:
             return []
         # Those that turns are about to use are the newest.
         old = list(self.sessions.values())[: max(0, len(self.sessions) - max(most, self.turns))]
