@@ -3,10 +3,11 @@
 import pytest
 
 from segue.core.contracts.probes import Point
+from segue.plugins import platforms
 from segue.runtime.outbox import MAYBE
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import shows
-from tests.platforms.test_moving import ALL, HERE, HOT, TEA
+from tests.platforms.test_moving import ALL, HERE, HOT, PLATFORMS, TEA
 from tests.platforms.windows import terminal
 from tests.platforms.world import Way
 
@@ -22,6 +23,10 @@ DEATHS = [
 ]
 """Where to, and where the gateway dies on the way; the terminal is told without a send."""
 STARTED = ["Started: cake", "You said: cake"]
+
+
+def test_to_every_platform_something_is_handed_off() -> None:
+    assert {*PLATFORMS, *(platform for platform, *_ in DEATHS)} == set(platforms()) - {"http"}
 
 
 @pytest.mark.parametrize(("platform", "point", "times", "way"), DEATHS)

@@ -4,11 +4,14 @@ import asyncio
 
 import pytest
 
+from segue.plugins import platforms
 from tests.platforms.conftest import Worlds
 from tests.platforms.corners import DiscordCorner, FeishuCorner, SignalCorner, SlackCorner, WhatsAppCorner
 from tests.platforms.world import Way
 
 Shaky = SlackCorner | DiscordCorner | FeishuCorner | SignalCorner | WhatsAppCorner
+ELSEWHERE = {"http", "matrix", "telegram"}
+"""Cut off in drills: `kills` and `everywhere`."""
 
 
 async def answered(here: Shaky, *words: str) -> None:
@@ -26,11 +29,11 @@ async def answered(here: Shaky, *words: str) -> None:
     await here.until(are_there, missing)
 
 
-@pytest.mark.parametrize("platform", ["slack", "discord", "whatsapp", "feishu", "signal"])
+@pytest.mark.parametrize("platform", sorted(set(platforms()) - ELSEWHERE))
 async def test_what_is_said_in_an_outage_is_answered_once_and_in_order(worlds: Worlds, platform: str) -> None:
     async with worlds(Way.POLLING, platform) as town:
-        here = town.slack or town.discord or town.whatsapp or town.feishu or town.signal
-        assert here is not None
+        here = town.home_on(platform)
+        assert isinstance(here, Shaky)
         await here.says("one")
         await answered(here, "one")
         await here.goes()
