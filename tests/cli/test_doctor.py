@@ -14,6 +14,7 @@ from segue.core.messages import Text
 from segue.core.moves import Renew
 from segue.core.turns import Ask, Finish, Outcome, TurnKind
 from segue.store import Store
+from tests.agents.acp.keys import program
 from tests.cli.conftest import Home
 from tests.cli.test_serve import run, serve
 
@@ -232,3 +233,34 @@ async def test_an_account_that_cannot_be_reached_is_told(tmp_path: Path) -> None
     why = "the homeserver at http://127.0.0.1:1 can't be reached (ConnectionRefusedError)"
     assert f"isn't connected: {why}. It is tried again by itself." in out
     assert f"isn't connected: {why}. See its log." in out
+
+
+SIGN_IN = "Sign in once with the program itself"
+
+
+@pytest.mark.parametrize(
+    ("more", "says", "fix"),
+    [
+        ((), "program 1; goes on with its sessions after a restart; takes image, files", ""),
+        (("locked",), "python isn't signed in.", f"{SIGN_IN} (it offers: Sign in on the web), or give it its key"),
+        (
+            ("broken",),
+            "python opens no session: Internal error (no model",
+            f"If nobody has signed in: {SIGN_IN}",
+        ),
+    ],
+    ids=["works", "locked", "broken"],
+)
+def test_an_agent_that_opens_no_session_is_told_with_the_way_to_sign_in(
+    home: Home, tmp_path: Path, more: tuple[str, ...], says: str, fix: str
+) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    command = json.dumps(program(there, *more).command)
+    (home.path / "segue.toml").write_text(f'[agent]\nkind = "acp"\ncommand = {command}\nfolder = "{there}"\n')
+    found = {f["about"]: f for f in json.loads(home.segue("doctor", "--json").stdout)}["agent"]
+    assert found["state"] == ("wrong" if more else "fine")
+    assert found["says"].startswith(says)
+    assert found["fix"].startswith(fix)
+    log = (there / "log").read_text() if (there / "log").exists() else ""
+    assert (log.count("new "), log.count("close ")) == ((0, 0) if more else (1, 1)), "what it opened it closes"

@@ -1,8 +1,9 @@
 """An ACP agent for tests, on the SDK: what it does is said in the prompt's last words, and `recall` tells all it knows.
 
-python -m tests.agents.acp.program FOLDER [forgetful] [forks] [keeps]
+python -m tests.agents.acp.program FOLDER [forgetful] [forks] [keeps] [locked] [broken]
 
-keeps its sessions in FOLDER, unless it is forgetful, and can close them, unless it keeps them open.
+keeps its sessions in FOLDER, unless it is forgetful, and can close them, unless it keeps them open. Locked
+for whoever isn't signed in, or broken, it opens none.
 """
 
 import asyncio
@@ -63,6 +64,7 @@ class Program:
             protocol_version=protocol_version,
             agent_capabilities=can,
             agent_info=info,
+            auth_methods=[s.AuthMethodAgent(id="web", name="Sign in on the web")] if "locked" in sys.argv else [],
             field_meta={"steering": {"supported": True}},
         )
 
@@ -76,6 +78,10 @@ class Program:
         ]
 
     async def new_session(self, cwd: str, mcp_servers: Any = None, **_: Any) -> s.NewSessionResponse:
+        if "locked" in sys.argv:
+            raise acp.RequestError.auth_required()
+        if "broken" in sys.argv:
+            raise acp.RequestError.internal_error({"details": "no model is set"})
         id = f"{os.getpid()}-{len(self.servers)}"
         self.told[id] = []
         self.servers[id] = mcp_servers or []

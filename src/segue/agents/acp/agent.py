@@ -64,10 +64,20 @@ class AcpAgent:
             await process.end()
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    async def tried(self) -> str:
+    async def started(self) -> str:
         """Start the process and end it; returns what it can."""
         try:
             return (await self._running()).abilities
+        finally:
+            await self.close()
+
+    async def tried(self) -> str:
+        """The same, and open a session, which it may refuse to whoever isn't signed in."""
+        folder = (self._keys.folder or self._keys.folders or Path()).absolute()
+        try:
+            process = await self._running()
+            await process.try_session(str(folder), self._keys.start)
+            return process.abilities
         finally:
             await self.close()
 

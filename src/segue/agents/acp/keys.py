@@ -64,6 +64,10 @@ class AcpKeys(Value, frozen=True):
         """The agent that answers; here the library is imported."""
         return cast("Agent", import_module("segue.agents.acp.agent").AcpAgent(self))
 
-    async def tried(self) -> str:
+    async def started(self) -> str:
         """Start the program and end it; returns what it can."""
+        return cast("str", await import_module("segue.agents.acp.agent").AcpAgent(self).started())
+
+    async def tried(self) -> str:
+        """The same, and open a session with it, which it may refuse to whoever isn't signed in."""
         return cast("str", await import_module("segue.agents.acp.agent").AcpAgent(self).tried())

@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 
 _STEER = "session/steering"
 """An extension of the protocol's: what goes into a prompt that runs."""
+_NOT_SIGNED_IN = -32000
+"""The protocol's code of an error: one has to sign in first."""
 _LAST_WORDS = 20
 _FAREWELL = 2.0
 """Seconds in which a process that is told to end may end by itself."""
@@ -71,6 +73,8 @@ class Process:
         self.steers = False
         """Whether a prompt that runs takes in more, by an extension of the protocol that agents tell of."""
         self.info: Implementation | None = None
+        self._sign_ins: list[str] = []
+        """The ways to sign in that it offers."""
         self.sessions: dict[str, AcpSession] = {}
         """Those that it has open, the longest unused first."""
         self._above: dict[str, str] = {}
@@ -116,6 +120,7 @@ class Process:
             await self.end()
             raise self.explained(error) from error
         self.can, self.info = met.agent_capabilities or AgentCapabilities(), met.agent_info
+        self._sign_ins = [method.name for method in met.auth_methods or []]
         steering = (met.field_meta or {}).get("steering")
         self.steers = isinstance(steering, dict) and steering.get("supported") is True
         return self
@@ -231,9 +236,8 @@ class Process:
     def explained(self, error: BaseException) -> BaseException:
         """An error of the protocol's in words, with what its host can do; others as they are."""
         match error:
-            case RequestError(code=-32000):
-                fix = "Sign in once with the program itself, or give it its key by `env` in its table in segue.toml."
-                return AgentFailed(f"{self.name} isn't signed in.", fix, passes=False)
+            case RequestError(code=code) if code == _NOT_SIGNED_IN:
+                return AgentFailed(f"{self.name} isn't signed in.", self._sign_in, passes=False)
             case RequestError():
                 problem = f"{self.name} says: {_brief(error)}"
                 return AgentFailed(problem, "`segue doctor` starts it and says what it can.", passes=True)
@@ -249,6 +253,25 @@ class Process:
                 return AgentFailed(problem, "See whether it has a newer version.", passes=True)
             case _:
                 return error
+
+    @property
+    def _sign_in(self) -> str:
+        """How its host signs in with it."""
+        ways = f" (it offers: {', '.join(self._sign_ins)[:200]})" if self._sign_ins else ""
+        return f"Sign in once with the program itself{ways}, or give it its key by `env` in its table in segue.toml."
+
+    async def try_session(self, folder: str, seconds: float) -> None:
+        """Open a session and close it; raises `AgentFailed` if it can't be opened, as without a sign-in."""
+        try:
+            async with asyncio.timeout(seconds):
+                opened = await self.connection.new_session(folder, mcp_servers=[])
+                if self.closes:
+                    await self.connection.close_session(opened.session_id)
+        except (RequestError, ConnectionError, TimeoutError, PydanticError) as error:
+            if isinstance(error, RequestError) and error.code != _NOT_SIGNED_IN:
+                fix = f"If nobody has signed in: {self._sign_in}"
+                raise AgentFailed(f"{self.name} opens no session: {_brief(error)}", fix, passes=False) from error
+            raise self.explained(error) from error
 
     def retire(self) -> None:
         """Give it no more turns; it ends once those that it has are over."""

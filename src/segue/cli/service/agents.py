@@ -33,7 +33,7 @@ def with_agent(name: str | None, file: Path) -> tuple[str, str]:
         raise Invalid(f"agents.{program.name}", "it is there already", "Change it in the file.")
     if find_spec("acp") is None:
         install("acp")
-    click.echo(asyncio.run(AcpKeys(program.command, folder=Path.cwd()).tried()))
+    click.echo(asyncio.run(AcpKeys(program.command, folder=Path.cwd()).started()))
     agents[program.name] = agent_table(program, file)
     text = tomlkit.dumps(document)
     from_tables(tomllib.loads(text), file.absolute(), os.environ)
