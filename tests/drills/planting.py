@@ -388,6 +388,7 @@ class Bug(enum.Enum):
     PARTED_READ_ON = "who was parted from somebody goes on in that one's session"
     QUESTIONS_ALOUD = "who answers a private question among others is told aloud what was asked"
     NOTES_FOR_ALL = "notes about a person are told wherever they speak"
+    WAITING_UNSEEN = "who waits for an answer of a session that they have left isn't thought of"
 
     @property
     def patches(self) -> tuple[Patch, ...]:
@@ -483,6 +484,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.HOARDS: (Patch(Answering, "answer", _hoarding),),
     Bug.ONCE_READ_ALWAYS_READ: (Patch(readings, "unread", _once_read),),
     Bug.TOOLS_REACH_ALL: (Patch(children, "reader", lambda _: lambda _asker: _gives(Reader())),),
+    Bug.WAITING_UNSEEN: (query("turns_beside", "t.outcome is null", "1 = 0"),),
     Bug.SENDS_TO_ALL: (Patch(children, "_fits", lambda _: lambda *_: _gives(None)),),
     Bug.ANSWERS_GO_ANYWHERE: (Patch(routes, "hears", lambda _: lambda *_: _gives(value=True)),),
     Bug.LISTS_TELL_ALL: (

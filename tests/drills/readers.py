@@ -624,6 +624,7 @@ class Steps:
             (0.01 * self._often, self._opens_beside),
             (0.01 * self._often, self._writes_across),
             (0.01 * self._often, self._answers_aloud),
+            (0.01 * self._often, self._moves_on),
             (0.01 * self._often, self._meets_elsewhere),
             (0.005 * self._often, self._chats_change),
             (0.01 * self._often, self._fails),
@@ -687,6 +688,24 @@ class Steps:
             await around.says(who, private(who), f"hello {around.canary()}")
         for id, _ in set(around.open_questions) - before:
             await around.says(who, place, f"/answer {id} neither")
+
+    async def _moves_on(self) -> None:
+        """Somebody asks among others while the agent waits for a word from them alone, and begins something else."""
+        around, dice = self._around, self._dice
+        who, place = dice.choice((ANN, BOB)), dice.choice((THREAD, FLAT))
+        await around.says(who, private(who), f"/new hello {around.canary()}")
+        await around.says(who, private(who), f"/title {(title := around.canary())}")
+        await around.says(who, place, f"/resume {title}")
+        for asked_in in (place, private(who)):
+            await around.says(who, asked_in, "/yes", agrees=True)
+        before = set(around.open_questions)
+        if own := await around.speaks_to(who, private(who)):
+            around.orders(own, "ask", {})
+            await around.says(who, private(who), f"hello {around.canary()}")
+        await around.says(who, place, f"hello {around.canary()}")
+        await around.says(who, place, "/new")
+        for id, asked in sorted(set(around.open_questions) - before):
+            await around.says(asked, private(asked), f"/answer {id} none")
 
     async def _leaves_work_behind(self) -> None:
         """Somebody schedules work among others, takes the conversation along and goes on alone until it is due.

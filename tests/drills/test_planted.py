@@ -62,6 +62,7 @@ FOUND_BY_READERS = (
     Bug.PARTED_READ_ON,
     Bug.QUESTIONS_ALOUD,
     Bug.NOTES_FOR_ALL,
+    Bug.WAITING_UNSEEN,
 )
 FOUND_BY_BAD_DISKS = {
     Bug.OUT_OF_TURN: (10, "out of order"),
