@@ -10,6 +10,7 @@ from segue.core.lanes import Rules, Sharing
 from segue.core.messages import ToolResult, plain_text
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.values import SessionId
+from segue.errors import AgentFailed
 from segue.testing import ScriptedAgent, To
 from segue.testing.agents import Pause, Step, Uses
 from tests.chatting import results
@@ -122,6 +123,31 @@ async def test_whoever_waits_behind_a_turn_reads_what_it_finds_though_they_have_
         assert "Diary" not in str(result.content), "what is said next in the lobby goes on from it"
         await square.says("list")
         assert "Diary" in str((await results(square.store, session))[-1].content), "nobody else waits any more"
+
+
+@both
+async def test_why_an_agent_failed_is_not_told_before_whoever_waits_though_they_have_left(square: Square) -> None:
+    lobby, pause, failed = square.platform.group("lobby"), Pause(), AgentFailed("The key X.", "Renew it.", passes=False)
+
+    def asks(work: Work) -> Iterable[Step]:
+        return [pause, failed] if plain_text(work.asked[0].parts) == "fail" else recalls(work)
+
+    square.agent = ScriptedAgent(otherwise=asks)
+    async with square.open(TOGETHER):
+        await square.says("plans")
+        await square.says("/title Plans")
+        await square.alone("/resume Plans", lobby)
+        await square.says("/yes", where=square.shown_alone(lobby))
+        square.ann.says("fail", square.dm, None, To.AGENT)
+        await pause.reached()
+        square.ann.says("and now?", lobby, None, To.AGENT)
+        await square.says("/new", where=lobby)
+        pause.over()
+        await square.platform.changes.until(
+            lambda: next((text for text in lobby.replies if "and now?" in text), None), lambda: f"{lobby.replies}"
+        )
+        assert not [entry for entry in square.works[-1].transcript if "The key X" in str(entry.parts)]
+        assert "The key X" in await square.says("fail"), "nobody else waits any more"
 
 
 @pytest.mark.parametrize("first", ["readers", "agent"])

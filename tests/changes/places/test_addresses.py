@@ -2,7 +2,7 @@
 
 import pytest
 
-from segue.changes.exchange import deliveries, turns
+from segue.changes.exchange import deliveries, readers, turns
 from segue.changes.places import addresses
 from segue.core.lanes import Address, Identity, Kind, Lane, Place, Rules, Sharing
 from segue.core.moves import Consent, Release, Resume, Why
@@ -303,7 +303,7 @@ async def test_a_session_that_others_read_elsewhere_is_not_the_hosts_own_in_priv
     session = await world.renew(here, ann, "hello")
 
     async def own(identity: str = who) -> bool:
-        return await world.store.driver.read(addresses.hosts_own, here.key, session, identity, [who])
+        return await world.store.driver.read(readers.hosts_own, session, 0, here.key, ann.id, identity, [who])
 
     assert await own()
     assert not await own(Identity("telegram", "bot", "bob").key)

@@ -4,7 +4,7 @@ Law: a reader who is alone sees all that is theirs. Where others read, lists, se
 or made there, and reach a session only as far as everyone there has read it. All of them ask here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from segue.changes.exchange.schedules import Schedule
@@ -48,6 +48,15 @@ def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Read
         alone = (yield from actors.now(beside.person)) == person
         places += yield from _hearing(session, beside.turn, person, alone=alone)
     return Reader(tuple(dict.fromkeys(places)))
+
+
+def hosts_own(
+    session: SessionId, turn: int, lane: str | None, person: PersonId, identity: str, hosts: Collection[str]
+) -> Transaction[bool]:
+    """Whether the host asked for a turn in a lane as one of these identities, and nobody else reads what it says."""
+    if lane is None or identity not in hosts:
+        return False
+    return not (yield from of_turn(session, turn, person)).places
 
 
 def _hearing(session: SessionId, turn: int, person: PersonId, *, alone: bool = True) -> Transaction[list[Address]]:

@@ -1,17 +1,17 @@
 """Places: the address that a chat's ids all stand for, the lane that somebody speaks in there, and homes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from segue.changes.people import actors, persons
 from segue.changes.places import lanes, merges
 from segue.changes.rows import each, first, one
-from segue.changes.sessions import moves, readings
+from segue.changes.sessions import moves
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Identity, Lane, Person, Place, Rules, account_key, lane_of
 from segue.core.settings import NO_ACCOUNT, AccountSettings
-from segue.core.values import Moment, PersonId, SessionId, Value
+from segue.core.values import Moment, PersonId, Value
 from segue.core.windows import HOSTS
 from segue.database.statements import q
 
@@ -39,14 +39,6 @@ def lane(
     if not place.opened and (yield from opened(place.address)):
         place = replace(place, opened=True)
     return (yield from moves.see(place, lane_of(place, person, rules).person, at))
-
-
-def hosts_own(lane: str | None, session: SessionId, identity: str, hosts: Collection[str]) -> Transaction[bool]:
-    """Whether the host speaks in a lane as one of these identities, and nobody else reads there, or the session."""
-    if lane is None or identity not in hosts:
-        return False
-    place = yield from first(Place, q.place_of(lane=lane))
-    return place is not None and place.audience is Audience.ONE and not (yield from readings.shared(session))
 
 
 def opened(address: Address) -> Transaction[bool]:

@@ -8,8 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from segue.changes.exchange import questions, turns
-from segue.changes.places import addresses
+from segue.changes.exchange import questions, readers, turns
 from segue.changes.sessions import titles, transcripts
 from segue.changes.sessions.resets import reset_taken_back
 from segue.core.contracts.agents import (
@@ -55,7 +54,7 @@ from segue.core.turns import (
     draft_of,
     with_swap,
 )
-from segue.core.values import Moment
+from segue.core.values import Moment, PersonId
 from segue.errors import AgentFailed, Fenced, Refused, TooLong
 from segue.runtime.outbox import Outbox
 from segue.runtime.parts import Ground
@@ -412,8 +411,9 @@ class Answering:
                 await self._store.write(turns.let_go, run.held, 1, delay, run.name, tuple(live.spent), self._clock())
                 return None, delay
             text = found.told(failed if run.deaths < self._settings.deaths else run.deaths)
-            lane, who = run.turns[0].lane, run.turns[0].identity
-            if await self._store.read(addresses.hosts_own, lane, run.held.session, who, self._hosts):
+            asked, person = run.turns[0], PersonId(run.turns[0].person)
+            who = asked.lane, person, asked.identity, self._hosts
+            if await self._store.read(readers.hosts_own, run.held.session, asked.seq, *who):
                 text = found.told_host
             line: Parts = (Notice(text), SetAside()) if found.refused else (Notice(text),)
             drafts = (*live.begun.asked, Draft(GATEWAY, line))
