@@ -23,6 +23,7 @@ async def test_sessions_are_begun_listed_switched_and_closed_by_their_numbers(sq
             "1. about cats",
             "2. about dogs",
             "3. about birds (here)",
+            "",
             "/sessions N opens one of them.",
         ]
         assert await square.says("/sessions 1") == "Back in the session that began with “about cats”."
@@ -36,8 +37,11 @@ async def test_sessions_are_begun_listed_switched_and_closed_by_their_numbers(sq
         assert (await square.says("/resume")).splitlines() == [
             "1. about birds",
             "2. about cats (here)",
+            "",
             "Closed:",
+            "",
             "3. about dogs",
+            "",
             "/resume N opens one of them.",
         ]
         assert await square.says("/resume 3") == "Back in the session that began with “about dogs”."
@@ -196,7 +200,7 @@ async def test_a_session_without_a_title_is_known_by_its_first_question(square: 
     async with square.open():
         await square.says("about " + "👩‍👩‍👧" * 70)
         await square.says("and more")
-        [line, _] = (await square.says("/resume")).splitlines()
+        [line, *_] = (await square.says("/resume")).splitlines()
         assert line == "1. about " + "👩‍👩‍👧" * 53 + "… (here)"
         # It is no title: nobody resumes by it.
         assert (await square.says("/resume and more")).startswith("No session of yours is called")
@@ -213,7 +217,7 @@ async def test_search_shows_a_session_once_with_the_words_around_and_a_number_th
         await square.says("about oysters")
         await square.says("/title Walrus and friends")
         await square.store.index()
-        titled, said, how = (await square.says("/search walrus")).splitlines()
+        titled, said, _, how = (await square.says("/search walrus")).splitlines()
         assert titled == "1. “Walrus and friends”"
         assert said.startswith("2. the session that began with “about nothing nothing")
         assert said.endswith("…”: You said: the walrus again")
@@ -229,5 +233,5 @@ async def test_children_are_listed_in_the_tree_alone(square: Square) -> None:
     async with square.open():
         await square.says("spawn one", answers=2)
         assert sorted(square.dm.replies) == ["You said: count\n\n(This is from “sheep”.)", "begun"]
-        assert (await square.says("/resume")).splitlines() == ["1. spawn one (here)", "/resume N opens one of them."]
+        assert await square.says("/resume") == "1. spawn one (here)\n\n/resume N opens one of them."
         assert "sheep" in await square.says("/tree")

@@ -95,7 +95,7 @@ async def test_what_is_refused_leaves_nothing_behind(square: Square) -> None:
         await square.says("about cats")
         cats = await square.session()
         assert (await square.says("/branch 2024")).startswith("title: it is only digits.")
-        assert len((await square.says("/resume")).splitlines()) == 2
+        assert "2." not in await square.says("/resume")
         await square.says("/new")
         ann = await square.store.person(square.ann.identity)
         await square.store.close_session(cats.id, ann)
@@ -199,6 +199,7 @@ async def test_where_nobody_can_be_told_alone_the_private_part_is_left_out(squar
         await square.store.index()
         assert (await square.says("/resume", where=lobby)).splitlines() == [
             "1. “Menu” (here): the menu of the cats",
+            "",
             "/resume N opens one of them.",
             MORE,
         ]

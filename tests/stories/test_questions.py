@@ -128,7 +128,7 @@ async def test_always_is_kept_listed_and_taken_back(square: Square) -> None:
         assert await answered(square, "always", "Deleted.")
         assert await square.says("again") == "Deleted."
         assert await square.says("/questions") == (
-            "Nothing waits for your answer.\nYou allow:\n1. delete_files, always\n"
+            "Nothing waits for your answer.\n\nYou allow:\n1. delete_files, always\n\n"
             "/questions revoke N allows one of these no more."
         )
         assert await square.says("/questions revoke 1") == "That is allowed no more. I will ask again."
@@ -214,7 +214,7 @@ async def test_several_questions_at_once_are_listed_and_answered_by_their_number
     async with square.open():
         await square.says("a trip please", answers=2)
         assert (await square.says("/yes")).startswith("Several things are asked of you here.")
-        *lines, how = (await square.says("/questions")).splitlines()
+        *lines, _, how = (await square.says("/questions")).splitlines()
         assert sorted(line.partition(" ")[2] for line in lines) == ["When?", "Where to?"]
         assert how == "/answer N TEXT answers one."
         [when] = [line.partition(".")[0] for line in lines if "When?" in line]

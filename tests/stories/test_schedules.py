@@ -88,7 +88,7 @@ async def test_a_person_has_something_done_every_day_and_is_answered_once_a_day(
             await house.dm.reads_some(3 + day)
         house.ann.says("/schedules", house.dm)
         next_line = line.replace("06-01", "06-04")
-        await house.dm.reads(f"1. {next_line}\n/schedules cancel N cancels one of them.")
+        await house.dm.reads(f"1. {next_line}\n\n/schedules cancel N cancels one of them.")
         house.ann.says("/schedules cancel 1", house.dm)
         await house.dm.reads("Cancelled: tell me the news")
         house.clock.now = NINE + 5 * DAY

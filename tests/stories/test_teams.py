@@ -128,7 +128,9 @@ async def test_sessions_have_titles_and_are_listed_resumed_and_branched(team: Te
         assert await team.asks(dm, "/title Tea") == "This session is called Tea."
         assert await team.asks(dm, "/sessions new about milk") == "You said: about milk"
         assert team.knew == []
-        assert (await team.asks(dm, "/sessions")).splitlines()[:2] == ["1. “Tea”: about tea", "2. about milk (here)"]
+        [*listed, how] = (await team.asks(dm, "/sessions")).splitlines()
+        assert listed[:2] == ["1. “Tea”: about tea", "2. about milk (here)"]
+        assert how == "/sessions N opens one of them."
         assert await team.asks(dm, "/sessions 1") == "Back in “Tea”."
         assert "Tea #2" in await team.asks(dm, "/branch")
         await team.asks(dm, "with lemon")
@@ -138,6 +140,11 @@ async def test_sessions_have_titles_and_are_listed_resumed_and_branched(team: Te
         assert team.knew == ["about tea", "You said: about tea"], "what was said in the branch stays there"
         assert "Took back the last exchange" in await team.asks(dm, "/undo")
         assert "1. “Tea #1” (here)" in await team.asks(dm, "/resume")
+        await team.asks(dm, "with sugar")
+        tree = (await team.asks(dm, "/tree")).splitlines()
+        # Numbers that aren't in a row, of which Markdown would make a list with others.
+        [number] = [line.partition(":")[0] for line in tree if line.endswith(": with sugar")]
+        assert (await team.asks(dm, f"/rewind {number}")).startswith("Went back to that message.")
 
 
 async def test_a_channel_is_everybodys_own_and_a_thread_is_shared(team: Team, tmp_path: Path) -> None:

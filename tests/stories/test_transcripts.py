@@ -86,7 +86,7 @@ async def test_the_tree_is_walked_and_its_messages_are_gone_back_to_by_number(sq
         await square.says("/title Cats")
         first = (await square.says("/tree")).splitlines()
         assert first[0] == "“Cats” (here) · 3 entries"
-        number = next(line for line in first if line.endswith(". about cats")).partition(".")[0]
+        number = next(line for line in first if line.endswith(": about cats")).partition(":")[0]
         await square.says("and kittens")
         assert (await square.says(f"/rewind {number}")).startswith("Went back to that message.")
         assert await square.texts() == ["about cats"]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from segue.changes.commands.request import Answer, Request, called, counted, line_of, short
+from segue.changes.commands.request import Answer, Request, called, counted, line_of, listing, short
 from segue.changes.exchange import deliveries, questions
 from segue.changes.exchange.questions import Permission, Posed
 from segue.changes.places import addresses
@@ -153,12 +153,11 @@ class Consents:
             yield from sessions.keep_list(lane, person, _LISTED, [question.id for question in asked], request.at)
             yield from sessions.keep_list(lane, person, _ALLOWED, [one.id for one in allowed], request.at)
         lines = [f"{n}. {short(question.words)}" for n, question in enumerate(asked, 1)]
-        lines += ["/answer N TEXT answers one."] if asked else ["Nothing waits for your answer."]
+        told = [listing(lines, "/answer N TEXT answers one." if asked else "Nothing waits for your answer.")]
         if allowed:
-            lines += ["You allow:"]
-            lines += [f"{n}. {_permission(one)}" for n, one in enumerate(allowed, 1)]
-            lines += ["/questions revoke N allows one of these no more."]
-        return Answer("\n".join(lines))
+            lines = ["You allow:", *(f"{n}. {_permission(one)}" for n, one in enumerate(allowed, 1))]
+            told.append(listing(lines, "/questions revoke N allows one of these no more."))
+        return Answer("\n\n".join(told))
 
     def _revoke(self, request: Request) -> Transaction[Answer]:
         word, _, number = request.rest.partition(" ")

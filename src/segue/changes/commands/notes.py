@@ -1,6 +1,6 @@
 """The command about what agents noted of a person: /notes."""
 
-from segue.changes.commands.request import MORE, Answer, Request, counted, line_of
+from segue.changes.commands.request import MORE, Answer, Request, counted, line_of, listing
 from segue.changes.forgetting import erasure
 from segue.changes.forgetting.erasure import Cause, Reason
 from segue.changes.people import notes
@@ -42,4 +42,4 @@ def _listed(found: list[Note]) -> str:
         f"{n}. {note.text}" + (f" ({note.agent or DEFAULT_AGENT})" if several else "")
         for n, note in enumerate(found, 1)
     ]
-    return "\n".join([*lines, "", "Your agent reads these when a private session of yours begins. " + _USAGE])
+    return listing(lines, "Your agent reads these when a private session of yours begins. " + _USAGE)

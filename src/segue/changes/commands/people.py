@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.commands.consent import COMMANDS, Consents
-from segue.changes.commands.request import Answer, Request, line_of
+from segue.changes.commands.request import Answer, Request, line_of, listing
 from segue.changes.exchange import deliveries, handoffs, questions
 from segue.changes.exchange.questions import Posed
 from segue.changes.people import actors, codes, grants, persons
@@ -248,7 +248,7 @@ class PeopleCommands:
             linked += yield from merges.folded(request.lane.address)
             yield from sessions.keep_list(request.lane, person, "unlink", [merge.id for merge in linked], request.at)
             lines = yield from _numbered(linked, _came_by)
-            return Answer("\n".join([*lines, "/unlink N parts them again."]) if lines else NOT_LINKED)
+            return Answer(listing(lines, "/unlink N parts them again.") if lines else NOT_LINKED)
         merge = yield from sessions.line(request.lane, person, "unlink", _number(request))
         for chat in (yield from merges.folded(request.lane.address)):
             if chat.id == merge:
@@ -266,7 +266,7 @@ class PeopleCommands:
             people = list(dict.fromkeys(grant.person for grant in held))
             yield from sessions.keep_list(request.lane, host, "revoke", people, request.at)
             lines = yield from _numbered(people, grants.described)
-            return Answer("\n".join([*lines, "/revoke N takes it back."]) if lines else NOBODY_LET_IN)
+            return Answer(listing(lines, "/revoke N takes it back.") if lines else NOBODY_LET_IN)
         person = yield from sessions.line(request.lane, host, "revoke", _number(request))
         yield from grants.revoke_all(PersonId(person), host, request.at)
         return Answer(REVOKED.format(other=(yield from persons.described(PersonId(person)))))

@@ -1,5 +1,7 @@
 """The request and the answer of a command, and the checks that most commands begin with."""
 
+from collections.abc import Sequence
+
 from segue.changes.exchange import quotes, readers
 from segue.changes.exchange.readers import Reader
 from segue.changes.people.persons import Met
@@ -180,6 +182,11 @@ def around(text: str, words: str) -> str:
     word = next(iter(words.casefold().split()), "")
     begins = max(0, flat.casefold().find(word) - _SHORT // 2)
     return short(flat) if begins <= 1 else f"…{short(flat[begins:])}"
+
+
+def listing(lines: Sequence[str], *after: str) -> str:
+    """A list and what can be done with it; the empty line keeps that out of the last item where a list is Markdown."""
+    return "\n".join([*lines, *([""] if lines else []), *after])
 
 
 def counted(count: int, one: str, many: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from segue.changes.commands.request import MORE, Answer, Request, bound, line_of, short
+from segue.changes.commands.request import MORE, Answer, Request, bound, line_of, listing, short
 from segue.changes.exchange import readers, schedules
 from segue.changes.exchange.planner import ORIGIN, Planner
 from segue.changes.exchange.schedules import LOCAL, Schedule
@@ -50,7 +50,7 @@ class ScheduleCommands:
             yield from schedules.keep_list(lane, person, listed, request.at)
         lines = [f"{number}. {_line(schedule)}" for number, schedule in enumerate(listed, 1)]
         how = "/schedules cancel N cancels one of them." if lines else "You scheduled nothing here."
-        return Answer("\n".join([*lines, how, *([MORE] if len(listed) < len(found) else [])]))
+        return Answer(listing(lines, how, *([MORE] if len(listed) < len(found) else [])))
 
 
 def _line(schedule: Schedule) -> str:

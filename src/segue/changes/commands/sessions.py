@@ -10,6 +10,7 @@ from segue.changes.commands.request import (
     called,
     label_of,
     line_of,
+    listing,
     own,
     reader_of,
     short,
@@ -127,7 +128,7 @@ class SessionCommands:
         if not listed:
             return Answer(nothing)
         current = yield from sessions.bound(request.lane)
-        lines = []
+        lines: list[str] = []
         for number, session in enumerate(listed, 1):
             here = " (here)" if current and current.id == session.id else ""
             title = yield from readers.title((yield from reader_of(request, session.id)), session.id)
@@ -135,9 +136,9 @@ class SessionCommands:
             words = f"“{title}”{here}{': ' if label else ''}{label}" if title else f"{label or UNTITLED}{here}"
             more = more or not (label or request.private)
             if _is_closed(session) and (number == 1 or not _is_closed(listed[number - 2])):
-                lines.append("Closed:")
+                lines += [*([""] if lines else []), "Closed:", ""]
             lines.append(f"{number}. {words}")
-        return Answer("\n".join([*lines, f"/{kind} N opens one of them.", *([MORE] if more else [])]))
+        return Answer(listing(lines, f"/{kind} N opens one of them.", *([MORE] if more else [])))
 
 
 def _is_closed(session: Session) -> bool:

@@ -17,6 +17,7 @@ from segue.changes.commands.request import (
     called,
     counted,
     label_of,
+    listing,
     name,
     own,
     quoted,
@@ -82,9 +83,9 @@ class ViewCommands:
         for number, session in enumerate(listed, 1):
             words = f": {hits[session]}" if hits[session] else ""
             lines.append(f"{number}. {yield from called(request, session)}{words}")
-        nothing = ["Nothing found. What was said in the last seconds may be missing yet."]
-        lines = [*lines, "/resume N opens one of them."] if lines else nothing
-        return Answer("\n".join(lines if len(shown) == len(found) else [*lines, MORE]))
+        nothing = "Nothing found. What was said in the last seconds may be missing yet."
+        how = "/resume N opens one of them." if lines else nothing
+        return Answer(listing(lines, how, *([MORE] if len(shown) < len(found) else [])))
 
     def status(self, request: Request) -> Transaction[Answer]:
         session = yield from bound(request)
@@ -170,7 +171,7 @@ class ViewCommands:
         lines = [*islice(draw(tree, lambda branch: names[branch.id]), _LINES)]
         lines += [f"… and {left} more lines"] if left > 0 else []
         asked = yield from self._asked(request, session)
-        lines += ["", *asked, "/rewind N goes back to one of these."] if asked else []
+        lines += ["", *asked, "", "/rewind N goes back to one of these."] if asked else []
         lines += ["/tree LETTER goes to a branch."] if len(tree) > 1 else []
         return Answer("\n".join([*lines, *([MORE] if reader.places else [])]))
 
@@ -185,7 +186,8 @@ class ViewCommands:
         newest = yield from transcripts.path(session.tip, lambda found: len(found) >= _NEWEST)
         said = [e for e in newest if e.tip.session == session.id and e.author.role is Role.PERSON and e.text]
         shown = yield from readers.seen((yield from reader_of(request, session.id)), said)
-        return [f"{entry.tip.n}. {short(entry.text)}" for entry in shown[-_NAMED:]]
+        # Not "N.": of that Markdown makes a list, and counts its items itself.
+        return [f"{entry.tip.n}: {short(entry.text)}" for entry in shown[-_NAMED:]]
 
     def why(self, request: Request) -> Transaction[Answer]:
         trace = yield from traces.in_lane(request.lane, request.arrival.quotes)
