@@ -462,3 +462,19 @@ async def test_a_turn_without_a_sign_of_life_is_ended_with_an_error_and_the_sess
         assert "/retry" in said
         assert await square.says("hello again") == "You said: hello again"
         assert Told(tmp_path).count("load") == 1, "another process, and its own session again"
+
+
+@one
+async def test_a_line_that_is_too_long_is_told_as_what_it_is_and_the_session_goes_on(
+    square: Square, tmp_path: Path
+) -> None:
+    async with talking(square, made(tmp_path), GatewaySettings(attempts=1)):
+        await square.says("one apple")
+        said = await square.says("long 17000000")
+        assert "it wrote a line of more than 16 MB" in said
+        assert "/retry" in said
+        assert await square.says("hello") == "You said: hello"
+        seen = await view(square, tmp_path)
+        assert "one apple" in seen
+        assert "xxx" not in seen
+        assert Told(tmp_path).count("load") == 1

@@ -207,6 +207,11 @@ class Program:
         await asyncio.sleep(60)
         return "never"
 
+    async def do_long(self, id: str, rest: str) -> str:
+        """Say so many letters at once."""
+        await self.tell(id, update_agent_message_text("x" * int(rest)))
+        return "That is all."
+
     async def do_log(self, _: str, rest: str) -> str:
         sys.stdout.buffer.write(b"a line of a log\n")
         sys.stdout.buffer.flush()

@@ -12,7 +12,7 @@ from segue.core.contracts.agents import AgentState, Participant
 from segue.core.messages import File, Text
 from segue.core.transcripts import AGENT, Draft, Entry, Tip
 from segue.core.values import SessionId
-from segue.errors import Invalid
+from segue.errors import AgentFailed, Invalid
 from segue.testing.contracts import RecallContract, StateContract, SteerContract, ToolContract
 from segue.testing.contracts.agents import events_of, person, said, text_of, work
 from tests.agents.acp.keys import program
@@ -104,3 +104,19 @@ async def test_what_another_process_went_on_with_is_read_anew_or_told(tmp_path: 
     assert [seen.count(f"You said: I am plum {n}") for n in range(4)] == [1] * 4
     log = (tmp_path / "log").read_text()
     assert (log.count("new "), log.count("load ")) == ((3, 2) if more else (1, 4))
+
+
+async def test_a_line_of_nearly_16_mb_is_taken_and_one_of_more_ends_the_turn_alone(tmp_path: Path) -> None:
+    agent, most = AcpAgent(program(tmp_path)), 16 * 1024 * 1024
+    try:
+        told = text_of(await events_of(agent, work(f"long {most - 1024}")))
+        assert len(told) == most - 1024 + len("That is all.")
+        assert agent.process is not None
+        first = agent.process.pid
+        with pytest.raises(AgentFailed, match="is gone: it wrote a line of more than 16 MB") as failed:
+            await events_of(agent, work(f"long {most}"))
+        assert failed.value.passes, "another attempt may go well"
+        assert text_of(await events_of(agent, work("hello"))) == "You said: hello"
+        assert agent.process.pid != first
+    finally:
+        await agent.close()
