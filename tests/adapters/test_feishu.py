@@ -400,7 +400,7 @@ async def test_whoever_adds_an_app_is_found_by_what_they_write(harness: FeishuHa
     await between.says(private, "it is me")
     async with asyncio.timeout(PATIENCE):
         met = await meeting
-    assert met == FoundOwner(PEOPLE["Ann"], private, "Ann", met.cursor)
+    assert met == FoundOwner(PEOPLE["Ann"], private, f"Ann ({PEOPLE['Ann']})", met.cursor)
 
 
 async def test_a_script_adds_an_app(harness: FeishuHarness, tmp_path: Path) -> None:

@@ -6,12 +6,10 @@ from typing import Self
 
 from segue.adapters.feishu.adapter import Feishu, FeishuByEvents
 from segue.adapters.feishu.api import FEISHU, LARK, Api
-from segue.adapters.feishu.directory import Directory
-from segue.adapters.feishu.events import Callback, Received, decode, moment
 from segue.adapters.feishu.outgoing import Pace
 from segue.adapters.feishu.registration import ACCOUNTS, Domain, register
 from segue.adapters.feishu.scopes import missing
-from segue.adapters.feishu.sockets import opened
+from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
@@ -106,14 +104,7 @@ class FeishuAccount(Value, frozen=True):
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Listen until a person writes in private."""
-        async with calling(cls._of(answers).connects) as api, opened(api) as line:
-            async for frame, raw in line.told():
-                await line.acknowledge(frame)
-                found = _private(raw)
-                if found is not None and (at := str(found.message.create_time)) > after:
-                    user = found.sender.sender_id.open_id
-                    return FoundOwner(user, found.message.chat_id, await Directory(api).name(user), at)
-        raise SendNever("Feishu closed the line.")
+        return await met(cls._of(answers).adapter, after)
 
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
@@ -146,14 +137,3 @@ class FeishuAccount(Value, frozen=True):
             proof = self.verification_token, self.encrypt_key
             return FeishuByEvents(account, self.connects, *proof, files, pace=pace)
         return Feishu(account, self.connects, files, pace=pace)
-
-
-def _private(raw: bytes) -> Received | None:
-    """What a person wrote to the app alone, if that is what happened."""
-    try:
-        callback: Callback = decode(json.loads(raw), Callback)
-        found: Received = decode(callback.event, Received)
-        moment(found.message.create_time)
-    except (Invalid, ValueError, RecursionError):
-        return None
-    return found if found.message.chat_type == "p2p" and found.sender.sender_type == "user" else None

@@ -47,7 +47,7 @@ class _Meeting:
         said = arrived.arrival if isinstance(arrived, Unfetched) else arrived
         if isinstance(said, Arrival) and said.place.kind is Kind.DM and said.parts and said.message != self._after:
             user = said.speaker.identity.user
-            name = f"{said.speaker.name} ({user})"
+            name = f"{said.speaker.name} ({', '.join([*said.speaker.aliases, user])})".strip()
             if not self.found.done():
                 self.found.set_result(FoundOwner(user, said.place.address.chat, name, said.message))
         return Accepted.NEW

@@ -5,14 +5,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Self
 
-from segue.adapters.shared.account import Account
+from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import check_http, connecting
 from segue.adapters.signal.adapter import Signal
 from segue.adapters.signal.daemon import DEFAULT, Daemon
-from segue.adapters.signal.incoming import Hears, Reader
+from segue.adapters.signal.incoming import Hears
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
-from segue.core.lanes import Kind
 from segue.core.values import Value
 from segue.errors import Disconnected, Invalid, SendNever, SendUnsure
 
@@ -86,15 +85,7 @@ class SignalAccount(Value, frozen=True):
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
         """Listen until a person writes in private; the daemon has forgotten what came before them."""
-        del after
-        keys = cls._of(answers)
-        reader = Reader(Account("signal", "new"), keys.number, keys.hears)
-        async with _calling(keys.daemon, keys.number) as daemon, daemon.events() as events:
-            async for told in events:
-                for raw in told:
-                    if (met := _met(reader, raw)) is not None:
-                        return met
-        raise Disconnected("The signal-cli daemon ended its stream.")
+        return await met(cls._of(answers).adapter, after)
 
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
@@ -154,16 +145,3 @@ def _hears(answers: Mapping[str, str]) -> Hears:
     if said not in known:
         raise Invalid("hears", f'"{said}" is neither', 'Say "agent" or "mine".')
     return known[said]
-
-
-def _met(reader: Reader, raw: object) -> FoundOwner | None:
-    """Who wrote in private, if an event says so."""
-    try:
-        heard = reader.read(raw, 0.0)
-    except Invalid:
-        return None
-    if heard is None or heard.arrival.place.kind is not Kind.DM or not heard.arrival.parts:
-        return None
-    speaker, chat = heard.arrival.speaker, heard.arrival.place.address.chat
-    name = f"{speaker.name} ({', '.join([*speaker.aliases, speaker.identity.user])})"
-    return FoundOwner(speaker.identity.user, chat, name.strip(), heard.arrival.message)
