@@ -1,9 +1,9 @@
 """An ACP agent for tests, on the SDK: what it does is said in the prompt's last words, and `recall` tells all it knows.
 
-python -m tests.agents.acp.program FOLDER [forgetful] [forks] [keeps] [locked] [broken]
+python -m tests.agents.acp.program FOLDER [forgetful] [forks] [keeps] [locked] [broken] [nobody]
 
 keeps its sessions in FOLDER, unless it is forgetful, and can close them, unless it keeps them open. Locked
-for whoever isn't signed in, or broken, it opens none.
+for whoever isn't signed in, or broken, it opens none; it may say that nobody is signed in.
 """
 
 import asyncio
@@ -52,6 +52,7 @@ class Program:
     async def initialize(self, protocol_version: int, *_: Any, **__: Any) -> s.InitializeResponse:
         can = s.AgentCapabilities(
             load_session=not self.forgetful,
+            field_meta={"authStatus": {}} if "nobody" in sys.argv else None,
             prompt_capabilities=s.PromptCapabilities(image=True, embedded_context=True),
             mcp_capabilities=s.McpCapabilities(http=True),
             session_capabilities=s.SessionCapabilities(
@@ -86,6 +87,8 @@ class Program:
         self.told[id] = []
         self.servers[id] = mcp_servers or []
         self.log(f"new {id} {cwd}")
+        if "nobody" in sys.argv:
+            await self.client.ext_notification("auth/status_update", {"authStatus": {"kind": "none"}})
         await self.offer(id)
         modes = [s.SessionMode(id=name, name=name.title()) for name in ("ask", "code")]
         state = s.SessionModeState(available_modes=modes, current_mode_id="ask")

@@ -52,6 +52,10 @@ _STEER = "session/steering"
 """An extension of the protocol's: what goes into a prompt that runs."""
 _NOT_SIGNED_IN = -32000
 """The protocol's code of an error: one has to sign in first."""
+_IDENTITY, _NOBODY = "auth/status_update", "none"
+"""An extension of the protocol's, which Claude Code has: whom the agent is signed in as."""
+_IDENTITY_COMES = 10.0
+"""Seconds in which an agent that tells it does."""
 _LAST_WORDS = 20
 _FAREWELL = 2.0
 """Seconds in which a process that is told to end may end by itself."""
@@ -75,6 +79,8 @@ class Process:
         self.info: Implementation | None = None
         self._sign_ins: list[str] = []
         """The ways to sign in that it offers."""
+        self._identity: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """The kind of account that it is signed in with, once it has told that."""
         self.sessions: dict[str, AcpSession] = {}
         """Those that it has open, the longest unused first."""
         self._above: dict[str, str] = {}
@@ -272,6 +278,24 @@ class Process:
                 fix = f"If nobody has signed in: {self._sign_in}"
                 raise AgentFailed(f"{self.name} opens no session: {_brief(error)}", fix, passes=False) from error
             raise self.explained(error) from error
+        if await self._told_identity() == _NOBODY:
+            raise AgentFailed(f"{self.name} isn't signed in.", self._sign_in, passes=False)
+
+    async def _told_identity(self) -> str:
+        """The kind of account that it is signed in with; empty if it doesn't tell."""
+        if "authStatus" in (self.can.field_meta or {}):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_IDENTITY_COMES):
+                    return await asyncio.shield(self._identity)
+        return ""
+
+    def identified(self, told: Any) -> None:
+        """It told whom it is signed in as."""
+        match told:
+            case {"authStatus": {"kind": str(kind)}} if not self._identity.done():
+                self._identity.set_result(kind)
+            case _:
+                """Nothing that this version knows, or nothing new."""
 
     def retire(self) -> None:
         """Give it no more turns; it ends once those that it has are over."""
@@ -354,6 +378,11 @@ class _Ears:
         if session is None or session.turn is None:
             raise RequestError.invalid_params({"details": "nobody can be asked outside a turn"})
         return await session.turn.elicit(message, mode)
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """The agent told something beside the protocol."""
+        if method == _IDENTITY and (process := self._process()) is not None:
+            process.identified(params)
 
     async def complete_elicitation(self, elicitation_id: str, **_: Any) -> None:
         """What was asked for at an address is done; the agent goes on by itself."""
