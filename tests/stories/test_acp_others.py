@@ -128,7 +128,7 @@ async def test_it_streams_asks_is_stopped_killed_branched_and_taken_back(
                 assert not made.exists()
                 assert await square.says("yes", answers=2) == "The file is there"
                 assert made.exists()
-                await stops_and_goes_on(square, server, agent)
+                await stops_and_goes_on(square, server, agent, tmp_path / "home")
                 await dies_in_a_turn(square, server, agent)
                 await branches(square, server)
                 if other is claude:
@@ -137,11 +137,19 @@ async def test_it_streams_asks_is_stopped_killed_branched_and_taken_back(
             await agent.close()
 
 
-async def stops_and_goes_on(square: Square, server: Aimock, agent: AcpAgent) -> None:
+async def kept(home: Path, words: str) -> None:
+    """Wait until the program has written down what it was told."""
+    async with asyncio.timeout(PATIENCE):
+        while await (await asyncio.create_subprocess_exec("grep", "-rqs", words, home)).wait():  # noqa: ASYNC110 -- nothing tells
+            await asyncio.sleep(0.1)
+
+
+async def stops_and_goes_on(square: Square, server: Aimock, agent: AcpAgent, home: Path) -> None:
     """A turn is stopped, the program is killed after it, and its session is loaded."""
     square.ann.says("take your time", square.dm)
     await came(server, "take your time")
     assert await square.says("/stop") == "(Stopped.)"
+    await kept(home, "take your time")
     assert agent.process is not None
     before = agent.process
     os.killpg(before.pid, signal.SIGKILL)
