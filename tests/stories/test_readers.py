@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
 from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
@@ -148,6 +149,38 @@ async def test_why_an_agent_failed_is_not_told_before_whoever_waits_though_they_
         )
         assert not [entry for entry in square.works[-1].transcript if "The key X" in str(entry.parts)]
         assert "The key X" in await square.says("fail"), "nobody else waits any more"
+
+
+@both
+async def test_what_a_child_finds_for_work_that_is_told_elsewhere_is_bounded_by_who_reads_there(square: Square) -> None:
+    lobby, bob, kids = square.platform.group("lobby"), square.platform.person("Bob"), list[str]()
+    bobs = square.platform.dm(bob)
+
+    def asks(work: Work) -> Iterable[Step]:
+        told = plain_text(work.asked[0].parts)
+        if told == "begin":
+            return [Uses("a", "sessions_spawn", arguments={"task": "wait", "mode": "session"}), "begun"]
+        if "ask the child" in told:
+            return [Uses("b", "sessions_send", arguments={"session": kids[0], "message": "list", "wait": 20}), "told"]
+        return [Uses("c", "sessions_list"), "listed"] if told == "list" else recalls(work)
+
+    square.agent = ScriptedAgent(otherwise=asks)
+    async with square.open(replace(TOGETHER, poll=0.05)) as gateway:
+        await square.says("a secret", who=bob, where=bobs)
+        await square.says("/title Diary", who=bob, where=bobs)
+        await square.says("begin", who=bob, where=lobby, answers=2)
+        [begun] = await results(square.store, (await square.session(lobby)).id)
+        kids.append(begun.content["session"])
+        await square.says("/schedule in 2h ask the child", who=bob, where=lobby)
+        # The lobby speaks to a session of Ann's then, so the work is done in Bob's, and told in the lobby.
+        await square.says("/new", where=lobby)
+        square.passes(7300)
+        await gateway._schedules.once()
+        await square.platform.changes.until(
+            lambda: next((text for text in lobby.replies if text.startswith("told")), None), lambda: f"{lobby.replies}"
+        )
+        [result] = await results(square.store, SessionId(kids[0]))
+        assert "Diary" not in str(result.content)
 
 
 @pytest.mark.parametrize("first", ["readers", "agent"])

@@ -28,6 +28,13 @@ class Reader(Value, frozen=True):
     """The places that others read; none if its person is alone."""
 
 
+class AskedBy(Value, frozen=True):
+    """A turn that asked another session for something."""
+
+    session: SessionId
+    turn: int
+
+
 class Beside(Value, frozen=True):
     """Another turn of a session that runs or waits, and who asked for it."""
 
@@ -62,12 +69,13 @@ def hosts_own(
 def _hearing(session: SessionId, turn: int, person: PersonId, *, alone: bool = True) -> Transaction[list[Address]]:
     """The places with others than a person in which a turn is heard; private ones count if others asked there."""
     places: list[Address] = []
-    for asking_session in (yield from each(SessionId, q.asking_sessions(session=session, turn=turn))):
-        places += yield from readings.others(asking_session, person)
     asking = yield from first(Lane, q.asking_lane(session=session, turn=turn))
-    route = yield from first(str, q.route_of_turn(session=session, turn=turn))
-    asked_in = (yield from lanes.now(asking)).address.key if asking else ""
-    for address in filter(None, (asked_in, route)):
+    heard = [(yield from lanes.now(asking)).address.key] if asking else []
+    heard += yield from each(str, q.route_of_turn(session=session, turn=turn))
+    for by in (yield from each(AskedBy, q.asking_turns(session=session, turn=turn))):
+        places += yield from readings.others(by.session, person)
+        heard += yield from each(str, q.route_of_turn(session=by.session, turn=by.turn))
+    for address in filter(None, heard):
         place = yield from first(Place, q.address(address=address))
         places += [place.address] if place is not None and not (alone and place.audience is Audience.ONE) else []
     return places

@@ -26,15 +26,15 @@ with recursive up (session, seq, lane, asked_by, asked_in, hops) as (
 )
 select lane from up where lane is not null;
 
--- name: asking_sessions
--- The sessions whose turns asked, one by way of the other, for what came to be a turn.
+-- name: asking_turns
+-- The turns that asked, one by way of the other, for what came to be a turn.
 with recursive up (asked_by, asked_in, hops) as (
   select asked_by, asked_in, 1 from turns where session = :session and seq = :turn and asked_by is not null
   union all
   select t.asked_by, t.asked_in, up.hops + 1
   from up join turns t on t.session = up.asked_by and t.seq = up.asked_in where t.asked_by is not null and up.hops < 1000
 )
-select distinct asked_by from up;
+select distinct asked_by as session, asked_in as turn from up;
 
 -- name: turns_beside
 -- The other turns of a session that run or wait: one of all that a person asked for in one way.
