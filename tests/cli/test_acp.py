@@ -66,7 +66,7 @@ async def test_an_editor_outlives_its_gateway_and_the_prompt_outlives_the_editor
 
 async def test_acpx_lists_resumes_prompts_is_asked_and_cancels(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    client = [str(node()), str(harnesses() / "acpx" / "dist" / "cli.js"), "--ttl", "1"]
+    client = [str(node()), str(harnesses() / "acpx" / "dist" / "cli.js"), "--ttl", "10"]
     client += ["--agent", f"{sys.executable} -m segue acp", "--approve-all", "--format", "quiet"]
     environ = os.environ | {"HOME": str(tmp_path / "home"), "SEGUE_HOME": str(tmp_path)}
 
