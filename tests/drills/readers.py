@@ -101,6 +101,8 @@ _SQL = {
         select distinct session, '', '' from entries where role = 'person' and parts like :like
         union select up.session, coalesce(t.route, ''), up.person from up join turns t on t.session = up.session""",
     "drill_waits": "select 1 from turns where session = :session and outcome is null limit 1",
+    "drill_waiting_beside": """select distinct beside.route from turns t join turns beside on beside.session = t.session
+      where t.message = :message and t.outcome is null and beside.outcome is null and beside.route <> ''""",
     "drill_on_its_way": "select 1 from turns where route like :home || '%' and outcome is null limit 1",
     "drill_sessions": "select id, owner from sessions",
     "drill_schedules": "select id from schedules",
@@ -256,8 +258,16 @@ class Neighbourhood:
         if text == "/yes" and not agrees:
             # Whatever the yes was meant for: an owner who was asked about readers has agreed to them.
             agrees = any(kind == READERS for kind, _ in await self.read("drill_own_questions"))
+        if "edits" in more:
+            await self._edits(more["edits"], text)
         await self._gateway.accept(arrival)
         return await self.settle(who, text, place, agrees=agrees)
+
+    async def _edits(self, message: str, text: str) -> None:
+        """Words that still wait are others now, at their place in the queue: whoever waits behind them reads those."""
+        for (route,) in await self.read("drill_waiting_beside", message=message):
+            kind = "dm" if Address.parse(route).chat in PEOPLE else "group"
+            self._may[self._reader(route, kind)].update(CANARY.findall(text))
 
     async def _moves_home(self, to: Address) -> None:
         """The host has another home; what is on its way to the old one arrives by the yes that stood until now."""
