@@ -40,6 +40,7 @@ from segue.database.sqlite import RunsIn, Sqlite
 from segue.runtime.gateway import Gateway
 from segue.runtime.windows.frames import (
     HandoffRequest,
+    NoticeFrame,
     OpenRequest,
     ResumeRequest,
     SayRequest,
@@ -295,7 +296,9 @@ class Neighbourhood:
         self._count += 1
         await window.say(SayRequest(f"m{self._count}", text))
         self._may[self._home.key].update(CANARY.findall(text))
-        await self.settle(ANN, "", place)
+        # Whoever is told that others read what the terminal can't leave talks to them.
+        told = any(isinstance(frame, NoticeFrame) and "reads this session" in frame.text for frame in frames)
+        await self.settle(ANN, text if told else "", place)
         for wish in wishes:
             match wish:
                 case ResumeRequest():

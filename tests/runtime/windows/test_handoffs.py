@@ -8,7 +8,8 @@ from pathlib import Path
 from segue.changes.commands.people import ASKED, CONFIRM, SHOWN
 from segue.changes.places import windows
 from segue.core.handoffs import LIVE, HandoffProgress, State
-from segue.core.lanes import Lane
+from segue.core.lanes import Address, Kind, Lane, Place
+from segue.core.moves import Consent, Resume
 from segue.core.settings import AccountSettings
 from segue.core.values import SessionId
 from segue.core.windows import ACCOUNT, HOSTS, TERMINAL
@@ -85,6 +86,34 @@ async def test_a_terminal_is_shown_each_step_and_that_it_is_gone(tmp_path: Path)
         assert terminal.session is None
         thread = await doorstep.dm.sees_thread()
         await thread.reads("Hello there.")
+
+
+async def test_a_window_that_cannot_leave_what_others_read_says_so(tmp_path: Path) -> None:
+    doorstep, pause = Doorstep(), Pause()
+    async with doorstep.opened(tmp_path, doorstep.dm) as here, here.terminal() as terminal:
+        store = here.gateway.store
+        host = await store.person(HOSTS[0])
+        await terminal.opened()
+        await terminal.says("dogs")
+        await terminal.shows("dogs", "You said: dogs")
+        await terminal.says("/new cats")
+        await terminal.shows("cats", "You said: cats")
+        cats = await store.bound(Lane(Address(TERMINAL, ACCOUNT, chat="ann")))
+        assert cats is not None
+        club = await store.lane(Place(Address("wall", "one", chat="club"), Kind.GROUP, "The Club"), host)
+        await store.move(Resume(club, cats.id, consent=Consent.GIVEN), host)
+        doorstep.agent.will("Hello ", pause, "there.")
+        await terminal.says("/handoff telegram")
+        await pause.reached()
+        async with here.terminal() as again:
+            await again.opened()
+            told = [frame.text for frame in again.had(NoticeFrame)]
+        pause.over()
+        assert await ends(terminal) is State.DONE
+    assert told == [
+        "This session is being handed off. Wait for it, or cancel it first.",
+        "Everyone in The Club reads this session. /branch goes on alone.",
+    ]
 
 
 async def test_what_was_over_before_a_window_opened_is_not_told_there(tmp_path: Path) -> None:

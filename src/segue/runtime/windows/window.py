@@ -266,14 +266,8 @@ class Window:
         elif asked.begins is Begins.NEW or self._seat.beside:
             if bound is not None and bound.tip is not None:
                 await store.move(Renew(self.lane, SessionId(uuid4().hex)), self.person)
-        elif asked.begins is not Begins.HERE and await self._opens_by_itself(bound):
-            try:
-                if last := await self._driver.read(sessions.last_own, self.person.id):
-                    await store.move(Resume(self.lane, last.id), self.person)
-                elif bound is not None:
-                    await store.move(Release(self.lane), self.person)
-            except Refused as refused:
-                await self._send(NoticeFrame(str(refused)))
+        elif asked.begins is not Begins.HERE:
+            await self._choose(bound)
 
     async def _turn(self, wanted: SessionId, bound: Session | None, begins: Begins) -> None:
         """Turn to the session that was asked for, or begin it."""
@@ -284,16 +278,28 @@ class Window:
         else:
             await self.resume(wanted)
 
-    async def _opens_by_itself(self, bound: Session | None) -> bool:
-        """Whether a window has to choose its session: its lane has none, or one that others read by now.
+    async def _choose(self, bound: Session | None) -> None:
+        """Turn to a session of one's own if the lane has none, or one that others read by now.
 
-        A page stays where its browser is, and says so: it is reloaded in the middle of a conversation.
+        A page stays where its browser is, and says so: it is reloaded in the middle of a conversation. So does whoever
+        can't leave, since the conversation is being handed off.
         """
+        store = self._gateway.store
         shared = await self._driver.read(readings.shared, bound.id) if bound else []
-        if shared and self._place.address.platform == WEB:
+        if bound is not None and not shared:
+            return
+        if self._place.address.platform != WEB or not shared:
+            try:
+                if last := await self._driver.read(sessions.last_own, self.person.id):
+                    await store.move(Resume(self.lane, last.id), self.person)
+                elif bound is not None:
+                    await store.move(Release(self.lane), self.person)
+            except Refused as refused:
+                await self._send(NoticeFrame(str(refused)))
+            else:
+                return
+        if shared:
             await self._send(NoticeFrame(also_read_in(shared)))
-            return False
-        return bound is None or bool(shared)
 
     async def _handle(self, sight: Sight | Delivery) -> None:
         match sight:
