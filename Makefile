@@ -29,7 +29,7 @@ run: .venv/installed ## try Segue
 	@SEGUE_HOME="$${SEGUE_HOME:-.segue}" $(PY) -m segue talk --page
 
 test: check .venv/browser .venv/servers ## static checks, then every test
-	@$(PY) -m pytest -n auto --dist worksteal
+	@$(PY) -m pytest -n auto --dist worksteal --reruns 1
 
 check: .venv/tools ## ruff, mypy and import-linter
 	@$(PY) -m ruff check --quiet .
