@@ -215,3 +215,15 @@ async def test_a_home_is_the_hosts_yes_for_sessions_of_their_own_alone(world: Wo
     assert await world.store.driver.write(schedules.run, *arguments)
     [(route,)] = await world.raw("select route from turns where kind = 'scheduled'")
     assert route.endswith(f"/{there}" if "/" in there else f"/{there}/")
+
+
+async def test_what_was_to_be_told_in_a_home_that_moved_goes_where_it_was_asked_for(world: World) -> None:
+    club, wanted = public("club"), await order(world, ONCE, "tell the secret")
+    await world.hear("ann", "hello", club)
+    made = await make(world, replace(wanted, deliver="wall:club", route=club.address.key))
+    ann = await world.person("ann")
+    # Its chat speaks to a session now in which nothing was said: everybody has read that.
+    await world.renew(await world.store.lane(private("ann"), ann), ann)
+    assert await run(world, made)
+    [(route,)] = await world.raw("select route from turns where kind = 'scheduled'")
+    assert route == private("ann").address.key

@@ -215,7 +215,9 @@ def _heard_in(session: SessionId | None, route: str, schedule: Schedule) -> Tran
     if session is None:
         return asked
     for address in filter(None, (route, asked)):
-        if (yield from routes.hears(Address.parse(address), session)):
+        heard = yield from routes.hears(Address.parse(address), session)
+        # What is to be done was written in the session in which it was asked for.
+        if heard and (address == asked or (yield from routes.hears(Address.parse(address), schedule.session))):
             return address
     return ""
 
