@@ -40,7 +40,6 @@ FOUND_BY_HOSTILE_INPUT = {
 async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> None:
     found = await hostile_input.run(str(tmp_path / "segue.db"), cases=600, seed=7)
     assert found.wrong == []
-    tools = {name for name in found.cases if name.startswith("tool ")}
     assert {
         "telegram update",
         "matrix event",
@@ -52,8 +51,13 @@ async def test_whatever_comes_to_the_door_is_handled_quickly(tmp_path: Path) -> 
         "http body",
         "frame",
     } <= found.cases.keys()
-    assert tools == {f"tool {name}" for name in Gateway()._turns._answering._toolbox.with_notebook}
     assert found.arrivals > 30, "payloads are understood"
+
+
+async def test_every_tool_is_called(tmp_path: Path) -> None:
+    found = await hostile_input.run(str(tmp_path / "segue.db"), cases=800, seed=7, kinds=("tool",))
+    assert found.wrong == []
+    assert found.cases.keys() == {f"tool {name}" for name in Gateway()._turns._answering._toolbox.with_notebook}
 
 
 async def test_every_command_is_typed(tmp_path: Path) -> None:
