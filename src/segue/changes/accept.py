@@ -427,8 +427,11 @@ class FrontDoor:
 
     def _one(self, place: Place) -> bool:
         """Whether threads of this private chat speak to what the chat speaks to."""
-        account = self._settings.accounts.get((place.address.platform, place.address.account), NO_ACCOUNT)
-        return place.kind is Kind.DM and (account.dm_threads or self._routing.dm_threads) is DmThreads.ONE
+        return place.kind is Kind.DM and self._begins(Lane(place.address)) is DmThreads.ONE
+
+    def _begins(self, lane: Lane) -> DmThreads:
+        """How threads of private chats begin on a lane's account."""
+        return self._account(lane).dm_threads or self._routing.dm_threads
 
     def _edit(self, came: Entering) -> Transaction[Handled | None]:
         arrival, address = came.arrival, came.spot.place.address
@@ -471,8 +474,7 @@ class FrontDoor:
         """How a lane begins: as a fork of the private chat's session if this is a thread there, else anew."""
         arrival, fresh, person, (lane, place, *_) = came.arrival, came.fresh, came.met.person, came.spot
         anew = Renew(lane, fresh.session, Why.FIRST)
-        begins = self._account(lane).dm_threads or self._routing.dm_threads
-        if place.kind is not Kind.DM or not lane.address.thread or begins is DmThreads.FRESH:
+        if place.kind is not Kind.DM or not lane.address.thread or self._begins(lane) is DmThreads.FRESH:
             return anew
         if (yield q.lane_history(lane=lane.key, count=1)):
             return anew
