@@ -9,6 +9,7 @@ from segue.agents.given import as_agent
 from segue.core.contracts.agents import Work
 from segue.core.lanes import Rules, Sharing
 from segue.core.messages import ToolResult, plain_text
+from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.values import SessionId
 from segue.errors import AgentFailed
@@ -264,6 +265,54 @@ async def test_nobody_goes_back_to_what_others_have_not_read(square: Square) -> 
             assert (await square.says(typed, quoting, bob, bobs)).startswith("Others read this session who haven't")
         await square.says("/new", who=bob, where=lobby)
         assert (await square.says(f"/rewind {secret}", who=bob, where=bobs)).startswith("Went back to that message.")
+
+
+@both
+async def test_whoever_goes_back_is_asked_again_who_reads_when_it_comes_to_pass(square: Square) -> None:
+    lobby, pause = square.platform.group("lobby"), Pause()
+    square.agent = ScriptedAgent(
+        otherwise=lambda work: [pause, "done"] if "wait" in work.asked[0].text else recalls(work)
+    )
+    async with square.open(TOGETHER):
+        await square.says("a secret")
+        session = await square.session()
+        [secret] = [entry.tip.n async for entry in square.store.entries(session.id) if entry.text == "a secret"]
+        await square.says("/undo")
+        await square.says("all may know")
+        await square.says("/title Plans")
+        await square.says("hello", where=lobby)
+        square.ann.says("wait", square.dm)
+        await pause.reached()
+        square.ann.says(f"/rewind {secret}", square.dm)
+        await square.platform.settles()
+        await square.alone("/resume Plans", lobby)
+        await square.says("/yes")
+        assert (await square.session(lobby)).id == session.id
+        pause.over()
+        await square.platform.changes.until(
+            lambda: next((text for text in square.dm.replies if text.startswith("Others read this session")), None),
+            lambda: f"it went back: {square.dm.replies}",
+        )
+        assert "a secret" not in await square.texts()
+
+
+@both
+async def test_what_was_said_after_a_reset_is_not_asked_where_others_read(square: Square) -> None:
+    lobby = square.platform.group("lobby")
+    idle = replace(TOGETHER.routing, resets=Policies(Policy(When.IDLE, idle_minutes=60)))
+    async with square.open(GatewaySettings(routing=idle)):
+        await square.says("about cats")
+        await square.says("/title Cats")
+        await square.says("hello", where=lobby)
+        await square.alone("/resume Cats", lobby)
+        await square.says("/yes")
+        square.passes(3601)
+        await square.says("a secret")
+        assert await square.says("/undo") == (
+            "Took back the reset. You are in “Cats” again. Everyone in lobby reads this session. /branch goes on alone."
+            " Your message wasn't asked again there."
+        )
+        assert await square.texts() == ["about cats", "You said: about cats"]
 
 
 @both

@@ -12,7 +12,7 @@ from segue.core.moves import Limits, Resume, Why
 from segue.core.people import OWNERS, Standing, authorize
 from segue.core.transcripts import Entry, Role, Tip, TipMove
 from segue.core.turns import TurnKind
-from segue.core.values import Moment, SessionId
+from segue.core.values import Moment
 from segue.errors import Refusal, Refused
 
 UNASKED = frozenset({Why.FIRST, Why.IDLE, Why.DAILY, Why.SPAWN})
@@ -55,7 +55,7 @@ class TranscriptCommands:
         last = undone[0] if undone and undone[0].why is TipMove.UNDO else None
         if session is None or last is None or last.before is None or last.after != session.tip:
             raise Refused(Refusal.NOTHING_TO_REDO)
-        if (yield from _missed(request, session.id, last.before)):
+        if (yield from readings.missed(session.id, request.met.person.id, last.before)):
             # It was taken back before others came to read along.
             raise Refused(Refusal.NOTHING_TO_REDO)
         to, back = last.before, last.after
@@ -92,7 +92,7 @@ class TranscriptCommands:
             # Who may was asked about the thread, which speaks to nobody yet.
             own = session.owner == request.met.person.id or request.standing is Standing.HOST
             authorize(request.standing if own else Standing.PARTICIPANT, OWNERS)
-        if (yield from _missed(request, session.id, entry)):
+        if (yield from readings.missed(session.id, request.met.person.id, entry)):
             raise Refused(Refusal.UNREAD if request.here_alone else Refusal.NO_SUCH_MESSAGE)
         order = Rewind(entry.session, entry.n)
         return Answer(ask=(order,), kind=TurnKind.REWIND, session=session.id, lane=to.lane)
@@ -116,21 +116,14 @@ def _numbered(request: Request) -> Transaction[Answer]:
     session, entry = (yield from bound(request)), None
     if request.rest.isdecimal():
         entry = yield from transcripts.entry(Tip(session.id, line_of(request.rest)))
-    missed = entry is not None and (yield from _missed(request, session.id, entry.tip))
+    person = request.met.person.id
+    missed = entry is not None and (yield from readings.missed(session.id, person, entry.tip))
     if missed and request.here_alone:
         raise Refused(Refusal.UNREAD)
     if entry is None or missed:
         return Answer(f"No message here has the number {short(request.rest)}. /tree numbers them.")
     order = Rewind(session.id, entry.tip.n)
     return Answer(ask=(order,), kind=TurnKind.REWIND, session=session.id)
-
-
-def _missed(request: Request, session: SessionId, entry: Tip) -> Transaction[bool]:
-    """Whether others read a session along who haven't read an entry that it has left."""
-    for place in (yield from readings.others(session, request.met.person.id)):
-        if (yield from readings.since(place, entry)) != readings.NOTHING:
-            return True
-    return False
 
 
 def _unasked(move: Last) -> Transaction[bool]:

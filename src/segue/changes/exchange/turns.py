@@ -26,6 +26,7 @@ from segue.core.turns import (
     Claim,
     Finish,
     Finished,
+    Onto,
     Owed,
     Reply,
     Room,
@@ -272,8 +273,7 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     before = stands.tip if done.onto is None else done.onto.tip
     tip = yield from transcripts.add(session, before, stands.length, done.drafts, at, name)
     if done.onto is not None:
-        to = tip if done.onto.why is TipMove.COMPRESS else before
-        yield from transcripts.record(session, stands.tip, to, done.onto.why, done.onto.by, at)
+        yield from _record(session, stands.tip, done.onto, tip, at)
     hidden = yield from _end(session, done, stands, at)
     turns = yield from _move_on(held, done, stands, tip, at)
     replies = marked(done.replies, answered_by(stands.label)) if stands.label else done.replies
@@ -297,6 +297,15 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     yield Wake(Topic.SAID, session)
     run = Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None
     return Finished(before, tip, run, hidden, taken)
+
+
+def _record(session: SessionId, left: Tip | None, onto: Onto, tip: Tip | None, at: Moment) -> Transaction[None]:
+    """Keep how a turn moves the tip; somebody may have come to read along while it waited."""
+    brings_back = onto.tip if onto.why in (TipMove.REWIND, TipMove.REDO) else None
+    if brings_back is not None and (yield from readings.missed(session, PersonId(onto.by), brings_back)):
+        raise Refused(Refusal.UNREAD)
+    to = tip if onto.why is TipMove.COMPRESS else onto.tip
+    yield from transcripts.record(session, left, to, onto.why, onto.by, at)
 
 
 def _tell_others(session: SessionId, done: Finish, owed: Owed | None, at: Moment) -> Transaction[None]:

@@ -60,6 +60,14 @@ def others(session: SessionId, person: PersonId) -> Transaction[list[Address]]:
     return (yield from each(Address, q.readers_now(session=session, person=person)))
 
 
+def missed(session: SessionId, person: PersonId, entry: Tip) -> Transaction[bool]:
+    """Whether others than a person, who asks, read a session and haven't read an entry that it has left."""
+    for place in (yield from others(session, person)):
+        if (yield from since(place, entry)) != NOTHING:
+            return True
+    return False
+
+
 def widened(session: SessionId, person: PersonId, at: Moment) -> Transaction[list[Address]]:
     """The places in which others than a person read a session now, and didn't at some time."""
     found: list[Address] = []

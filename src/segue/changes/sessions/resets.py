@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 from segue.changes.exchange import turns
 from segue.changes.rows import each, first
-from segue.changes.sessions import moves, titles
+from segue.changes.sessions import moves, readings, titles
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Kind, Lane
+from segue.core.lanes import Address, Kind, Lane, Place, also_read_in
 from segue.core.messages import Part, Parts, Undo
 from segue.core.moves import Why
 from segue.core.resets import Policies, due, ends
@@ -144,6 +144,14 @@ def _left(session: SessionId, accepted: Moment) -> Transaction[bool]:
     return left is not None and left.why in (Why.IDLE, Why.DAILY) and accepted <= left.until
 
 
+def _others(session: SessionId, person: PersonId, here: Address) -> Transaction[list[Place]]:
+    """The places with others than a person that read a session and not what is said here."""
+    found: list[Place] = []
+    for address in (yield from readings.others(session, person)):
+        found += (yield from each(Place, q.address(address=address.key))) if address != here else []
+    return found
+
+
 _RESETS = frozenset({Why.IDLE, Why.DAILY})
 
 
@@ -176,12 +184,13 @@ def reset_taken_back(run: Run, path: Sequence[Entry]) -> Transaction[Finish | No
         turn.message,
         asked[0].source.identity,
     )
-    said = notices.reset_taken_back((yield from titles.of(step.before)))
+    wider = yield from _others(step.before, PersonId(turn.person), lane.address)
+    said = notices.reset_taken_back((yield from titles.of(step.before)), also_read_in(wider) if wider else "")
     return Finish(
         (turn.seq,),
         (),
         (Reply(Address.parse(turn.route), said, 0, (turn.message,)),),
         onto=Onto(to, TipMove.UNDO, turn.person),
-        onward=(again,),
+        onward=() if wider else (again,),
         back=TakeBack(move.id, PersonId(turn.person), f"{move.id}/undo"),
     )

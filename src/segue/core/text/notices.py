@@ -40,9 +40,11 @@ def answered_by(title: object) -> str:
     return f"(This is from “{title}”.)" if title else "(This is from the session before.)"
 
 
-def reset_taken_back(title: object) -> str:
-    """The line after a reset was taken back."""
+def reset_taken_back(title: object, others: str) -> str:
+    """The line after a reset was taken back; what was said since isn't for others who read the session before."""
     where = f"“{title}”" if title else "the session before"
+    if others:
+        return f"Took back the reset. You are in {where} again. {others} Your message wasn't asked again there."
     return f"Took back the reset. You are in {where} again, and your message is asked again there."
 
 

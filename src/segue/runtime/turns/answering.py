@@ -204,10 +204,8 @@ class Answering:
             said = asked[0].text if live.run.turns[0].kind is TurnKind.SWAP else ""
             return await self._write(live, Finish((live.run.name,), asked, replies_to(live.run, (), said, 1, None)))
         done = await self._store.read(reset_taken_back, live.run, path)
-        if done is None:
-            return await self._write(live, notice(live.run, live.begun))
         try:
-            return await self._write(live, done)
+            return await self._write(live, done or notice(live.run, live.begun))
         except Refused as refused:
             live.begun = Beginning(path, notice=str(refused))
             return await self._write(live, notice(live.run, live.begun))
