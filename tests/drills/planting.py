@@ -23,7 +23,7 @@ from segue.adapters.slack import webhook as slack_webhook
 from segue.adapters.telegram import adapter as telegram_adapter
 from segue.adapters.telegram import updates as telegram_updates
 from segue.adapters.whatsapp import adapter as whatsapp_adapter
-from segue.changes.commands import Commands, consent, transcript, views
+from segue.changes.commands import Commands, consent, views
 from segue.changes.commands.consent import Consents
 from segue.changes.commands.people import LinkCommand, _typed
 from segue.changes.commands.request import Answer, Request
@@ -496,7 +496,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.ERRORS_FOR_ALL: (Patch(views, "explain", lambda explain: lambda trace, _: explain(trace, Errors.TOLD)),),
     Bug.LINKED_AT_ONCE: (Patch(LinkCommand, "_use", _linked_at_once),),
     Bug.CANCELS_ALOUD: (Patch(ScheduleCommands, "schedules", _read_out),),
-    Bug.BACK_TO_THE_UNREAD: (Patch(transcript, "_missed", lambda _: lambda *_: _gives(value=False)),),
+    Bug.BACK_TO_THE_UNREAD: (Patch(readings, "missed", lambda _: lambda *_: _gives(value=False)),),
     Bug.LATE_ANSWERS_GO_HOME: (Patch(routes, "newest", _home_at_last),),
     Bug.PARTED_READ_ON: (query("lanes_astray", "where s.owner = :owner", "where 1 = 0 and s.owner = :owner"),),
     Bug.QUESTIONS_ALOUD: (Patch(consent, "_alone", lambda _: lambda _request, *words: Answer("".join(words))),),
