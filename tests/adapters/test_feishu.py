@@ -35,6 +35,7 @@ from segue.runtime.server.listeners import Listener, serving
 from segue.testing import HandClock, Shelf
 from segue.testing.asgi import post
 from segue.testing.contracts.base import a_delivery
+from segue.testing.harness import Bookmark, Given, living
 from segue.testing.inbox import Inbox
 from tests.contracts.test_feishu import EventsHarness, FeishuHarness
 from tests.forge import done
@@ -195,6 +196,83 @@ async def test_only_its_author_takes_a_message_back_and_who_brings_the_bot_is_to
     assert brought.place.address.chat == "oc_new"
     assert brought.speaker.identity.user == PEOPLE["Ben"]
     assert not inbox.letters
+
+
+async def _lives_until(harness: FeishuHarness, inbox: Inbox, cursor: Bookmark, said: str) -> None:
+    """An adapter lives until somebody's message was taken in, and its place kept."""
+    given = Given(inbox.accept, cursor)
+    async with living(harness.adapter(), given):
+        await given.is_well()
+        await harness.between.says(harness.between.private("Ann"), said)
+        await inbox.gets(said)
+        while "oc_private_ann" not in cursor.value:  # noqa: ASYNC110 -- the cursor tells nobody
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", [FeishuHarness, EventsHarness])
+async def test_what_was_said_in_a_gap_is_read_back_once_and_in_its_order(
+    tmp_path: Path, kind: type[FeishuHarness]
+) -> None:
+    inbox, cursor = Inbox(), Bookmark()
+    async with feishu(tmp_path) as (between, url):
+        first, again = FeishuHarness(between, url), kind(between, url)
+        private, root = between.private("Ann"), between.unheard("oc_group", "said before the first time")
+        root.at -= 3600
+        await _lives_until(first, inbox, cursor, "before")
+        topic = between.unheard("oc_topics", "a topic", "Ben")
+        between.topics.add("oc_topics")
+        for n, (chat, thread) in enumerate([(private, ""), ("oc_group", root.id), ("oc_topics", topic.id)]):
+            between.unheard(chat, f"gap {n}", thread=thread).at += 1 + n
+        between.unheard(private, "recalled").gone = True
+        between.unheard(private, "of the app's").by = APP
+        for n in range(120):
+            between.unheard("oc_busy", f"busy {n}").at += 10 + n
+        async with living(again.adapter(), Given(inbox.accept, cursor)):
+            await inbox.gets("busy 119")
+        for adapter in (*first.adapters, *again.adapters):
+            await adapter.close()
+    busy = [f"busy {n}" for n in range(120)]
+    assert inbox.texts == ["before", "a topic", *(f"gap {n}" for n in range(3)), *busy]
+    there = [arrival.place.address for arrival in inbox.said][1:5]
+    assert [at.thread for at in there] == [topic.id, "", root.id, topic.id]
+    assert [plain_text(one.parts) for one in inbox.duplicates] == ["before"]
+    assert not inbox.letters
+
+
+async def test_the_root_of_a_thread_was_said_in_its_chat(harness: FeishuHarness) -> None:
+    inbox, cursor, between = Inbox(), Bookmark(), harness.between
+    await _lives_until(harness, inbox, cursor, "before")
+    root = between.unheard(between.private("Ann"), "root")
+    between.unheard(root.chat, "reply", thread=root.id).at += 1
+    async with living(harness.adapter(), Given(inbox.accept, cursor)):
+        await inbox.gets("reply")
+    assert [arrival.place.address.thread for arrival in inbox.said] == ["", "", root.id]
+
+
+async def test_groups_that_the_app_may_not_read_leave_the_rest_to_be_read_back(harness: FeishuHarness) -> None:
+    inbox, cursor, between = Inbox(), Bookmark(), harness.between
+    await _lives_until(harness, inbox, cursor, "before")
+    between.shows_groups = False
+    between.unheard("oc_group", "in a group")
+    between.unheard(between.private("Ann"), "in private")
+    async with living(harness.adapter(), Given(inbox.accept, cursor)):
+        await inbox.gets("in private")
+    assert inbox.texts == ["before", "in private"]
+
+
+async def test_what_cannot_be_read_back_yet_is_read_back_later(
+    harness: FeishuHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segue.adapters.feishu.history._LATER", 0.0)
+    inbox, cursor, between = Inbox(), Bookmark(), harness.between
+    await _lives_until(harness, inbox, cursor, "before")
+    between.unheard(between.private("Ann"), "in a gap")
+    refusals = iter([refusal(99991400, "request trigger frequency limit", 429)])
+    lists = "/open-apis/im/v1/messages"
+    between.refuse = lambda method, path, _: next(refusals, None) if (method, path) == ("GET", lists) else None
+    async with living(harness.adapter(), Given(inbox.accept, cursor)):
+        await inbox.gets("in a gap")
+    assert [path for _, path, _ in between.calls].count("/callback/ws/endpoint") == 2
 
 
 async def test_a_press_is_acknowledged_once_it_is_kept_and_says_where(harness: FeishuHarness) -> None:

@@ -75,6 +75,8 @@ class Said:
         self.parent = ""
         self.at = time.time()
         self.edits = 0
+        self.changed = 0.0
+        """When it was edited last."""
         self.gone = False
 
 
@@ -100,6 +102,10 @@ class Between:
         self.resources: dict[str, bytes] = {}
         self.scopes = {names[0] for names in NEEDED}
         self.p2p: dict[str, str] = {}
+        self.topics: set[str] = set()
+        """Groups in which each message begins a thread."""
+        self.shows_groups = True
+        """Whether the app may read what was said in groups."""
         self.changes = Changes()
         self.refused: list[int] = []
         """What webhook calls were answered with, other than 200."""
@@ -227,8 +233,12 @@ class Between:
                 found = {f"{name}_key": key}
             case "GET", ["users", user] if user in PEOPLE.values():
                 found = {"user": {"name": next(name for name, id in PEOPLE.items() if id == user)}}
+            case "GET", ["chats"]:
+                groups = {one.chat for one in self.said.values()} - set(self.p2p)
+                found = {"items": [{"chat_id": chat} for chat in sorted(groups)], "has_more": False}
             case "GET", ["chats", chat]:
-                found = {"name": f"name of {chat}", "chat_mode": "p2p" if chat in self.p2p else "group"}
+                mode = "p2p" if chat in self.p2p else "topic" if chat in self.topics else "group"
+                found = {"name": f"name of {chat}", "chat_mode": mode}
             case "GET", ["scopes"]:
                 found = {"scopes": [{"scope_name": name, "grant_status": 1} for name in sorted(self.scopes)]}
             case _:
@@ -307,14 +317,23 @@ class Between:
         return _told({})
 
     def _listed(self, query: dict[str, str]) -> Response:
-        wanted = query["container_id"]
+        wanted, in_thread = query["container_id"], query["container_id_type"] == "thread"
+        if not in_thread and wanted not in self.p2p and not self.shows_groups:
+            return refusal(230027, "Lack of necessary permissions.")
         found = [
             one for one in self.said.values()
-            if (_thread_id(one.root) if query["container_id_type"] == "thread" else one.chat) == wanted
+            if ((_thread_id(one.root) == wanted) if in_thread else (one.chat == wanted and not one.root))
             and one.at >= float(query.get("start_time", 0))
         ]  # fmt: skip
-        newest = sorted(found, key=lambda one: one.at, reverse=True)[: int(query["page_size"])]
-        return _told({"items": [self._shown(one) for one in newest], "has_more": False})
+        first, size = int(query.get("page_token", 0)), int(query["page_size"])
+        newest, rest = sorted(found, key=lambda one: one.at, reverse=True)[first : first + size], first + size
+        items = [self._shown(one) | self._begun(one) for one in newest]
+        return _told({"items": items, "has_more": len(found) > rest, "page_token": str(rest)})
+
+    def _begun(self, said: Said) -> Told:
+        """The thread that a message is the root of."""
+        is_root = said.chat in self.topics or any(one.root == said.id for one in self.said.values())
+        return {"thread_id": _thread_id(said.id)} if is_root and not said.root else {}
 
     def _shown(self, said: Said) -> Told:
         """A message as Feishu tells it: rich texts come back without their locale, and cards as what is in them."""
@@ -329,6 +348,8 @@ class Between:
         about["sender"] = {"id": said.by, "id_type": kind[1], "sender_type": kind[0]}
         if said.parent:
             about["parent_id"] = said.parent
+        if said.changed:
+            about |= {"updated": True, "update_time": str(int(said.changed * 1000))}
         return about | ({"root_id": said.root, "thread_id": _thread_id(said.root)} if said.root else {})
 
     def _text(self, said: Said) -> str:
@@ -483,6 +504,13 @@ class Between:
         answer = await self.client.post(url, json={**body, "chatType": kind, **about}, headers=headers)
         assert answer.status_code == 200, answer.text
         return message
+
+    def unheard(self, chat: str, text: str, who: str = "Ann", thread: str = "") -> Said:
+        """A person writes, and Feishu has given up telling it."""
+        said = Said(f"om_{uuid4().hex}", chat, thread, PEOPLE[who])
+        said.kind, said.content = "text", {"text": text}
+        self.said[said.id] = said
+        return said
 
     def private(self, who: str) -> str:
         """The private chat of a person with the app."""

@@ -15,6 +15,7 @@ from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.content import Attachment
 from segue.adapters.feishu.directory import Directory
 from segue.adapters.feishu.frames import Frame
+from segue.adapters.feishu.history import History
 from segue.adapters.feishu.incoming import Incoming, is_press
 from segue.adapters.feishu.markup import fits, mention
 from segue.adapters.feishu.outgoing import Outgoing, Pace
@@ -42,6 +43,8 @@ _SOON = 1.0
 """Seconds for which what was pressed waits for what came before it: Feishu wants it acknowledged in three."""
 _LOOK = 60.0
 """Seconds between two looks at whether Feishu still knows the app."""
+_RETRIES = 600.0
+"""Seconds in which Feishu surely calls again by itself, if it can: after 15 of them, and after five minutes."""
 _KINDS = {b"\x89PNG": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif", b"RIFF": "webp"}
 """Pictures by how they begin: Feishu doesn't say what a picture is."""
 
@@ -72,6 +75,7 @@ class Feishu:
         directory = Directory(api)
         self._incoming = Incoming(self._own, directory)
         self._outgoing = Outgoing(api, files, directory, pace, clock)
+        self._history = History(self._own, api, directory, self.take, clock)
         self._openings = Openings()
         self._tries = Tries()
         self._me = ""
@@ -105,20 +109,28 @@ class Feishu:
         """Keep a connection open until cancelled; what comes over it is acknowledged once it was accepted."""
         with connecting():
             await self.who()
-            async with beside(f"the scopes of {self._own}", self._look), connected(self._api) as line:
+            async with (
+                beside(f"the scopes of {self._own}", self._look),
+                beside(f"what was missed on {self._own}", lambda: self._history.go_back(intake)),
+                connected(self._api) as line,
+            ):
                 intake.connected()
-                await in_order(self._works(line, intake.accept))
+                await in_order(self._works(line, intake))
 
-    async def _works(self, line: Line, accept: Accept) -> AsyncIterator[Work]:
+    async def _works(self, line: Line, intake: Intake) -> AsyncIterator[Work]:
         """What there is to do about each thing that is told: nobody who pressed something waits for others' files."""
 
         async def take(payload: Any, frame: Frame) -> None:
-            await self.take(payload, accept)
+            await self.take(payload, intake.accept)
             await line.acknowledge(frame)
 
+        async def after(_: int) -> None:
+            await self._history.keep(intake)
+
+        yield Work(partial(self._history.catch_up, intake))
         async for frame, told in line.told():
             payload = from_json(told)
-            yield Work(partial(take, payload, frame), patience=_SOON if is_press(payload) else None)
+            yield Work(partial(take, payload, frame), after, _SOON if is_press(payload) else None)
 
     async def take(self, payload: Any, accept: Accept) -> None:
         """Take in one thing that was delivered."""
@@ -129,6 +141,7 @@ class Feishu:
         elif heard is not None:
             message, files = heard.arrival.message, heard.attachments
             await accept(self._own.unfetched(heard.arrival, lambda: self._fetch(message, files), payload))
+            self._history.remember(heard.arrival)
 
     async def _fetch(self, message: str, files: Sequence[Attachment]) -> list[File | str]:
         return [await self._tries.file(one.name, one.key, self._fetched(message, one)) for one in files]
@@ -162,8 +175,6 @@ class Feishu:
 class FeishuByEvents(Feishu):
     """Speaks to Feishu as one app, and is called with what people say to it."""
 
-    connection = Connection.ANY
-
     def __init__(self, account: str, api: Api, token: Secret, key: Secret, files: Files, **more: Any) -> None:
         super().__init__(account, api, files, **more)
         self._token = token
@@ -194,14 +205,18 @@ class FeishuByEvents(Feishu):
         return door(answer)
 
     async def run(self, intake: Intake) -> None:
-        """Look now and then whether Feishu still knows the app."""
+        """Look now and then whether Feishu still knows the app, and read back what was said while nobody was called."""
         with connecting():
             await self.who()
-            while True:
-                intake.connected()
-                await self._look()
-                await asyncio.sleep(_LOOK)
-                await self._api.call("GET", "/bot/v3/info")
+            intake.connected()
+            await self._history.catch_up(intake)
+            async with beside(f"what was missed on {self._own}", lambda: self._history.go_back(intake)):
+                while True:
+                    await self._look()
+                    await asyncio.sleep(_LOOK)
+                    await self._api.call("GET", "/bot/v3/info")
+                    intake.connected()
+                    await self._history.keep(intake, self._clock() - _RETRIES)
 
 
 async def _after(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

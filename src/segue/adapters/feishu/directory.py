@@ -10,6 +10,8 @@ from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind
 
 _MANY = 10_000
+_SAME = ("message_id", "chat_id", "create_time", "update_time", "root_id", "parent_id", "thread_id", "mentions")
+"""Fields that a message has under the same name in an event."""
 
 
 class Directory:
@@ -46,8 +48,30 @@ class Directory:
 
     async def fetch(self, id: str) -> list[Fetched]:
         """The same, from Feishu itself; raises what becomes of the call."""
+        return [decode(one, Fetched) for one in await self.items(id)]
+
+    async def items(self, id: str) -> list[Json]:
+        """The same, as it came."""
         found = (await self._api.call("GET", f"/im/v1/messages/{id}", user_id_type="open_id")).get("items")
-        return [decode(one, Fetched) for one in found] if isinstance(found, list) else []
+        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+    async def received(self, raw: Json) -> Json:
+        """A message that was fetched, in the form in which an event would have told it.
+
+        The root of a thread is in the thread only where all that is said is: elsewhere it was said in the chat.
+        """
+        said = {name: raw[name] for name in _SAME if raw.get(name)}
+        if "root_id" not in said and "thread_id" in said and not await self._has_topics(str(said.get("chat_id"))):
+            del said["thread_id"]
+        body, sender = (found if isinstance(found := raw.get(name), dict) else {} for name in ("body", "sender"))
+        said |= {"message_type": raw.get("msg_type") or "", "content": body.get("content") or ""}
+        by = {"sender_id": {"open_id": sender.get("id") or ""}, "sender_type": sender.get("sender_type") or ""}
+        return {"sender": by, "message": said}
+
+    async def _has_topics(self, chat: str) -> bool:
+        """Whether each message of a chat is the root of a thread."""
+        found = await self._told(f"/im/v1/chats/{chat}")
+        return found.get("chat_mode") == "topic" or found.get("group_message_type") == "thread"
 
     async def _told(self, path: str) -> Json:
         ask: Callable[[], Awaitable[Json]] = lambda: self._api.call("GET", path, user_id_type="open_id")  # noqa: E731

@@ -1,0 +1,191 @@
+"""Messages that nobody told: read back out of the chats after a time without a connection.
+
+Feishu lists groups to an app and no private chats, so these are remembered. Without the scope for all that is said in
+groups, it tells nothing of them.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from segue.adapters.feishu.api import Api, Json
+from segue.adapters.feishu.directory import Directory
+from segue.adapters.shared.account import Account
+from segue.core.contracts.adapters import Accept, Intake
+from segue.core.contracts.database import Clock
+from segue.core.lanes import Kind
+from segue.core.messages import Arrival
+from segue.core.values import Moment, Value
+from segue.errors import SendError, SendNever
+
+log = logging.getLogger(__name__)
+
+_PRIVATE, _GROUPS, _THREADS = 100, 40, 10
+"""Private chats that are remembered, groups that are looked at, and threads of a chat."""
+_PAGE, _PAGES = 50, 10
+"""Messages of a page, and pages of a chat or a thread."""
+_OVERLAP = 60.0
+"""Seconds before the kept place that are read once more: messages of several chats overtake each other."""
+_KEEP = 5.0
+"""Seconds between two times that the place is kept."""
+_LATER = 30.0
+"""Seconds until what couldn't be read back is tried again."""
+
+
+class Position(Value, frozen=True):
+    """How far what came was taken in."""
+
+    since: Moment = 0.0
+    """The time of the newest message that was."""
+    chats: tuple[str, ...] = ()
+    """Private chats, the last used last."""
+
+    def heard(self, arrival: Arrival) -> "Position":
+        """The position after a message."""
+        place = arrival.place
+        chat = place.address.chat
+        chats = (*(one for one in self.chats if one != chat), chat)[-_PRIVATE:]
+        return Position(max(self.since, arrival.at), chats if place.kind is Kind.DM else self.chats)
+
+
+class History:
+    """What one app has heard, and the way to what it hasn't."""
+
+    def __init__(
+        self,
+        account: Account,
+        api: Api,
+        directory: Directory,
+        take: Callable[[Any, Accept], Awaitable[object]],
+        clock: Clock,
+    ) -> None:
+        self._account = account
+        self._api = api
+        self._directory = directory
+        self._take = take
+        self._clock = clock
+        self._at = self._kept = Position()
+        self._kept_at = 0.0
+        self._whole = False
+        """Nothing that was said before the newest message is missing, so the place may be kept."""
+        self._gap = asyncio.Event()
+        """Something couldn't be read back."""
+
+    async def catch_up(self, intake: Intake) -> None:
+        """Take in what was said while nobody listened: Feishu tells a lost event again for some hours only."""
+        at = _decoded(await intake.cursor.read())
+        chats = dict.fromkeys((*at.chats, *self._at.chats))
+        # What was said before the first time isn't answered.
+        self._at = Position(at.since or self._clock(), tuple(chats)[-_PRIVATE:])
+        try:
+            found = await self._missed(at) if at.since else []
+        except SendError as error:
+            self._whole = False
+            self._gap.set()
+            log.warning("%s: what was missed is read back later: %s", self._account, error)
+            return
+        for event in found:
+            await self._take(event, intake.accept)
+        self._whole = True
+        await self._keep(intake)
+
+    async def go_back(self, intake: Intake) -> None:
+        """Read back what couldn't be at once, beside all that comes."""
+        while True:
+            await self._gap.wait()
+            self._gap.clear()
+            await asyncio.sleep(_LATER)
+            await self.catch_up(intake)
+
+    def remember(self, arrival: Arrival) -> None:
+        """Note where and when something was said; what else happens has the time of another clock."""
+        if (arrival.parts or arrival.cites) and not arrival.edits:
+            self._at = self._at.heard(arrival)
+
+    async def keep(self, intake: Intake, until: Moment | None = None) -> None:
+        """Keep the place, now and then, if nothing that was said before it is missing."""
+        if until is not None:
+            self._at = replace(self._at, since=max(self._at.since, until))
+        met = set(self._at.chats) - set(self._kept.chats)
+        if self._whole and (met or time.monotonic() - self._kept_at >= _KEEP):
+            await self._keep(intake)
+
+    async def _keep(self, intake: Intake) -> None:
+        self._kept, self._kept_at = self._at, time.monotonic()
+        await intake.cursor.keep(msgspec.json.encode(self._at).decode())
+
+    async def _missed(self, at: Position) -> list[Json]:
+        """What was said and changed since a time in all chats that the app is in, as events, the oldest first."""
+        groups = await self._api.call("GET", "/im/v1/chats", sort_type="ByActiveTimeDesc", page_size=_GROUPS)
+        listed = [str(one.get("chat_id") or "") for one in groups.get("items") or () if isinstance(one, dict)]
+        found: list[tuple[Moment, Json]] = []
+        for chat, kind in [*((one, "p2p") for one in at.chats), *((one, "group") for one in listed if one)]:
+            await self._directory.kind(chat, kind)
+            try:
+                found += [one async for one in self._in_chat(chat, at.since)]
+            except SendNever as error:
+                log.info("%s: what was said in %s isn't told: %s", self._account, chat, error)
+        return [event for _, event in sorted(found, key=lambda one: one[0])]
+
+    async def _in_chat(self, chat: str, since: Moment) -> AsyncIterator[tuple[Moment, Json]]:
+        """What was said in a chat and in its threads; a thread is known by its root among the newest messages."""
+        seen, threads = 0, list[str]()
+        async for raw in self._pages("chat", chat):
+            seen += 1
+            thread = str(raw.get("thread_id") or "")
+            if thread and thread not in threads and len(threads) < _THREADS:
+                threads.append(thread)
+                async for reply in self._pages("thread", thread):
+                    if _time(reply, "create_time") <= since - _OVERLAP:
+                        break
+                    async for event in self._since(reply, since):
+                        yield event
+            if _time(raw, "create_time") <= since - _OVERLAP and seen >= _PAGE:
+                break
+            async for event in self._since(raw, since):
+                yield event
+
+    async def _since(self, raw: Json, since: Moment) -> AsyncIterator[tuple[Moment, Json]]:
+        """The events that would have told of a message, if it was said or changed since a time."""
+        said, changed = _time(raw, "create_time"), _time(raw, "update_time") if raw.get("updated") else 0.0
+        if raw.get("deleted"):
+            return
+        if said > since - _OVERLAP:
+            yield said, _event("im.message.receive_v1", await self._directory.received(raw))
+        if said <= since < changed:
+            yield changed, _event("im.message.updated_v1", {"message": {"message_id": raw.get("message_id")}})
+
+    async def _pages(self, container: str, id: str) -> AsyncIterator[Json]:
+        """The messages of a chat or a thread, the newest first."""
+        about: Json = {"container_id_type": container, "container_id": id, "page_size": _PAGE}
+        for _ in range(_PAGES):
+            told = await self._api.call("GET", "/im/v1/messages", sort_type="ByCreateTimeDesc", **about)
+            for raw in told.get("items") or ():
+                if isinstance(raw, dict):
+                    yield raw
+            about["page_token"] = told.get("page_token")
+            if not told.get("has_more") or not about["page_token"]:
+                break
+
+
+def _event(kind: str, event: Json) -> Json:
+    return {"header": {"event_type": kind}, "event": event}
+
+
+def _time(raw: Json, name: str) -> Moment:
+    try:
+        return int(raw.get(name) or 0) / 1000
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _decoded(kept: str) -> Position:
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.json.decode(kept, type=Position) if kept else Position()
+    return Position()
