@@ -21,7 +21,7 @@ from segue.adapters.slack.markup import fits, plain, render
 from segue.config import load
 from segue.core.contracts.adapters import Letter
 from segue.core.lanes import Address, Kind
-from segue.core.messages import Citation, Citing, File, Pressed, plain_text
+from segue.core.messages import Citation, Citing, Delivery, File, Pressed, plain_text
 from segue.core.settings import DmThreads
 from segue.core.values import Secret
 from segue.errors import Invalid, MessageGone, SendLater, SendNever, SendUnsure
@@ -205,6 +205,60 @@ async def test_the_agent_view(world: World) -> None:
     opened = await world.slack.open_thread(Address("slack", "main", "", DM), "Tea", "k")
     last = world.recorded.called("agents.sessions.setStatus")[-1]
     assert (last["thread_ts"], last["title"], opened.thread) == ("1.000001", "Tea", "1.000001")
+
+
+def _placeholder(thread: Address, answered: str) -> Delivery:
+    return msgspec.structs.replace(a_delivery(thread, ""), attempt=0, answers=(answered,)).placeholder
+
+
+@pytest.mark.parametrize("world", [View.AGENT], indirect=True)
+@pytest.mark.parametrize(
+    ("event", "team"), [({}, "T1"), ({"team": "T2"}, "T2"), ({"team": "T2", "user_team": "T3"}, "T3")]
+)
+async def test_in_a_channel_a_stream_is_for_whoever_is_answered(world: World, event: Json, team: str) -> None:
+    asked = said("tell me", thread_ts=ROOT, **event)
+    payload = {"type": "event_callback", "event_id": "Ev1", "team_id": "T1", "event": asked}
+    await world.slack.take("events_api", payload, world.inbox.accept)
+    at = Address("slack", "main", "", CHANNEL, ROOT)
+    await world.slack.send(_placeholder(at, "1782234000.000001"))
+    world.clock.passes(2.0)
+    await world.slack.send(_placeholder(AT, REPLY))
+    world.clock.passes(2.0)
+    assert not world.recorded.called("chat.startStream"), "nobody is known, or it is in no thread"
+    await world.slack.send(_placeholder(at, REPLY))
+    [begun] = world.recorded.called("chat.startStream")
+    assert begun == {
+        "channel": CHANNEL,
+        "thread_ts": ROOT,
+        "task_display_mode": "plan",
+        "recipient_user_id": "U1",
+        "recipient_team_id": team,
+    }
+
+
+@pytest.mark.parametrize("world", [View.AGENT], indirect=True)
+async def test_what_slack_streams_to_one_person_it_may_refuse_another(world: World) -> None:
+    at = Address("slack", "main", "", CHANNEL, ROOT)
+    await world.hears(said("one", user="U1", team="T1", thread_ts=ROOT, ts="1782234988.000001"), "Ev1")
+    await world.hears(said("two", user="U2", team="T2", thread_ts=ROOT, ts="1782234988.000002"), "Ev2")
+    world.recorded.answers["chat.startStream"] = {"ok": False, "error": "team_not_found"}
+    for _ in range(2):
+        await world.slack.send(_placeholder(at, "1782234988.000001"))
+        world.clock.passes(2.0)
+    del world.recorded.answers["chat.startStream"]
+    assert (len(world.recorded.called("chat.startStream")), len(world.recorded.called("chat.postMessage"))) == (1, 2)
+    await world.slack.send(_placeholder(at, "1782234988.000002"))
+    assert [call["recipient_user_id"] for call in world.recorded.called("chat.startStream")] == ["U1", "U2"]
+
+
+async def test_the_stream_of_another_app_is_not_taken_for_ones_own(world: World) -> None:
+    at = Address("slack", "main", "", CHANNEL, ROOT)
+    another = {"ts": "1782234989.000001", "user": "U0OTHER", "bot_id": "B2", "streaming_state": "in_progress"}
+    world.recorded.answers["conversations.replies"] = {"messages": [another]}
+    assert await world.slack.find(_placeholder(at, REPLY)) is None
+    mine = {**another, "ts": "1782234989.000002", "user": "U0BOT"}
+    world.recorded.answers["conversations.replies"] = {"messages": [another, mine]}
+    assert await world.slack.find(_placeholder(at, REPLY)) == mine["ts"]
 
 
 async def test_a_deleted_root_of_a_thread_leaves_a_stone_on_slack(world: World) -> None:

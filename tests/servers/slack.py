@@ -141,6 +141,9 @@ class _Agents:
         self.states[ts] = "completed"
 
     async def _start(self, fields: dict[str, str]) -> dict[str, Any]:
+        for wanted in ("recipient_user_id", "recipient_team_id"):
+            if wanted not in fields and not fields["channel"].startswith("D"):
+                return {"ok": False, "error": f"missing_{wanted}"}
         about = {"channel": fields["channel"], "thread_ts": fields["thread_ts"], "text": PLACEHOLDER}
         begun: dict[str, Any] = await self._between.ask("chat.postMessage", **about)
         self.streams[begun["ts"]], self.states[begun["ts"]] = "", "in_progress"

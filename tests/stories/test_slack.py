@@ -1,6 +1,6 @@
 """Conversations on Slack, end to end: a real gateway, and local-slack with the agent view and streams put in."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from tests.in_process import gateway_on
 from tests.servers.slack import APP_TOKEN, PEOPLE, TOKEN, Between, slack
 from tests.stories.files import KilledAt
 
+CHANNEL, TEAM = "C0001", "T01TEST"
 AGENT = AccountSettings(public=True, dm_threads=DmThreads.FRESH)
 
 
@@ -41,6 +42,12 @@ class Workspace:
         """Ann writes to the app; returns the thread in which it is answered."""
         ts = await self.between.says(self.chat, text, "Ann", thread)
         return Address("slack", "bot", "", self.chat, thread or ts)
+
+    async def asks_in_channel(self, text: str, who: str = "Ann", thread: str = "") -> Address:
+        """Somebody writes in a thread of a channel, which the app began; returns the thread."""
+        root = thread or (await self.between.ask("chat.postMessage", channel=CHANNEL, text="Tea"))["ts"]
+        await self.between.says(CHANNEL, text, who, root)
+        return Address("slack", "bot", "", CHANNEL, root)
 
     async def texts(self, at: Address) -> list[str]:
         return [seen.text for seen in await self.between.read(at)]
@@ -108,6 +115,29 @@ async def test_a_reply_is_a_stream_with_the_agents_steps(there: Workspace, tmp_p
     assert agents.statuses == [(at.thread, "processing"), ("", "active")]
 
 
+async def test_in_a_channel_a_reply_is_a_stream_for_whoever_asked(there: Workspace, tmp_path: Path) -> None:
+    pause, again, agents = Pause(), Pause(), there.between.agents
+    async with running(tmp_path, there, ScriptedAgent(["Once ", pause, "upon"], ["And ", again, "then"])):
+        at = await there.asks_in_channel("tell me")
+        await pause.reached()
+        await there.shows(at, "Once")
+        assert list(agents.streams.values()) == ["Once"]
+        pause.over()
+        await there.shows(at, "Once upon")
+        await there.asks_in_channel("and then?", "Ben", at.thread)
+        await again.reached()
+        await there.shows(at, "Once upon", "And")
+        again.over()
+        await there.shows(at, "Once upon", "And then")
+        await there.between.changes.until(lambda: not agents.streams or None, lambda: "the stream goes on")
+    begun = [fields for method, fields in there.between.calls if method == "chat.startStream"]
+    assert [(one["recipient_user_id"], one["recipient_team_id"]) for one in begun] == [
+        (PEOPLE["Ann"], TEAM),
+        (PEOPLE["Ben"], TEAM),
+    ]
+    assert there.called("chat.update") == 0, "what is streamed needs no edit"
+
+
 @pytest.mark.parametrize("end", ["| a | b |\n|---|---|\n| 1 | 2 |", "see https://a.example/x", "<!channel>"])
 async def test_what_a_stream_cannot_show_is_an_edit(there: Workspace, tmp_path: Path, end: str) -> None:
     pause, agents = Pause(), there.between.agents
@@ -148,15 +178,26 @@ async def test_an_app_that_may_not_stream_edits(there: Workspace, tmp_path: Path
         await there.shows(at, "Once upon")
 
 
-@pytest.mark.parametrize("point", [Point.STREAM_SENT, Point.STREAM_PLACED, Point.TURN_FINISHED, Point.SEND_CALLED])
-async def test_killed_while_it_streams_it_says_it_once(there: Workspace, tmp_path: Path, point: Point) -> None:
+@pytest.mark.parametrize(
+    ("point", "asks"),
+    [
+        (Point.STREAM_SENT, Workspace.asks),
+        (Point.STREAM_SENT, Workspace.asks_in_channel),
+        (Point.STREAM_PLACED, Workspace.asks),
+        (Point.TURN_FINISHED, Workspace.asks),
+        (Point.SEND_CALLED, Workspace.asks),
+    ],
+)
+async def test_killed_while_it_streams_it_says_it_once(
+    there: Workspace, tmp_path: Path, point: Point, asks: Callable[..., Awaitable[Address]]
+) -> None:
     killed = KilledAt(point, 1)
     async with running(tmp_path, there, EchoAgent(), probe=killed):
-        at = await there.asks("only once")
+        at = await asks(there, "only once")
         await killed.dead.wait()
     async with running(tmp_path, there, EchoAgent()):
         await there.shows(at, "only once")
-        await there.asks("and then", at.thread)
+        await asks(there, "and then", thread=at.thread)
         await there.shows(at, "only once", "and then")
     assert not there.between.agents.streams, "a stream goes on for ever"
 

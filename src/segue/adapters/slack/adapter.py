@@ -83,7 +83,6 @@ class Slack:
         self._outgoing = Outgoing(self._api, files, pace, limiter, self._agent)
         self._openings = Openings()
         self._attachments = Attachments(files, Limits(trusted=api.files, opens=(api.bearer,)))
-        self._me = ""
         self._kept = 0.0
         self._whole = False
         """Nothing that was said before the newest event is missing, so the place may be kept."""
@@ -100,16 +99,10 @@ class Slack:
         await self._api.close()
         await self._app.close()
 
-    async def who(self) -> str:
-        """The id of the app's own user."""
-        if not self._me:
-            self._me = str((await self._api.call("auth.test")).get("user_id", ""))
-        return self._me
-
     async def run(self, intake: Intake) -> None:
         """Keep a socket open until cancelled; an envelope is acknowledged once what it holds was accepted."""
         with connecting():
-            await self.who()
+            await self._api.who()
             async with beside(f"what was missed on {self._own}", lambda: self._go_back(intake)):
                 while True:
                     async with opened(self._app) as socket:
@@ -173,12 +166,14 @@ class Slack:
 
     async def take(self, kind: str, payload: Any, accept: Accept) -> Heard | None:
         """Take in one thing that was delivered; returns the message, if it is one."""
-        reading = self._incoming.read(kind, payload, await self.who(), self._clock())
+        reading = self._incoming.read(kind, payload, await self._api.who(), self._clock())
         heard = await self._own.or_letter(reading, payload)
         if isinstance(heard, Letter):
             await accept(heard)
             return None
         if heard is not None:
+            if self._agent and heard.team:
+                self._agent.asked(heard.arrival, heard.team)
             await accept(self._own.unfetched(heard.arrival, lambda: self._fetch(heard.attachments), payload))
         return heard
 

@@ -13,7 +13,7 @@ from segue.adapters.shared.rates import Bucket, Limiter
 from segue.adapters.slack.api import Api, Json
 from segue.adapters.slack.markup import streamable
 from segue.core.lanes import Address
-from segue.core.messages import Delivery
+from segue.core.messages import Arrival, Delivery
 from segue.errors import SendError, SendLater, SendNever
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,16 @@ class AgentView:
         self._statuses: dict[Address, str] = {}
         self._streams: dict[tuple[str, str], _Shown] = {}
         """The streams that this process began, by chat and message."""
-        self._refused = False
+        self._askers: dict[tuple[str, str], tuple[str, str]] = {}
+        """The person and their team, by chat and message: in a channel a stream is for whoever is answered."""
+        self._refused: set[tuple[str, str]] = set()
+        """Chats and people for whom Slack begins no stream."""
+
+    def asked(self, arrival: Arrival, team: str) -> None:
+        """Remember who said something in a channel."""
+        while len(self._askers) >= _REMEMBERED:
+            del self._askers[next(iter(self._askers))]
+        self._askers[arrival.place.address.chat, arrival.message] = arrival.speaker.identity.user, team
 
     async def status(self, thread: Address, status: str, title: str | None = None) -> None:
         """Show whether the agent works on a thread, and its first title; nobody waits for that."""
@@ -74,19 +83,27 @@ class AgentView:
         """Call a thread something else."""
         await self._call("agents.sessions.rename", thread, title=title[:_LONGEST_TITLE])
 
-    async def begin(self, there: Address) -> str | None:
-        """Begin a stream, and return its message; None where there is none: it grows in threads of private chats."""
-        in_private = there.thread and there.chat.startswith("D")
-        if self._refused or not in_private or self._limiter.take({"streams": _STREAMS}):
+    async def begin(self, ahead: Delivery) -> str | None:
+        """Begin a stream, and return its message; None outside of threads, and in a channel for nobody who is known."""
+        chat, thread = ahead.address.chat, ahead.address.thread
+        answered = ahead.answers[-1] if ahead.answers else ""
+        asker = ("", "") if chat.startswith("D") else self._askers.get((chat, answered))
+        if (
+            not thread
+            or asker is None
+            or (chat, asker[0]) in self._refused
+            or self._limiter.take({"streams": _STREAMS})
+        ):
             return None
-        about = {"channel": there.chat, "thread_ts": there.thread, "task_display_mode": "plan"}
+        to = {"recipient_user_id": asker[0] or None, "recipient_team_id": asker[1] or None}
+        about = {"channel": chat, "thread_ts": thread, "task_display_mode": "plan", **to}
         try:
             message = str((await self._api.call("chat.startStream", **about))["ts"])
         except SendNever as error:
-            self._refused = True
-            log.warning("replies grow by edits, since Slack lets this app begin no stream: %s", error)
+            self._refused.add((chat, asker[0]))
+            log.warning("replies in %s grow by edits, since Slack lets this app begin no stream there: %s", chat, error)
             return None
-        self._streams[there.chat, message] = _Shown()
+        self._streams[chat, message] = _Shown()
         return message
 
     async def grow(self, delivery: Delivery, steps: Sequence[str]) -> bool:

@@ -39,6 +39,7 @@ class Api:
         self._base = base
         self._token = token
         self._web = Web("Slack", base, Sending.READ_BACK)
+        self._me = ""
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -61,6 +62,12 @@ class Api:
     async def call(self, method: str, **fields: Any) -> Json:
         """The answer of a method; fields that are None are left out."""
         return (await self._called(method, fields))[0]
+
+    async def who(self) -> str:
+        """The id of the app's own user."""
+        if not self._me:
+            self._me = str((await self.call("auth.test")).get("user_id", ""))
+        return self._me
 
     async def scopes(self) -> tuple[Json, frozenset[str] | None]:
         """Who the token is, and what it may do as far as Slack says."""

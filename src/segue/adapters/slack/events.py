@@ -55,6 +55,9 @@ class Event(Value, frozen=True):
     subtype: str = ""
     channel: str = ""
     user: str = ""
+    team: str = ""
+    user_team: str = ""
+    """The workspace of whoever wrote it, in a channel that several share."""
     text: str = ""
     ts: str = ""
     event_ts: str = ""
@@ -86,6 +89,7 @@ class Callback(Value, frozen=True):
 
     event: Event
     event_id: str = ""
+    team_id: str = ""
 
     @property
     def seen_as(self) -> tuple[str, ...]:

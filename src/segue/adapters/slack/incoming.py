@@ -38,6 +38,8 @@ class Heard(Value, frozen=True):
     arrival: Arrival
     attachments: tuple[Attachment, ...] = ()
     press: Press | None = None
+    team: str = ""
+    """The workspace of whoever wrote it."""
 
 
 class Incoming:
@@ -55,7 +57,8 @@ class Incoming:
                 return None
             case "events_api":
                 callback: Callback = decode(payload, Callback)
-                return await self._event(callback.event, me, callback.seen_as)
+                event = replace(callback.event, team=callback.event.team or callback.team_id)
+                return await self._event(event, me, callback.seen_as)
             case "slash_commands":
                 return await self._command(decode(payload, Command), at)
             case "interactive":
@@ -99,7 +102,7 @@ class Incoming:
             cites=cites,
             mentions_agent=meant,
         )
-        return Heard(arrival, event.files)
+        return Heard(arrival, event.files, team=event.user_team or event.team)
 
     async def _changed(self, event: Event, me: str, seen: tuple[str, ...]) -> Heard | None:
         """A change by its author; that Slack shows what a link leads to, or counts answers, is none."""

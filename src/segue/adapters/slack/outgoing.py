@@ -47,7 +47,7 @@ class Outgoing:
         """Send one message."""
         there = delivery.address
         ahead = delivery.text == PLACEHOLDER and not delivery.attempt
-        if ahead and self._agent and (begun := await self._agent.begin(there)):
+        if ahead and self._agent and (begun := await self._agent.begin(delivery)):
             return begun
         text, shown = await self._text(delivery), _buttons(delivery.choices)
         if delivery.only and not there.chat.startswith("D"):
@@ -102,12 +102,12 @@ class Outgoing:
 
     async def find(self, delivery: Delivery) -> str | None:
         """The message that a delivery already made; it is younger than the one that it answers."""
-        after = delivery.answers[-1] if delivery.answers else ""
+        after, me = delivery.answers[-1] if delivery.answers else "", await self._api.who()
         async for message in self._said(delivery.address, after):
             key = _key(message)
             # What a stream is for stands in it only when it is over.
-            lost = not key and delivery.text == PLACEHOLDER and "streaming_state" in message
-            if lost or key == delivery.key:
+            streamed = "streaming_state" in message and message.get("user") == me
+            if (streamed and not key and delivery.text == PLACEHOLDER) or key == delivery.key:
                 return str(message["ts"])
         return None
 

@@ -53,7 +53,7 @@ class SlackByEvents(Slack):
     async def run(self, intake: Intake) -> None:
         """Check the token now and then, and read back what was said while nobody could be called."""
         with connecting():
-            await self.who()
+            await self._api.who()
             intake.connected()
             await self._catch_up(intake)
             async with beside(f"what was missed on {self._own}", lambda: self._go_back(intake)):
