@@ -249,6 +249,29 @@ async def test_the_root_of_a_thread_was_said_in_its_chat(harness: FeishuHarness)
     assert [arrival.place.address.thread for arrival in inbox.said] == ["", "", root.id]
 
 
+async def test_what_people_edit_is_read_as_they_wrote_it_and_also_after_a_gap(harness: FeishuHarness) -> None:
+    inbox, cursor, between = Inbox(), Bookmark(), harness.between
+    adapter, private = harness.adapter(), between.private("Ann")
+    async with living(adapter, Given(inbox.accept, cursor)):
+        said = await between.says(private, "two")
+        await inbox.gets("two")
+        await between.changes_to(said, "2 < 3\n& <p>")
+        change = await inbox.gets("2 < 3\n& <p>")
+        own = await adapter.send(a_delivery(GROUP, "of the app's"))
+        between.calls.clear()
+        await between.changes_to(own, "grows")
+        await between.tell("im.message.updated_v1", {"message": {"message_id": "om_unknown"}})
+        await between.says(private, "after that")
+        await inbox.gets("after that")
+        assert not any(path.endswith(own) for _, path, _ in between.calls), "each change of our own would be fetched"
+    assert (change.edits, change.message.partition("/")[0]) == (said, said)
+    between.said[said].content, between.said[said].changed = {"text": "<p>three</p><p>lines<br/>now</p>"}, time.time()
+    async with living(harness.adapter(), Given(inbox.accept, cursor)):
+        change = await inbox.gets("three\nlines\nnow")
+    assert change.edits == said
+    assert not inbox.letters
+
+
 async def test_groups_that_the_app_may_not_read_leave_the_rest_to_be_read_back(harness: FeishuHarness) -> None:
     inbox, cursor, between = Inbox(), Bookmark(), harness.between
     await _lives_until(harness, inbox, cursor, "before")

@@ -21,7 +21,14 @@ from segue.runtime.server.app import Mounted
 from segue.runtime.server.listeners import Listener, serving
 from segue.testing import Shelf
 from segue.testing.asgi import Application, post
-from segue.testing.contracts import DeletionContract, EditContract, QuoteContract, ThreadContract, WebhookContract
+from segue.testing.contracts import (
+    ChangeContract,
+    DeletionContract,
+    EditContract,
+    QuoteContract,
+    ThreadContract,
+    WebhookContract,
+)
 from segue.testing.harness import Given, Seen, living
 from tests.servers.feishu import APP, KEY, NOWHERE, PEOPLE, SECRET, TOKEN, Between, feishu, sealed, signed
 
@@ -66,6 +73,10 @@ class FeishuHarness:
     async def delete(self, at: Address, message: str, who: str = "Ann") -> None:
         del at, who
         await self.between.recalls(message)
+
+    async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
+        del at, who
+        await self.between.changes_to(message, text)
 
     async def quote(self, at: Address, message: str, text: str, who: str = "Ann") -> str:
         def answering(payload: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +157,7 @@ class EventsHarness(FeishuHarness):
         return [(await post(self._app, "/", *each)).status for each in guesses]
 
 
-class TestFeishu(ThreadContract, EditContract, QuoteContract, DeletionContract):
+class TestFeishu(ThreadContract, EditContract, ChangeContract, QuoteContract, DeletionContract):
     @pytest.fixture
     async def harness(self, tmp_path: Path) -> AsyncIterator[FeishuHarness]:
         async with feishu(tmp_path) as (between, url):
@@ -156,7 +167,9 @@ class TestFeishu(ThreadContract, EditContract, QuoteContract, DeletionContract):
                 await adapter.close()
 
 
-class TestFeishuByEvents(ThreadContract, EditContract, QuoteContract, DeletionContract, WebhookContract):
+class TestFeishuByEvents(
+    ThreadContract, EditContract, ChangeContract, QuoteContract, DeletionContract, WebhookContract
+):
     @pytest.fixture
     async def harness(self, tmp_path: Path) -> AsyncIterator[EventsHarness]:
         async with feishu(tmp_path, calls=True) as (between, url):

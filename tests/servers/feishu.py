@@ -15,6 +15,7 @@ import base64
 import contextlib
 import email
 import hashlib
+import html
 import itertools
 import json
 import os
@@ -535,6 +536,12 @@ class Between:
         said = self.said[message]
         said.gone = True
         await self.tell("im.message.recalled_v1", {"message_id": message, "chat_id": said.chat, "recall_type": kind})
+
+    async def changes_to(self, message: str, text: str) -> None:
+        """A person edits a message; Feishu keeps what was edited as HTML, and its event only names it."""
+        said = self.said[message]
+        said.content, said.changed = {"text": f"<p>{html.escape(text)}</p>"}, time.time()
+        await self.tell("im.message.updated_v1", {"message": {"message_id": message}})
 
     async def presses(self, message: str, n: int, who: str = "Ann") -> None:
         """A person presses a button of a card."""

@@ -73,8 +73,8 @@ class Feishu:
         self._files = files
         self._clock = clock
         directory = Directory(api)
-        self._incoming = Incoming(self._own, directory)
         self._outgoing = Outgoing(api, files, directory, pace, clock)
+        self._incoming = Incoming(self._own, directory, self._outgoing.is_own)
         self._history = History(self._own, api, directory, self.take, clock)
         self._openings = Openings()
         self._tries = Tries()

@@ -53,6 +53,10 @@ class Cards:
         """Remember the card that was made for a message."""
         _keep(self._made, message, card)
 
+    def knows(self, message: str) -> bool:
+        """Whether a message is one that was sent not long ago."""
+        return message in self._cards or message in self._made
+
     async def of(self, message: str) -> str:
         """The card that a message is; empty, if it is none."""
         if message not in self._cards:

@@ -1,5 +1,6 @@
 """The content of a message: its words, and the files in it. Feishu keeps it as JSON, in a form for each kind."""
 
+import html
 import json
 import mimetypes
 import re
@@ -11,6 +12,7 @@ from segue.core.values import Value
 from segue.errors import Invalid
 
 _PLACEHOLDER = re.compile(r"@_user_\d+|@_all")
+_BREAK = re.compile(r"<br */?>")
 _STYLES = {"bold": "**", "italic": "*", "lineThrough": "~~"}
 
 
@@ -53,6 +55,19 @@ def read(kind: str, raw: str, names: Mapping[str, str]) -> Content:
             return Content(files=(Attachment(_text(said, "file_key"), _text(said, "file_name") or usual),))
         case _:
             raise Invalid(kind or "message_type", "messages of this kind aren't understood", "Write it in words.")
+
+
+def unwrapped(raw: dict[str, Any]) -> dict[str, Any]:
+    """A message that was fetched; of a text that was edited, Feishu tells the paragraphs as HTML."""
+    body = raw.get("body")
+    if not raw.get("updated") or raw.get("msg_type") != "text" or not isinstance(body, dict):
+        return raw
+    text = text_of("text", str(body.get("content")))
+    *paragraphs, rest = (part.lstrip() for part in text.split("</p>"))
+    if rest or not paragraphs or not all(part.startswith("<p>") for part in paragraphs):
+        return raw
+    lines = "\n".join(part.removeprefix("<p>") for part in paragraphs)
+    return {**raw, "body": {**body, "content": json.dumps({"text": html.unescape(_BREAK.sub("\n", lines))})}}
 
 
 def text_of(kind: str, raw: str) -> str:

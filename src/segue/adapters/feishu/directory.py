@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from segue.adapters.feishu.api import Api, Json
+from segue.adapters.feishu.content import unwrapped
 from segue.adapters.feishu.events import Fetched, decode
 from segue.adapters.shared.lookups import Lookups
 from segue.core.contracts.database import Clock
@@ -53,7 +54,7 @@ class Directory:
     async def items(self, id: str) -> list[Json]:
         """The same, as it came."""
         found = (await self._api.call("GET", f"/im/v1/messages/{id}", user_id_type="open_id")).get("items")
-        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        return [unwrapped(one) for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
     async def received(self, raw: Json) -> Json:
         """A message that was fetched, in the form in which an event would have told it.

@@ -44,6 +44,7 @@ class Message(Value, frozen=True):
     message_type: str = ""
     content: str = ""
     create_time: str | int = 0
+    update_time: str | int = 0
     root_id: str = ""
     parent_id: str = ""
     thread_id: str = ""
@@ -65,6 +66,18 @@ class Received(Value, frozen=True):
 
     sender: Sender
     message: Message
+
+
+class Named(Value, frozen=True):
+    """A message, by its id alone."""
+
+    message_id: str = ""
+
+
+class Updated(Value, frozen=True):
+    """That a message was edited."""
+
+    message: Named = Named()
 
 
 class Recalled(Value, frozen=True):

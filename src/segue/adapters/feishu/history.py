@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from segue.adapters.feishu.api import Api, Json
+from segue.adapters.feishu.content import unwrapped
 from segue.adapters.feishu.directory import Directory
 from segue.adapters.shared.account import Account
 from segue.core.contracts.adapters import Accept, Intake
@@ -168,7 +169,7 @@ class History:
             told = await self._api.call("GET", "/im/v1/messages", sort_type="ByCreateTimeDesc", **about)
             for raw in told.get("items") or ():
                 if isinstance(raw, dict):
-                    yield raw
+                    yield unwrapped(raw)
             about["page_token"] = told.get("page_token")
             if not told.get("has_more") or not about["page_token"]:
                 break

@@ -5,7 +5,10 @@ at all. A thread is named by its root, which is also what messages to it are sen
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
+
+from msgspec.structs import replace
 
 from segue.adapters.feishu import events
 from segue.adapters.feishu.content import Attachment, Content, read, text_of
@@ -16,7 +19,7 @@ from segue.adapters.shared.attachments import BEGINNING
 from segue.core.lanes import Kind, Place
 from segue.core.messages import Arrival, Citation, Citing, Pressed, Speaker, Text
 from segue.core.values import Moment, Value
-from segue.errors import Invalid
+from segue.errors import Invalid, SendNever
 
 _EVERYBODY = "@_all"
 _PRESSED = "card.action.trigger"
@@ -40,9 +43,10 @@ class Heard(Value, frozen=True):
 class Incoming:
     """Reads what one app is told."""
 
-    def __init__(self, account: Account, directory: Directory) -> None:
+    def __init__(self, account: Account, directory: Directory, is_own: Callable[[str], bool]) -> None:
         self._account = account
         self._directory = directory
+        self._is_own = is_own
 
     async def read(self, payload: Any, me: str, app: str, at: Moment) -> Heard | None:
         """The message in what was delivered, if there is one; raises `Invalid` for what can't be understood."""
@@ -52,6 +56,8 @@ class Incoming:
         match header.event_type:
             case "im.message.receive_v1":
                 return await self._said(decode(event, events.Received), me, app, seen)
+            case "im.message.updated_v1":
+                return await self._edited(decode(event, events.Updated).message.message_id, me, app, seen)
             case "im.message.recalled_v1":
                 return await self._recalled(decode(event, events.Recalled), at, seen)
             case "im.chat.member.bot.added_v1":
@@ -62,6 +68,23 @@ class Incoming:
                 raise Invalid("event_type", "it isn't named", "Subscribe to events of version 2.0.")
             case _:
                 return None
+
+    async def _edited(self, id: str, me: str, app: str, seen: tuple[str, ...]) -> Heard | None:
+        """That somebody edited what they wrote; Feishu only names it, also each time that the app changes its own."""
+        if not id or self._is_own(id):
+            return None
+        try:
+            found = [one for one in (await self._directory.items(id))[:1] if not one.get("deleted")]
+        except SendNever:
+            return None
+        for one in found:
+            received: events.Received = decode(await self._directory.received(one), events.Received)
+            if heard := await self._said(received, me, app, seen):
+                # It keeps its id, and mustn't be taken for the message as it was.
+                changed = f"{id}/{received.message.update_time}"
+                words = tuple(part for part in heard.arrival.parts if isinstance(part, Text))
+                return Heard(replace(heard.arrival, message=changed, edits=id, parts=words))
+        return None
 
     async def _said(self, received: events.Received, me: str, app: str, seen: tuple[str, ...]) -> Heard | None:
         message, user = received.message, received.sender.sender_id.open_id

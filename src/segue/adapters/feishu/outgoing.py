@@ -53,6 +53,10 @@ class Outgoing:
         self._limiter = Limiter(patience=_PATIENCE)
         self._cards = Cards(api, self._limiter, pace.card, clock)
 
+    def is_own(self, message: str) -> bool:
+        """Whether the app surely wrote a message."""
+        return self._cards.knows(message)
+
     async def send(self, delivery: Delivery) -> str:
         """Send one message."""
         if delivery.doubtful and (found := await self._found(delivery)):
