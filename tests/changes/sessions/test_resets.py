@@ -156,6 +156,18 @@ async def test_no_last_turn_while_a_turn_waits_a_child_works_or_background_work_
     assert await sweep(world) == 1
 
 
+async def test_a_session_that_was_over_while_a_turn_ran_ends_as_long_after_it_as_its_policy_says(world: World) -> None:
+    settings = Settings(resets=Policies(Policy(When.IDLE, idle_minutes=0.5)))
+    session = await talk(world, settings=settings)
+    await world.hear("ann", "and then?", settings=settings)
+    world.clock.passes(30)
+    assert await sweep(world, settings) == 0, "it is at work"
+    await answers(world)
+    world.clock.passes(30)
+    assert await sweep(world, settings) == 1
+    assert await endings(world) == [(session, 3)]
+
+
 async def test_background_work_that_never_says_it_is_done_has_an_end(world: World) -> None:
     session = await talk(world)
     await world.store.driver.write(resets.keep, session, "a build", world.clock() + HOUR, world.clock())

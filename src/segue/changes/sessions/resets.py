@@ -27,7 +27,7 @@ from segue.database.statements import q
 
 _SETTING = "resets"
 _AGAIN = 60.0
-"""Seconds after which a session that is over but at work is looked at again."""
+"""Seconds after which a session that is over but at work is looked at again, unless it may be over sooner."""
 _NEVER = 1e18
 Wanted = Callable[[SessionId, PersonId], Transaction[bool]]
 """Whether a session that ends has anything to do in its last turn, by its owner."""
@@ -86,7 +86,9 @@ def look(
     if found is None:
         return False
     if not found.closed and (found.busy or (yield from at_work(session, at))):
-        yield q.sweep_at(session=session, sweep=at + _AGAIN)
+        # What it does makes it younger: as if it were used now, it isn't over before that.
+        soonest = yield from _again(session, policies, at, at)
+        yield q.sweep_at(session=session, sweep=at + min(_AGAIN, max(1.0, (soonest or _NEVER) - at)))
         return False
     last = (yield from first(LastAsked, q.last_asked(session=session))) or LastAsked(0, found.used)
     again = yield from _again(session, policies, found.used, at)
