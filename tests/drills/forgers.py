@@ -406,7 +406,7 @@ def _telegram(accept: Accept, clock: Clock) -> Callable[..., Awaitable[None]]:
 def _slack(accept: Accept, clock: Clock) -> Callable[..., Awaitable[None]]:
     # Nobody is there, as nobody is for Feishu: names can't be had, and nobody waits for them.
     app = SlackByEvents("bot", Api(Secret("xoxb-1"), "http://127.0.0.1:1/api"), Secret(_SLACK), Shelf(), clock=clock)
-    app._me = "U0BOT"
+    app._api._me = "U0BOT"
     return app.webhook(accept)
 
 
