@@ -1,6 +1,7 @@
 """The Telegram adapter, with updates and answers as the Bot API's documentation describes them."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -156,6 +157,50 @@ def test_a_command_without_a_name_is_not_for_a_bot_that_is_shown_everything() ->
         found = read(decode(raw), raw, Account("telegram", "bot"), all_seeing, 5.0)
         assert found is not None
         assert found.arrival.mentions_agent is meant
+
+
+def test_a_mention_after_a_command_names_the_bot_that_it_is_for() -> None:
+    entities = [
+        {"type": "bot_command", "offset": 0, "length": 4},
+        {"type": "mention", "offset": 5, "length": len(BOT) + 1},
+    ]
+    raw = update(chat=GROUP, text=f"/new @{BOT}", entities=entities)
+    all_seeing = Peer(ME.id, username=BOT, can_read_all_group_messages=True)
+    found = read(decode(raw), raw, Account("telegram", "bot"), all_seeing, 5.0)
+    assert found is not None
+    assert found.arrival.mentions_agent
+
+
+async def test_a_command_without_a_name_is_not_for_an_admin_who_is_shown_everything(
+    there: tuple[Between, Telegram],
+) -> None:
+    (between, adapter), inbox, updates = there, Inbox(), itertools.count(1000)
+    ranks = {"status": "member"}
+    # crabline's bots are shown everything everywhere.
+    told = {"getMe": {**SELF, "can_read_all_group_messages": False}, "getChatMember": ranks}
+    between.refuse = lambda method, _: JSONResponse({"ok": True, "result": told[method]}) if method in told else None
+
+    async def says(text: str, chat: dict[str, Any] = GROUP, **more: Any) -> bool:
+        n, command = next(updates), {"type": "bot_command", "offset": 0, "length": len(text)}
+        raw = update(chat=chat, message_id=n, text=text, entities=[command] if text[0] == "/" else [], **more)
+        await adapter.take({**raw, "update_id": n}, inbox.accept)
+        return inbox.arrivals[-1].mentions_agent
+
+    async def becomes(status: str) -> None:
+        before, ranks["status"] = ranks["status"], status
+        await adapter.take({**member(before, status), "update_id": next(updates)}, inbox.accept)
+
+    def asked() -> int:
+        return [method for method, _ in between.calls].count("getChatMember")
+
+    assert [await says("hello"), await says("/new", DM), asked()] == [False, True, 0]
+    assert [await says("/new"), await says("/status"), asked()] == [True, True, 1]
+    await becomes("administrator")
+    assert [await says("/new"), await says("/status"), asked()] == [False, False, 2]
+    reply = {**message(chat=GROUP), "from": SELF}
+    assert [await says(f"/new@{BOT}"), await says("/new", reply_to_message=reply)] == [True, True]
+    await becomes("member")
+    assert await says("/new")
 
 
 def test_a_mention_in_a_caption_counts() -> None:

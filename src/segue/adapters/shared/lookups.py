@@ -28,6 +28,10 @@ class Lookups:
         self._clock = clock
         self._known: dict[str, tuple[Moment, Any]] = {}
 
+    def forget(self, key: str) -> None:
+        """Ask anew for a thing that has changed."""
+        self._known.pop(key, None)
+
     async def get(self, key: str, ask: Callable[[], Awaitable[T]], otherwise: T) -> T:
         """A thing by its key; if it can't be had now, what it last was."""
         now = self._clock()

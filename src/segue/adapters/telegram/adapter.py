@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 _LONGEST_TITLE = 128
+_GROUPS = {"group", "supergroup"}
 _ALBUMS = 100
 """Albums that are remembered: the pictures of one come right after each other."""
 _LOOK = 60.0
@@ -152,8 +153,8 @@ class Telegram:
     async def _read(self, raw: Any, me: Peer) -> Heard | None:
         """The message in an update, with the other id of a group that became a supergroup."""
         update = decode(raw)
-        heard = read(update, raw, self._own, me, self._clock())
         self._remember(update)
+        heard = read(update, raw, self._own, await self._shown(update, me), self._clock())
         if heard is None:
             return None
         arrival, album = heard.arrival, update.message.media_group_id if update.message else ""
@@ -164,10 +165,20 @@ class Telegram:
         aliases = self._chats.aliases(arrival.place.address.chat)
         return replace(heard, arrival=replace(arrival, chat_aliases=aliases, mentions_agent=meant, album=album))
 
+    async def _shown(self, update: Update, me: Peer) -> Peer:
+        """The bot as a command finds it: an admin of a group is shown everything there, as some are everywhere."""
+        message = update.message or update.edited_message
+        if me.can_read_all_group_messages or message is None or message.chat.type not in _GROUPS:
+            return me
+        sees_all = message.words.startswith("/") and await self._chats.is_admin(message.chat.id, me.id)
+        return replace(me, can_read_all_group_messages=sees_all)
+
     def _remember(self, update: Update) -> None:
         if update.message is not None and update.message.became:
             self._chats.became(*update.message.became)
         change = update.my_chat_member
+        if change is not None:
+            self._chats.ranked(change.chat.id)
         if change is not None and change.chat.type != "private" and change.became:
             chat, by = change.chat, change.sender.id
             log.warning("%s %s the %s %r (%d) by %d", self._own, change.became, chat.type, chat.title, chat.id, by)

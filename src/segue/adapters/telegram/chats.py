@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from segue.adapters.shared.lookups import Lookups
 from segue.adapters.shared.rates import Limiter, Rate
 from segue.adapters.telegram.api import Api, Migrated
 from segue.core.contracts.database import Clock
@@ -14,6 +15,7 @@ from segue.errors import SendLater, SendNever
 SENDS, FILES, EDITS = "sends", "files", "edits"
 EPHEMERAL, PRIVATE = "ephemeral", "private"
 """Messages in a group that one person alone sees: there, or in their private chat. `located` reads their ids."""
+_ADMINS = {"creator", "administrator"}
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 
@@ -38,6 +40,19 @@ class Chats:
         self._limiter = Limiter(clock, _PATIENCE)
         self._moved: dict[str, str] = {}
         """Groups that became supergroups, and so have another id."""
+        self._ranks = Lookups("Telegram", clock)
+
+    async def is_admin(self, chat: int, bot: int) -> bool:
+        """Whether the bot is an admin of a group, who is shown all that is said there; no, if Telegram doesn't tell."""
+
+        async def ask() -> str:
+            return str((await self._api.call("getChatMember", chat_id=chat, user_id=bot)).get("status"))
+
+        return await self._ranks.get(_rank(chat), ask, "") in _ADMINS
+
+    def ranked(self, chat: int) -> None:
+        """The bot may do more or less in a group than before."""
+        self._ranks.forget(_rank(chat))
 
     async def call(self, address: Address, method: str, **fields: Any) -> Any:
         """Call for a chat, by the id that it has now; if Telegram asks for patience, the chat is left alone."""
@@ -83,6 +98,10 @@ def located(address: Address, message: str) -> tuple[Address, dict[str, int]]:
     if kind == PRIVATE:
         return replace(address, chat=user, thread=""), {"message_id": number(id)}
     return address, {"message_id": number(message)}
+
+
+def _rank(chat: int) -> str:
+    return f"the bot's rank in {chat}"
 
 
 def number(id: str) -> int:

@@ -170,5 +170,6 @@ def _mentions(message: Message, me: Peer) -> bool:
                 return True
             case "bot_command" if entity.offset == 0 and message.forward_origin is None:
                 # Telegram itself picks the bot that a command without a name is shown to, unless this one sees all.
-                return not me.can_read_all_group_messages or _COMMAND.match(message.words) is not None
+                if not me.can_read_all_group_messages:
+                    return True
     return message.forward_origin is None and _COMMAND.match(message.words) is not None
