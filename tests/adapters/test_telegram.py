@@ -11,6 +11,7 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 from segue.adapters.shared.account import Account
+from segue.adapters.shared.markup import utf16
 from segue.adapters.shared.rates import Rate
 from segue.adapters.shared.webhooks import LARGEST
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
@@ -18,7 +19,7 @@ from segue.adapters.telegram import adapter as adapter_file
 from segue.adapters.telegram.adapter import HEADER, secret_of
 from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.incoming import Heard, read
-from segue.adapters.telegram.markup import render, utf16, visible
+from segue.adapters.telegram.markup import render, visible
 from segue.adapters.telegram.outgoing import fits
 from segue.adapters.telegram.rich import rich
 from segue.adapters.telegram.updates import Attachment, Peer, Update, decode

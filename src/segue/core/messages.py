@@ -438,6 +438,11 @@ class Delivery(Value, frozen=True):
     chats: tuple[str, ...] = ()
     """Other ids of the chat, the newest last; told only to an adapter that sends by any of them."""
 
+    @property
+    def answered(self) -> str:
+        """The last of the arrivals that it answers; empty if there is none."""
+        return self.answers[-1] if self.answers else ""
+
     def with_text(self, text: str) -> "Delivery":
         """The same delivery with another text."""
         return msgspec.structs.replace(self, text=text)

@@ -186,7 +186,7 @@ class Recognizing(FakeAdapter):
 
     def ids_after(self, delivery: Delivery) -> Sequence[str]:
         """The next ids after what is answered."""
-        answered = delivery.answers[-1] if delivery.answers else ""
+        answered = delivery.answered
         return [str(int(answered) + n) for n in range(1, 9)] if answered.isdecimal() else []
 
     async def is_placeholder(self, delivery: Delivery, message: str) -> bool:

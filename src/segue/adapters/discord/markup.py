@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, listed, rendered, target
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, listed, rendered, target, utf16
 from segue.core.text.markdown import READABLE
 
 LONGEST = 2000
@@ -17,21 +17,16 @@ _MEANT = re.compile(r"https?://[^\s<]+|[\\*_~|`\[]|^\s*[>#+-]|^\s*\d+\.(?=\s)", 
 def render(text: str) -> str:
     """A text as Discord reads it; as it is, if that would be longer than a message or shows nothing."""
     found = rendered(text, _MARKS, _escape)
-    return found if found.strip() and size(found) <= LONGEST else text
+    return found if found.strip() and utf16(found) <= LONGEST else text
 
 
 def fits(text: str) -> bool:
     """Whether a text goes out as one message."""
-    if size(text) > LONGEST:
+    if utf16(text) > LONGEST:
         return False
-    if 2 * size(text) <= LONGEST:
+    if 2 * utf16(text) <= LONGEST:
         return True  # at worst without its marks
-    return len(text) <= READABLE and size(rendered(text, _MARKS, _escape)) <= LONGEST
-
-
-def size(text: str) -> int:
-    """The length of a text by the stricter count: a character outside the basic plane is two."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text) <= READABLE and utf16(rendered(text, _MARKS, _escape)) <= LONGEST
 
 
 def mention(user: str) -> str:

@@ -46,7 +46,7 @@ class Outgoing:
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; Discord knows its nonce for some minutes, and after that it is looked for."""
-        slash = slash_token(delivery.answers[-1]) if delivery.answers else None
+        slash = slash_token(delivery.answered)
         if delivery.only:
             return await self._whisper(delivery, slash)
         channel = channel_of(delivery.address)
@@ -59,7 +59,7 @@ class Outgoing:
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of a message, or make it a file: tried again, that changes the same message."""
         body = {**_body(delivery), "components": _buttons(delivery.choices)}
-        slash = slash_token(delivery.answers[-1]) if delivery.answers and delivery.only else None
+        slash = slash_token(delivery.answered) if delivery.only else None
         file = await self._file(delivery)
         if slash:
             try:
@@ -168,7 +168,7 @@ def _reply(delivery: Delivery) -> dict[str, Any]:
 
 def _answered(delivery: Delivery) -> str:
     """The message that a delivery answers; empty if that was a button or a slash command."""
-    answered = delivery.answers[-1].partition(".")[0] if delivery.answers else ""
+    answered = delivery.answered.partition(".")[0]
     return answered if answered.isdecimal() else ""
 
 

@@ -22,7 +22,7 @@ from segue.core.contracts.database import Clock
 from segue.core.lanes import Address, Kind
 from segue.core.messages import PLACEHOLDER, Delivery, File
 from segue.core.values import Value
-from segue.errors import MessageGone, SendLater, SendNever
+from segue.errors import MessageGone, SendNever
 
 _PATIENCE = 1.0
 """Seconds that a call waits for its turn by itself; for longer, the gateway does."""
@@ -112,7 +112,7 @@ class Outgoing:
 
     async def _post(self, delivery: Delivery, kind: str, content: Json, key: str) -> str:
         """Write into a chat or a thread; in a group, in answer to who asked, as several people may have."""
-        there, answered = delivery.address, delivery.answers[-1] if delivery.answers else ""
+        there, answered = delivery.address, delivery.answered
         body = {"msg_type": kind, "content": _encoded(content), "uuid": uuid(key)}
         if there.thread:
             return await self._call(there, f"/{there.thread}/reply", {**body, "reply_in_thread": True})
@@ -125,13 +125,8 @@ class Outgoing:
 
     async def _call(self, there: Address, path: str, body: Json) -> str:
         """Write; if Feishu asks for patience, the chat is left alone."""
-        key = f"chat/{there.chat}"
-        await self._limiter.turn({key: self._pace.chat})
-        try:
+        async with self._limiter.paced({f"chat/{there.chat}": self._pace.chat}):
             return str((await self._api.call("POST", f"/im/v1/messages{path}", body))["message_id"])
-        except SendLater as error:
-            self._limiter.quiet(error.seconds, key)
-            raise
 
     async def _found(self, delivery: Delivery) -> str:
         """A message that an earlier attempt made, if Feishu may have forgotten its key: ours, with the same words.
@@ -139,7 +134,7 @@ class Outgoing:
         It must be newer than what it answers; what answers nothing is sent again.
         """
         try:
-            answered = (await self._directory.fetch(delivery.answers[-1]))[:1] if delivery.answers else []
+            answered = (await self._directory.fetch(delivery.answered))[:1] if delivery.answers else []
         except SendNever:
             answered = []
         if not answered or self._clock() - moment(answered[0].create_time) < _REMEMBERED:

@@ -96,7 +96,7 @@ def _call(delivery: Delivery, kind: Literal["message", "edit"] = "message", key:
         address=delivery.address,
         text=delivery.text,
         message=delivery.message if kind == "edit" else "",
-        in_reply_to=delivery.answers[-1] if delivery.answers else "",
+        in_reply_to=delivery.answered,
         answers=delivery.answers,
         session=delivery.session,
         choices=delivery.choices,

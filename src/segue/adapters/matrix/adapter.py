@@ -20,7 +20,7 @@ from segue.core.contracts.database import Clock
 from segue.core.contracts.lockers import Locker
 from segue.core.lanes import Address, Kind
 from segue.core.messages import PLACEHOLDER, Delivery, Sending
-from segue.errors import Disconnected, MessageGone, SendLater
+from segue.errors import Disconnected, MessageGone
 
 _WAIT = 30_000
 """Milliseconds that the homeserver may hold a sync."""
@@ -108,8 +108,7 @@ class Matrix:
         """Send one message; the homeserver knows a transaction that it has seen."""
         there = await self._now(delivery.address)
         private = (await self._rooms.get(there.chat)).kind is Kind.DM
-        answers = delivery.answers[-1] if delivery.answers and not private else ""
-        content = await self._content(delivery, there, answers)
+        content = await self._content(delivery, there, "" if private else delivery.answered)
         return await self._write(delivery, there, delivery.key, content)
 
     async def edit(self, delivery: Delivery) -> None:
@@ -166,12 +165,8 @@ class Matrix:
         return Address(address.platform, address.account, address.space, chat, thread)
 
     async def _write(self, delivery: Delivery, there: Address, key: str, content: Json) -> str:
-        await self._limiter.turn(self._wanted(delivery))
-        try:
+        async with self._limiter.paced(self._wanted(delivery)):
             return await self._outgoing.put(there.chat, key, content)
-        except SendLater as error:
-            self._limiter.quiet(error.seconds, _WRITTEN)
-            raise
 
     def _wanted(self, delivery: Delivery) -> dict[str, Bucket | Rate]:
         """The share of the pace that a message takes: of a reply that grows, less and less the emptier the bucket."""

@@ -108,6 +108,11 @@ LINES: Mapping[str, Mark] = {
 """Marks for a platform that shows plain lines."""
 
 
+def utf16(text: str) -> int:
+    """The UTF-16 units of a text, by which many platforms count."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def html_text(text: str) -> str:
     """A text between tags."""
     return escaped(text, quote=False)

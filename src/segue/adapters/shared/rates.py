@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 from segue.core.contracts.database import Clock
 from segue.core.values import Moment, Value
@@ -67,6 +68,16 @@ class Limiter:
             if wait > self._patience:
                 raise SendLater("The platform allows no more calls for now.", wait)
             await asyncio.sleep(wait)
+
+    @asynccontextmanager
+    async def paced(self, wanted: Mapping[str, Rate | Bucket]) -> AsyncIterator[None]:
+        """Around a call: it waits for its turn, and if the platform asks for patience, so does whatever comes next."""
+        await self.turn(wanted)
+        try:
+            yield
+        except SendLater as error:
+            self.quiet(error.seconds, *wanted)
+            raise
 
     def take(self, wanted: Mapping[str, Rate | Bucket]) -> float:
         """Seconds until such a call may be made; 0 if it may now, and then it is counted."""

@@ -169,10 +169,10 @@ class Signal:
 
     def _answered(self, delivery: Delivery) -> dict[str, Any]:
         """In a group, what is answered is quoted: several people may have asked."""
-        at, _, author = delivery.answers[-1].partition(".") if delivery.answers else ("", "", "")
+        at, _, author = delivery.answered.partition(".")
         if _PERSON.fullmatch(delivery.address.chat) or not at.isdecimal() or not author:
             return {}
-        said = self._reader.beginnings.get(delivery.answers[-1])
+        said = self._reader.beginnings.get(delivery.answered)
         return {"quoteTimestamp": int(at), "quoteAuthor": author, "quoteMessage": said or None}
 
     async def delete(self, address: Address, message: str) -> None:

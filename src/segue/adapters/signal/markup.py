@@ -35,11 +35,6 @@ def size(text: str) -> int:
     return len(text.encode(errors="replace"))
 
 
-def utf16(text: str) -> int:
-    """The UTF-16 units of a text, by which stretches of it are named."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def _parted(written: str) -> tuple[str, list[str]]:
     """A text without the characters that stand for styles, and the stretches between them."""
     words, at, begun, styles = list[str](), 0, dict[int, list[int]](), list[str]()

@@ -19,7 +19,6 @@ from segue.errors import SendError, SendLater, SendNever
 log = logging.getLogger(__name__)
 
 WORKING, READY = "processing", "active"
-_GOES_ON, _OVER = "in_progress", "complete"
 _STREAMS, _APPENDED = Bucket(10, 4.0), Bucket(30, 0.7)
 """The rates that Slack allows; what is begun is also stopped, under the same rate."""
 _LONGEST_TITLE, _LONGEST_STEP = 200, 256
@@ -86,8 +85,7 @@ class AgentView:
     async def begin(self, ahead: Delivery) -> str | None:
         """Begin a stream, and return its message; None outside of threads, and in a channel for nobody who is known."""
         chat, thread = ahead.address.chat, ahead.address.thread
-        answered = ahead.answers[-1] if ahead.answers else ""
-        asker = ("", "") if chat.startswith("D") else self._askers.get((chat, answered))
+        asker = ("", "") if chat.startswith("D") else self._askers.get((chat, ahead.answered))
         if (
             not thread
             or asker is None
@@ -114,16 +112,16 @@ class AgentView:
             return False
         then = shown.grown(delivery.text, steps)
         if chunks := shown.until(then):
-            await self._limiter.turn({"appended": _APPENDED})
-            # Nobody knows what stands there if the call breaks off.
-            del self._streams[here]
-            try:
-                await self._api.call("chat.appendStream", channel=here[0], ts=here[1], chunks=chunks)
-            except SendLater as error:
-                self._limiter.quiet(error.seconds, "appended")
-                then = shown
-            except SendNever:
-                return False
+            async with self._limiter.paced({"appended": _APPENDED}):
+                # Nobody knows what stands there if the call breaks off.
+                del self._streams[here]
+                try:
+                    await self._api.call("chat.appendStream", channel=here[0], ts=here[1], chunks=chunks)
+                except SendLater:
+                    self._streams[here] = shown
+                    raise
+                except SendNever:
+                    return False
             self._streams[here] = then
         return True
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from markdown_it.tree import SyntaxTreeNode as Node
 
-from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, rendered, target
+from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, rendered, target, utf16
 from segue.core.text.markdown import READABLE, parse
 
 LONGEST = 4000
@@ -30,7 +30,7 @@ def fits(text: str) -> bool:
     """Whether a text goes out as one message."""
     if _WORST * len(text) <= LONGEST:
         return True
-    return len(text) <= min(LONGEST, READABLE) and _length(render(text)) <= LONGEST
+    return len(text) <= min(LONGEST, READABLE) and utf16(render(text)) <= LONGEST
 
 
 def streamable(text: str) -> bool:
@@ -67,10 +67,6 @@ def _shown(mark: str, names: Mapping[str, str]) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _length(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _link(node: Node, inside: Sequence[str]) -> str:

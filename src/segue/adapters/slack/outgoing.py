@@ -16,7 +16,7 @@ from segue.core.lanes import Address
 from segue.core.messages import PLACEHOLDER, Delivery
 from segue.core.questions import buttons
 from segue.core.values import Value
-from segue.errors import SendLater, SendNever
+from segue.errors import SendNever
 
 _MARK = "segue_delivery"
 _PAGE, _MOST = 200, 2000
@@ -78,15 +78,11 @@ class Outgoing:
         final = bool(delivery.attempt)
         if final and self._agent and await self._agent.finish(delivery, metadata=_marked(delivery.key)):
             return
-        await self._limiter.turn({"edits": self._pace.edits if final else self._pace.growing})
-        text = await self._text(delivery)
-        fields = {"text": text, "attachments": [], **_buttons(delivery.choices)}
-        fields |= {"metadata": _marked(delivery.key)} if final else {}
-        try:
+        async with self._limiter.paced({"edits": self._pace.edits if final else self._pace.growing}):
+            text = await self._text(delivery)
+            fields = {"text": text, "attachments": [], **_buttons(delivery.choices)}
+            fields |= {"metadata": _marked(delivery.key)} if final else {}
             await self._update(delivery, fields)
-        except SendLater as error:
-            self._limiter.quiet(error.seconds, "edits")
-            raise
         await self._rest(delivery)
 
     async def _update(self, delivery: Delivery, fields: Json) -> None:
@@ -102,8 +98,8 @@ class Outgoing:
 
     async def find(self, delivery: Delivery) -> str | None:
         """The message that a delivery already made; it is younger than the one that it answers."""
-        after, me = delivery.answers[-1] if delivery.answers else "", await self._api.who()
-        async for message in self._said(delivery.address, after):
+        me = await self._api.who()
+        async for message in self._said(delivery.address, delivery.answered):
             key = _key(message)
             # What a stream is for stands in it only when it is over.
             streamed = "streaming_state" in message and message.get("user") == me
@@ -146,13 +142,8 @@ class Outgoing:
 
     async def _call(self, there: Address, method: str, **fields: Any) -> Json:
         """Write into a channel; if Slack asks for patience, the channel is left alone."""
-        key = f"channel/{there.chat}"
-        await self._limiter.turn({key: self._pace.channel})
-        try:
+        async with self._limiter.paced({f"channel/{there.chat}": self._pace.channel}):
             return await self._api.call(method, channel=there.chat, **fields)
-        except SendLater as error:
-            self._limiter.quiet(error.seconds, key)
-            raise
 
 
 def _marked(key: str) -> Json:

@@ -23,11 +23,6 @@ def visible(html: str) -> str:
     return unescape(_TAG.sub("", html))
 
 
-def utf16(text: str) -> int:
-    """The length of a text by Telegram's count."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def _quote(_: Node, inside: Sequence[str]) -> str:
     # A quote in a quote is more than Telegram takes.
     text = "\n\n".join(filter(None, inside)).replace("<blockquote>", "").replace("</blockquote>", "")

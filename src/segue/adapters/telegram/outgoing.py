@@ -13,9 +13,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from segue.adapters.shared.attachments import content_of
+from segue.adapters.shared.markup import utf16
 from segue.adapters.telegram.api import NoRichThere, Unchanged, Unreadable
 from segue.adapters.telegram.chats import EDITS, EPHEMERAL, FILES, PRIVATE, SENDS, Chats, number, thread
-from segue.adapters.telegram.markup import render, utf16, visible
+from segue.adapters.telegram.markup import render, visible
 from segue.adapters.telegram.rich import rich
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
@@ -150,7 +151,7 @@ def ids_after(delivery: Delivery) -> Sequence[str]:
 
 def _answered(delivery: Delivery) -> list[str]:
     """The parts of the id of what a delivery answers."""
-    return (delivery.answers[-1] if delivery.answers else "").split(".")
+    return delivery.answered.split(".")
 
 
 def _caption(text: str) -> dict[str, str]:

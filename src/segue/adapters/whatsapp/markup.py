@@ -15,11 +15,6 @@ def render(text: str) -> str:
     return rendered(text, _MARKS, str) or text
 
 
-def length(text: str) -> int:
-    """The length of a text by the stricter of the two counts that apps use."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def fits(text: str) -> bool:
     """Say yes: an answer is one message, since each is paid for; what is too long for a text goes as a document."""
     del text

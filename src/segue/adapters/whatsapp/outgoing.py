@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from segue.adapters.shared.attachments import content_of
+from segue.adapters.shared.markup import utf16
 from segue.adapters.shared.rates import Bucket, Limiter, Rate
 from segue.adapters.whatsapp.graph import Graph, Json
-from segue.adapters.whatsapp.markup import LONGEST, length, render
+from segue.adapters.whatsapp.markup import LONGEST, render
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.database import Clock
 from segue.core.messages import Delivery
@@ -83,7 +84,7 @@ class Outgoing:
             if (asked := interactive(text, delivery.choices)) is not None:
                 return {"type": "interactive", "interactive": asked}
             text = render(delivery.without_buttons.text)
-        if length(text) <= LONGEST:
+        if utf16(text) <= LONGEST:
             return {"type": "text", "text": {"body": text, "preview_url": False}}
         beginning = f"{render(delivery.text[:_BEGINNING])}…\n\n{WHOLE}"
         return await self._file("answer.txt", "text/plain", delivery.text.encode(), beginning)
@@ -103,11 +104,11 @@ class Outgoing:
 def interactive(text: str, choices: Sequence[str]) -> Json | None:
     """A question with three buttons at most, or with a list; None if WhatsApp shows it as neither."""
     titles = [label(choice) for choice in choices]
-    if len(choices) <= _BUTTONS and length(text) <= _WITH_BUTTONS and all(map(_fits(_LONGEST_TITLE), titles)):
+    if len(choices) <= _BUTTONS and utf16(text) <= _WITH_BUTTONS and all(map(_fits(_LONGEST_TITLE), titles)):
         buttons = zip(choices, titles, strict=True)
         shown = [{"type": "reply", "reply": {"id": choice, "title": title}} for choice, title in buttons]
         return {"type": "button", "body": {"text": text}, "action": {"buttons": shown}}
-    if len(choices) <= _ROWS and length(text) <= LONGEST and all(map(_fits(_LONGEST_DESCRIPTION), titles)):
+    if len(choices) <= _ROWS and utf16(text) <= LONGEST and all(map(_fits(_LONGEST_DESCRIPTION), titles)):
         rows = [_row(choice, title) for choice, title in zip(choices, titles, strict=True)]
         return {"type": "list", "body": {"text": text}, "action": {"button": "Choose", "sections": [{"rows": rows}]}}
     return None

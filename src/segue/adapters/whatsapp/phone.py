@@ -8,8 +8,9 @@ from tempfile import NamedTemporaryFile
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries, content_of, whole
 from segue.adapters.shared.downloads import LARGEST, NotFetched
+from segue.adapters.shared.markup import utf16
 from segue.adapters.whatsapp.bridge.line import Json, Line, opened
-from segue.adapters.whatsapp.markup import LONGEST, length, render
+from segue.adapters.whatsapp.markup import LONGEST, render
 from segue.adapters.whatsapp.payloads import decode
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake
 from segue.core.lanes import Address, Kind, Place
@@ -77,7 +78,7 @@ class WhatsAppByPhone:
 
     def fits(self, text: str) -> bool:
         """Whether a text goes out as one message."""
-        return length(text) <= LONGEST // 2 or (length(text) <= LONGEST and length(render(text)) <= LONGEST)
+        return utf16(text) <= LONGEST // 2 or (utf16(text) <= LONGEST and utf16(render(text)) <= LONGEST)
 
     async def run(self, intake: Intake) -> None:
         """Keep the bridge up until cancelled; a message is acknowledged once it was accepted."""
@@ -154,7 +155,7 @@ class WhatsAppByPhone:
         """Send one message; it was sent once WhatsApp's server has it."""
         about = {"chat": delivery.address.chat, "key": delivery.key, "text": render(delivery.text)}
         if delivery.address.chat.endswith("@g.us") and delivery.answers:
-            about["quoted"] = delivery.answers[-1]
+            about["quoted"] = delivery.answered
         if delivery.file is None:
             return str((await self._bridge().call("send", **about))["id"])
         with NamedTemporaryFile(dir=self._folder, prefix="sent-") as content:
