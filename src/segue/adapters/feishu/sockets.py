@@ -7,13 +7,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec.structs import replace
-from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed
 
 from segue.adapters.feishu.api import Api
 from segue.adapters.feishu.frames import CONTROL, DATA, Frame, decode, encode
 from segue.adapters.shared.background import beside
-from segue.adapters.shared.sockets import broke, line_to
+from segue.adapters.shared.sockets import Socket, broke, line_to
 from segue.errors import Disconnected, Invalid
 
 _PING = 120.0
@@ -25,33 +23,29 @@ _HALVES = 100
 class Line:
     """One connection, over which Feishu tells what happens."""
 
-    def __init__(self, line: ClientConnection) -> None:
-        self._line = line
+    def __init__(self, socket: Socket) -> None:
+        self._socket = socket
         self._halves: dict[str, dict[int, bytes]] = {}
 
     async def told(self) -> AsyncIterator[tuple[Frame, bytes]]:
         """Everything that is told, until Feishu hangs up: the frame that completes it, and the whole of it."""
-        try:
-            async for raw in self._line:
+        async for raw in self._socket.told():
+            try:
                 frame = decode(raw if isinstance(raw, bytes) else raw.encode())
-                if frame.method == DATA and (whole := self._whole(frame)) is not None:
-                    yield frame, whole
-        except (ConnectionClosed, Invalid) as error:
-            raise broke("Feishu", error) from error
-        raise Disconnected("Feishu closed the line.")
+            except Invalid as error:
+                raise broke("Feishu", error) from error
+            if frame.method == DATA and (whole := self._whole(frame)) is not None:
+                yield frame, whole
 
     async def acknowledge(self, frame: Frame) -> None:
         """Let Feishu forget what came with a frame."""
-        try:
-            await self._line.send(encode(replace(frame, payload=b'{"code":200}')))
-        except ConnectionClosed as error:
-            raise broke("Feishu", error) from error
+        await self._socket.say(encode(replace(frame, payload=b'{"code":200}')))
 
     async def ping(self, service: int, every: float) -> None:
         """Keep the connection up."""
-        with suppress(ConnectionClosed):
+        with suppress(Disconnected):
             while True:
-                await self._line.send(encode(Frame((0, 0, service, CONTROL), {"type": "ping"})))
+                await self._socket.say(encode(Frame((0, 0, service, CONTROL), {"type": "ping"})))
                 await asyncio.sleep(every)
 
     def _whole(self, frame: Frame) -> bytes | None:

@@ -15,6 +15,7 @@ from segue.adapters.shared.downloads import Limits, NotFetched
 from segue.adapters.shared.order import Work, in_order
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Limiter
+from segue.adapters.shared.sockets import Socket
 from segue.adapters.shared.threads import Openings
 from segue.adapters.slack.agent_view import READY, WORKING, AgentView
 from segue.adapters.slack.api import Api, Json
@@ -24,11 +25,11 @@ from segue.adapters.slack.history import missed
 from segue.adapters.slack.incoming import Heard, Incoming, View
 from segue.adapters.slack.markup import escape, fits
 from segue.adapters.slack.outgoing import Outgoing, Pace
-from segue.adapters.slack.sockets import Socket, opened
+from segue.adapters.slack.sockets import acknowledge, envelopes, opened
 from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import Delivery, File, Sending
+from segue.core.messages import File, Sending
 from segue.core.values import Moment
 from segue.errors import MessageGone, SendError
 
@@ -79,7 +80,7 @@ class Slack:
         self._ticks = ticks
         self._incoming = Incoming(self._own, Directory(self._api, ticks), view)
         limiter = Limiter(ticks, _PATIENCE)
-        self._agent = AgentView(self._api, limiter) if view is View.AGENT else None
+        self._agent = AgentView(self._api, limiter, view)
         self._outgoing = Outgoing(self._api, files, pace, limiter, self._agent)
         self._openings = Openings()
         self._attachments = Attachments(files, Limits(trusted=api.files, opens=(api.bearer,)))
@@ -92,6 +93,8 @@ class Slack:
         self.send = self._outgoing.send
         self.edit = self._outgoing.edit
         self.find = self._outgoing.find
+        self.grow = self._agent.grow
+        self.rename = self._agent.rename
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -105,12 +108,12 @@ class Slack:
             await self._api.who()
             async with beside(f"what was missed on {self._own}", lambda: self._go_back(intake)):
                 while True:
-                    async with opened(self._app) as socket:
+                    async with await opened(self._app) as socket:
                         await in_order(self._works(socket, intake))
 
     async def _works(self, socket: Socket, intake: Intake) -> AsyncIterator[Work]:
         """What there is to do about each envelope."""
-        async for envelope in socket.envelopes():
+        async for envelope in envelopes(socket):
             kind = str(envelope.get("type"))
             if kind == "hello":
                 intake.connected()
@@ -124,7 +127,7 @@ class Slack:
         async def take() -> None:
             if one := await self.take(kind, envelope.get("payload"), intake.accept):
                 heard.append(one)
-            await socket.acknowledge(envelope)
+            await acknowledge(socket, envelope)
 
         async def after(_: int) -> None:
             for one in heard:
@@ -172,8 +175,7 @@ class Slack:
             await accept(heard)
             return None
         if heard is not None:
-            if self._agent and heard.team:
-                self._agent.asked(heard.arrival, heard.team)
+            self._agent.asked(heard.arrival, heard.team)
             await accept(self._own.unfetched(heard.arrival, lambda: self._fetch(heard.attachments), payload))
         return heard
 
@@ -205,17 +207,7 @@ class Slack:
 
     async def typing(self, address: Address) -> None:
         """Show that the agent works, where Slack can: in a thread of the agent view."""
-        if self._agent:
-            await self._agent.status(address, WORKING)
-
-    async def grow(self, delivery: Delivery, steps: Sequence[str]) -> bool:
-        """Show more of a reply, and what the agent does, where Slack has streams: in the agent view."""
-        return self._agent is not None and await self._agent.grow(delivery, steps)
-
-    async def rename(self, thread: Address, title: str) -> None:
-        """Change the title that Slack shows of a thread in the agent view."""
-        if self._agent:
-            await self._agent.rename(thread, title)
+        await self._agent.status(address, WORKING)
 
     def mention(self, user: str) -> str:
         """Somebody by their id."""
@@ -231,6 +223,5 @@ class Slack:
         # Whoever died while opening one opens it again soon.
         root = await self._outgoing.root(parent, key)
         opened = self._own.address(parent.chat, root or await self._outgoing.post(parent, escape(name), key))
-        if self._agent:
-            await self._agent.status(opened, READY, name)
+        await self._agent.status(opened, READY, name)
         return opened

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from segue.adapters.shared.rates import Bucket, Limiter
 from segue.adapters.slack.api import Api, Json
+from segue.adapters.slack.incoming import View
 from segue.adapters.slack.markup import streamable
 from segue.core.lanes import Address
 from segue.core.messages import Arrival, Delivery
@@ -52,11 +53,12 @@ class _Shown(NamedTuple):
 
 
 class AgentView:
-    """Threads of one app, as Slack shows them if it is an agent."""
+    """Threads of one app, as Slack shows them if it is an agent; if not, nothing here is shown."""
 
-    def __init__(self, api: Api, limiter: Limiter) -> None:
+    def __init__(self, api: Api, limiter: Limiter, view: View) -> None:
         self._api = api
         self._limiter = limiter
+        self.is_shown = view is View.AGENT
         self._statuses: dict[Address, str] = {}
         self._streams: dict[tuple[str, str], _Shown] = {}
         """The streams that this process began, by chat and message."""
@@ -66,25 +68,27 @@ class AgentView:
         """Chats and people for whom Slack begins no stream."""
 
     def asked(self, arrival: Arrival, team: str) -> None:
-        """Remember who said something in a channel."""
+        """Remember who said something in a channel, if it is known from where they are."""
         while len(self._askers) >= _REMEMBERED:
             del self._askers[next(iter(self._askers))]
-        self._askers[arrival.place.address.chat, arrival.message] = arrival.speaker.identity.user, team
+        if team:
+            self._askers[arrival.place.address.chat, arrival.message] = arrival.speaker.identity.user, team
 
     async def status(self, thread: Address, status: str, title: str | None = None) -> None:
         """Show whether the agent works on a thread, and its first title; nobody waits for that."""
-        if thread.thread and self._statuses.get(thread) != status:
+        if self.is_shown and thread.thread and self._statuses.get(thread) != status:
             self._remember(thread, status)
             with contextlib.suppress(SendError):
                 await self._call("agents.sessions.setStatus", thread, status=status, title=title)
 
     async def rename(self, thread: Address, title: str) -> None:
         """Call a thread something else."""
-        await self._call("agents.sessions.rename", thread, title=title[:_LONGEST_TITLE])
+        if self.is_shown:
+            await self._call("agents.sessions.rename", thread, title=title[:_LONGEST_TITLE])
 
     async def begin(self, ahead: Delivery) -> str | None:
         """Begin a stream, and return its message; None outside of threads, and in a channel for nobody who is known."""
-        chat, thread = ahead.address.chat, ahead.address.thread
+        chat, thread = ahead.address.chat, self.is_shown and ahead.address.thread
         asker = ("", "") if chat.startswith("D") else self._askers.get((chat, ahead.answered))
         if (
             not thread

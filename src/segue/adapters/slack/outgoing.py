@@ -36,7 +36,7 @@ class Pace(Value, frozen=True):
 class Outgoing:
     """Sends what one app says."""
 
-    def __init__(self, api: Api, files: Files, pace: Pace, limiter: Limiter, agent: AgentView | None) -> None:
+    def __init__(self, api: Api, files: Files, pace: Pace, limiter: Limiter, agent: AgentView) -> None:
         self._api = api
         self._files = files
         self._pace = pace
@@ -47,7 +47,7 @@ class Outgoing:
         """Send one message."""
         there = delivery.address
         ahead = delivery.text == PLACEHOLDER and not delivery.attempt
-        if ahead and self._agent and (begun := await self._agent.begin(delivery)):
+        if ahead and (begun := await self._agent.begin(delivery)):
             return begun
         text, shown = await self._text(delivery), _buttons(delivery.choices)
         if delivery.only and not there.chat.startswith("D"):
@@ -76,7 +76,7 @@ class Outgoing:
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`."""
         final = bool(delivery.attempt)
-        if final and self._agent and await self._agent.finish(delivery, metadata=_marked(delivery.key)):
+        if final and await self._agent.finish(delivery, metadata=_marked(delivery.key)):
             return
         async with self._limiter.paced({"edits": self._pace.edits if final else self._pace.growing}):
             text = await self._text(delivery)
@@ -90,7 +90,7 @@ class Outgoing:
         try:
             await self._api.call("chat.update", **about)
         except SendNever:
-            if self._agent is None:
+            if not self._agent.is_shown:
                 raise
             # A process that died may have left a stream that goes on, and can't be edited.
             await self._agent.end(delivery)
@@ -128,7 +128,7 @@ class Outgoing:
                 return
 
     async def _rest(self, delivery: Delivery) -> None:
-        if delivery.attempt and self._agent:
+        if delivery.attempt:
             await self._agent.status(delivery.address, READY)
 
     async def _text(self, delivery: Delivery) -> str:
