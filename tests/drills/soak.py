@@ -28,17 +28,20 @@ from segue.database.sqlite import Sqlite
 from segue.runtime.gateway import Gateway
 from segue.runtime.server.app import Mounted, make_app
 from segue.runtime.server.listeners import Listener, serving
+from segue.runtime.turns.transcript_cache import TranscriptCache
 from segue.store import Store
 from segue.testing import Shelf
 from tests.adapters.platform import signed
 from tests.drills.gateways import ACCOUNT, SECRET
-from tests.drills.planting import Bug, planted
+from tests.drills.planting import Bug, Patch, planted
 
 PEOPLE = 8
 _SESSION = 20
 """Messages after which somebody begins anew, so that what is said before a turn doesn't grow."""
 _MEMORY = 2048
-"""Bytes that may be held more for each turn: caches fill up, and memory is given out in pieces."""
+"""Bytes that may be held more for each turn: memory is given out in pieces."""
+_KEPT = 2 << 20
+"""Bytes of transcripts that are kept: as many as a gateway keeps by itself would still become more in the end."""
 _MEMORY_OVER = 5_000
 """Turns over which memory is watched: over fewer it says nothing."""
 
@@ -153,7 +156,8 @@ async def run(where: str, turns: int, bug: Bug = Bug.NONE) -> Found:
     adapter = HttpAccount(Secret(SECRET), f"{outwards.url}/out").adapter(ACCOUNT, Shelf())
     account = AccountSettings(public=True, streams=Streams.WHOLE)
     settings = GatewaySettings(accounts={("http", ACCOUNT): account}, limits=UNBOUNDED, grace=0.0)
-    with planted(*bug.patches):
+    few = Patch(TranscriptCache, "__init__", lambda make: lambda self, store: make(self, store, _KEPT))
+    with planted(few, *bug.patches):
         async with (
             Store(await Sqlite.open(Path(where))) as store,
             Gateway(store, Asks(), [adapter], settings) as gateway,
