@@ -297,6 +297,64 @@ async def test_whoever_goes_back_is_asked_again_who_reads_when_it_comes_to_pass(
 
 
 @both
+async def test_an_agent_knows_who_reads_as_soon_as_they_do_and_not_of_homes_any_more(square: Square) -> None:
+    lobby, seen = square.platform.group("lobby"), list[Work]()
+
+    def listens(work: Work) -> Iterable[Step]:
+        seen.append(work)
+        return recalls(work)
+
+    square.agent = ScriptedAgent(otherwise=listens)
+    async with square.open(TOGETHER):
+        await square.says("/home")
+        await square.says("about cats")
+        await square.says("/title Cats")
+        assert "Home of" in seen[-1].context
+        await square.says("hello", where=lobby)
+        await square.alone("/resume Cats", lobby)
+        await square.says("/yes")
+        await square.says("and dogs?")
+        assert {place.name for place in seen[-1].readers} == {"lobby", "Ann"}
+        assert "lobby" in seen[-1].context
+        assert "Home of" not in seen[-1].context
+        context = seen[-1].context
+        await square.says("birds", where=lobby)
+        assert seen[-1].context == context
+        await square.says("/new", where=lobby)
+        await square.says("fish")
+        assert [place.name for place in seen[-1].readers] == ["Ann"]
+
+
+@both
+async def test_whoever_has_left_and_waits_for_an_answer_is_among_its_readers(square: Square) -> None:
+    lobby, seen, pause = square.platform.group("lobby"), list[Work](), Pause()
+
+    def listens(work: Work) -> Iterable[Step]:
+        seen.append(work)
+        return [pause, "done"] if "wait" in work.asked[0].text else recalls(work)
+
+    square.agent = ScriptedAgent(otherwise=listens)
+    async with square.open(TOGETHER):
+        await square.says("about cats", where=lobby)
+        await square.says("/title Cats", where=lobby)
+        square.ann.says("wait", lobby, None, To.AGENT)
+        await pause.reached()
+        await square.says("/resume Cats")
+        square.ann.says("mine", square.dm)
+        await square.platform.settles()
+        square.ann.says("theirs", lobby, None, To.AGENT)
+        await square.platform.settles()
+        await square.says("/new", where=lobby)
+        pause.over()
+        await square.platform.changes.until(
+            lambda: next((text for text in lobby.replies if "theirs" in text), None), lambda: f"{lobby.replies}"
+        )
+        [mine] = [work for work in seen if "mine" in work.asked[0].text]
+        assert "lobby" in {place.name for place in mine.readers}
+        assert "Home of" not in mine.context
+
+
+@both
 async def test_what_was_said_after_a_reset_is_not_asked_where_others_read(square: Square) -> None:
     lobby = square.platform.group("lobby")
     idle = replace(TOGETHER.routing, resets=Policies(Policy(When.IDLE, idle_minutes=60)))

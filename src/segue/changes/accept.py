@@ -531,7 +531,8 @@ class FrontDoor:
         if reset or not heard:
             tip = yield from _tell(session, met, turn.identity, reset, fresh.at)
         if me is not None and slot.holder == me and slot.head + 1 == slot.seq:
-            return Queued(session, slot.seq, lane, met, reset, Run(Claim(session, me, slot.epoch), (turn,), tip))
+            run = Run(Claim(session, me, slot.epoch), (turn,), tip, bound=slot.bound)
+            return Queued(session, slot.seq, lane, met, reset, run)
         if me is None and not arrival.album:
             yield Wake(Topic.TURNS)
         if self._settings.busy is not Busy.QUEUE:

@@ -294,6 +294,8 @@ class Run(Value, frozen=True):
     """Seconds for which the session waited for a slot."""
     asked: bool = False
     """Whether an earlier attempt asked its person something."""
+    bound: str = ""
+    """A mark of the lanes that speak to the session: another one whenever others do."""
 
     @property
     def name(self) -> int:

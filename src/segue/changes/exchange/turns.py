@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, routes
 from segue.changes.exchange.deliveries import keys_between
@@ -60,6 +61,7 @@ class Claimed(Value, frozen=True):
     deaths: int
     owes: SessionId | None
     waited: float
+    bound: str
 
 
 class Slot(Value, frozen=True):
@@ -70,6 +72,7 @@ class Slot(Value, frozen=True):
     epoch: int
     head: int
     tip: Tip | None
+    bound: str
 
 
 class Stands(Value, frozen=True):
@@ -89,6 +92,7 @@ class Stands(Value, frozen=True):
     """Whether the lane that asked speaks to another session by now."""
     label: str
     """The label of a child session whose answer goes to no place of its own; else empty."""
+    bound: str
 
 
 class Held(Value, frozen=True):
@@ -154,7 +158,8 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     streamed = bool((yield q.streams_of(**keys_between(found.id, turns[0].seq))))
     asked = bool((yield q.turn_asked(session=found.id, turn=turns[0].seq)))
     held = Claim(found.id, me, found.epoch)
-    return Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited, asked)
+    run = Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited, asked)
+    return replace(run, bound=found.bound)
 
 
 def _below(room: Room) -> int:
@@ -295,7 +300,7 @@ def finish(held: Claim, done: Finish, at: Moment, *, sends: bool = False, last: 
     take = sends and replies
     taken = yield from (deliveries.take(held, name, replies, last=last) if take else deliveries.offer(replies))
     yield Wake(Topic.SAID, session)
-    run = Run(held, turns, tip, owes=owed.parent if owed else None) if turns else None
+    run = Run(held, turns, tip, owes=owed.parent if owed else None, bound=stands.bound) if turns else None
     return Finished(before, tip, run, hidden, taken)
 
 

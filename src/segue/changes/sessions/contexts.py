@@ -20,7 +20,7 @@ from segue.changes.places import addresses, lanes
 from segue.changes.rows import each, first, one
 from segue.changes.sessions import transcripts
 from segue.core.contracts.database import Transaction
-from segue.core.lanes import Address, Identity, Lane, Place
+from segue.core.lanes import Address, Audience, Identity, Lane, Place
 from segue.core.messages import Aside
 from segue.core.prompt.envelopes import Voices
 from segue.core.transcripts import GATEWAY, Draft, Session, Tip
@@ -76,6 +76,12 @@ class Surroundings(Value, frozen=True):
     was: tuple[PersonId, ...] = ()
     """The persons who turned out to be the owner; entries keep the one that they were said by."""
 
+    @property
+    def shared(self) -> frozenset[str]:
+        """The lanes that many people read, by their keys."""
+        both = zip(self.lanes, self.places, strict=True)
+        return frozenset(lane.key for lane, place in both if place.audience is Audience.MANY)
+
 
 ReadNotes = Callable[[SessionId, Turn, str | None], Transaction[tuple[str, ...] | None]]
 """Reads an agent's notes about the person of a turn; None where there is no notebook."""
@@ -103,6 +109,8 @@ class Told(Value, frozen=True):
 
     context: Context
     places: tuple[Place, ...]
+    untold: bool = False
+    """Others read the session of whom its agent wasn't told: somebody came to it since, and has said nothing yet."""
     tip: Tip | None = None
     """Where the session ends, if a place was just told of in its transcript."""
 
@@ -116,7 +124,8 @@ def current(session: SessionId, turn: Turn) -> Transaction[Told | None]:
     places = tuple(stays.place for stays in staying)
     if turn.lane is not None and all(stays.lane.key != turn.lane for stays in staying):
         places = ((yield from one(Place, q.place_of(lane=turn.lane))), *places)
-    return Told(context, places)
+    shared = {stays.lane.key for stays in staying if stays.place.audience is Audience.MANY}
+    return Told(context, places, not shared.issubset(context.lanes) and not shared <= (yield from _as_now(context)))
 
 
 def renew(
@@ -129,7 +138,7 @@ def renew(
     told = yield from first(Context, q.context_after(session=held.session, **msgspec.structs.asdict(basis)))
     known = (yield from _as_now(told)) if told else frozenset[str]()
     tip = None
-    if told is None or not (yield from _known(known, turn, around)):
+    if told is None or not around.shared <= known or not (yield from _known(known, turn, around)):
         here = tuple(lane.key for lane in around.lanes)
         written = compose(around, known if turn.lane is not None and known.issubset(here) else frozenset())
         if told is not None and written.aside:
@@ -148,7 +157,7 @@ def renew(
             at=at,
             **msgspec.structs.asdict(basis),
         )
-    return Told(told, around.places, tip)
+    return Told(told, around.places, tip=tip)
 
 
 def surroundings(session: SessionId) -> Transaction[Surroundings]:

@@ -94,11 +94,17 @@ where session = :session and summary = :summary and redaction = :redaction
 order by id desc limit 1;
 
 -- name: lanes_staying
--- The lanes that speak to a session and will, the newest first: one that a handoff leaves isn't among them.
-select b.lane, {place} from bindings b join lanes l on l.key = b.lane join addresses a on a.key = l.address
-where b.session = :session and b.until is null and not exists (
-  select 1 from handoffs h where h.session = b.session and h.origin = b.lane and h.settled is null)
-order by b.id desc;
+-- The lanes that speak to a session and will, the newest first: one that a handoff leaves isn't among them; then those
+-- that have left it and wait for an answer.
+select l.key as lane, {place} from (
+  select b.lane, b.id from bindings b where b.session = :session and b.until is null and not exists (
+    select 1 from handoffs h where h.session = b.session and h.origin = b.lane and h.settled is null)
+  union all
+  select t.lane, min(-t.seq) from sessions s join turns t on t.session = s.id and t.seq > s.head
+  where s.id = :session and t.outcome is null and t.lane is not null and not exists (
+    select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null)
+  group by t.lane) as stays
+join lanes l on l.key = stays.lane join addresses a on a.key = l.address order by stays.id desc;
 
 -- name: place_of
 -- What is known about the place of a lane.

@@ -2,6 +2,10 @@
 -- A turn as it waits.
 session, seq, kind, lane, route, person, name, message, quotes, parts, accepted, trace, identity, cause, awaited, stopped_by
 
+-- columns: lanes_mark
+-- A mark of the lanes, by their bindings `b`, that speak to a session: another one whenever others do.
+select count(*) || '/' || coalesce(max(b.id), 0) from bindings b where b.until is null
+
 -- name: see
 -- An arrival's key; nothing comes back if it was seen before.
 insert into seen (account, key, at) values (:account, :key, :at) on conflict (account, key) do nothing {counted};
@@ -57,7 +61,8 @@ update sessions set tail = tail + 1, used = case when used < :at then :at else u
   holder = case when head = tail and due = 0 then cast(:me as text) else holder end,
   sweep = coalesce(sweep, :at)
 where id = :session and closed is null
-returning tail as seq, holder, epoch, head, tip_session, tip as tip_n;
+returning tail as seq, holder, epoch, head, tip_session, tip as tip_n,
+  ({lanes_mark} and b.session = sessions.id) as bound;
 
 -- name: gather
 -- What waits in a session is due so many seconds from now, or later.
@@ -102,7 +107,7 @@ with free as (
   order by s.due limit :count {skip_locked})
 update sessions set holder = :me, epoch = epoch + 1 where id in (select id from free)
 returning id, epoch, head, tip_session, tip as tip_n, fails, deaths, case when ending = 'run' and closed is null then parent end as owes,
-  {now} - due as waited;
+  {now} - due as waited, ({lanes_mark} and b.session = sessions.id) as bound;
 
 -- name: longest_wait
 -- Seconds for which a session has waited for a slot, the longest; none whose next turn is of one of the full.
@@ -167,7 +172,8 @@ select s.tip_session, s.tip as tip_n, s.length, s.head, s.tail, s.due > {now} as
     select 1 from bindings b where b.lane = t.lane and b.session = t.session and b.until is null) as abandoned,
   case when s.label = '' or t.lane is not null or exists (
     select 1 from bindings b join lanes l on l.key = b.lane
-    where b.session = t.session and b.until is null and l.address = t.route) then '' else s.label end as label
+    where b.session = t.session and b.until is null and l.address = t.route) then '' else s.label end as label,
+  ({lanes_mark} and b.session = s.id) as bound
 from sessions s join turns t on t.session = s.id and t.seq = :turn
 where s.id = :session and s.holder = :me and s.epoch = :epoch;
 

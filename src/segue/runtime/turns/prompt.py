@@ -69,7 +69,7 @@ class Prompt:
         self._abilities = {account: _abilities(adapter) for account, adapter in adapters.items()}
         self.transcripts = TranscriptCache(store)
         self._veil: Veil | None = NoVeil() if settings.redaction is Redaction.NONE else None
-        self._told: OrderedDict[SessionId, tuple[int, Told]] = OrderedDict()
+        self._told: OrderedDict[SessionId, tuple[int, str, Told]] = OrderedDict()
 
     async def work(
         self, run: Run, path: Path, asked: tuple[Draft, ...], noting: str | None = None, *, joins: bool = False
@@ -158,12 +158,12 @@ class Prompt:
         ):
             noting = None
         basis = Basis(summary, self._settings.redaction, noting)
-        epoch, told = self._told.pop(session, (0, None))
-        if told is None or run.held.epoch - epoch not in {0, 1}:
+        epoch, bound, told = self._told.pop(session, (0, "", None))
+        if told is None or run.bound != bound or run.held.epoch - epoch not in {0, 1}:
             told = await self._store.read(contexts.current, session, turn)
-        if told is None or not still_holds(told.context, turn, basis):
+        if told is None or told.untold or not still_holds(told.context, turn, basis):
             told = await self._renew(run, path, basis, asked, veil, joins=joins)
-        self._told[session] = run.held.epoch, told
+        self._told[session] = run.held.epoch, run.bound, told
         if len(self._told) > _KEPT:
             self._told.popitem(last=False)
         return told
