@@ -5,7 +5,6 @@ import json
 import random
 import time
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -39,7 +38,6 @@ _SIGNED = Secret("the secret of the app")
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 _ME = "77"
 _NUMBER = "+15550100"
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def _number(dice: random.Random) -> str:
@@ -79,7 +77,9 @@ _DISCORD: Named = {
     "bot": lambda dice: dice.random() < 0.1,
     "url": lambda dice: dice.choice(("", "https://cdn.discordapp.com/x", "http://[", "file:///etc/passwd")),
     "edited_timestamp": lambda dice: dice.choice(("2026-11-17T12:00:00+00:00", "now", "")),
-    "joined_at": lambda dice: dice.choice(("2026-11-17T12:00:00+00:00", "0001-01-01", "9999-12-31T23:59:59+00:00")),
+    "joined_at": lambda dice: dice.choice(
+        ("2026-11-17T12:00:00+00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59+00:00")
+    ),
 }
 _TOLD: dict[str, Any] = {
     "MESSAGE_CREATE": Message,
@@ -202,9 +202,9 @@ class Server(DiscordApi):
         path: str,
         body: object = None,
         *,
-        ids: Mapping[str, str] = _NONE,
         params: Mapping[str, Any] | None = None,
         file: Upload | None = None,
+        **ids: str,
     ) -> Any:
         """What it likes."""
         del method, body, params, file

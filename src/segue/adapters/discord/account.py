@@ -7,7 +7,7 @@ from typing import Self
 import discord
 
 from segue.adapters.discord.adapter import Discord
-from segue.adapters.discord.api import PUBLIC, Api
+from segue.adapters.discord.api import MESSAGES, PUBLIC, Api
 from segue.adapters.shared.meeting import met
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.core.contracts.adapters import Files
@@ -96,7 +96,7 @@ class DiscordAccount(Value, frozen=True):
             try:
                 chat = await api.call("POST", "/users/@me/channels", {"recipient_id": user})
                 hello = {"content": "Hello. Write to me, or type /help."}
-                await api.call("POST", "/channels/{channel_id}/messages", hello, ids={"channel_id": str(chat["id"])})
+                await api.call("POST", MESSAGES, hello, channel_id=str(chat["id"]))
             except SendNever:
                 return "Add the bot to a server that you are in, and write to it: it may not write to strangers."
         return "Said hello to you on Discord."

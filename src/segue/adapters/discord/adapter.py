@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
-from segue.adapters.discord.api import PUBLIC, Api
+from segue.adapters.discord.api import MESSAGES, PUBLIC, Api
 from segue.adapters.discord.channels import Channels
 from segue.adapters.discord.incoming import Incoming, slash_token
 from segue.adapters.discord.markup import fits, mention, render
@@ -73,8 +74,8 @@ class Discord:
 
     async def _fill_menu(self, commands: Sequence[Spec]) -> None:
         if menu := [_listed(spec) for spec in commands if _NAME.fullmatch(spec.name)]:
-            ids = {"application_id": await self._outgoing.application()}
-            await self._api.call("PUT", "/applications/{application_id}/commands", menu[:_LONGEST_OF_MENU], ids=ids)
+            path, ours = "/applications/{application_id}/commands", await self._outgoing.application()
+            await self._api.call("PUT", path, menu[:_LONGEST_OF_MENU], application_id=ours)
 
     def whispers_to(self, message: str) -> bool:
         """Whether an answer to a message can be seen by its person alone: to a slash command it can."""
@@ -82,12 +83,12 @@ class Discord:
 
     async def delete(self, address: Address, message: str) -> None:
         """Delete a message of ours."""
-        ids = {"channel_id": channel_of(address), "message_id": message}
-        await self._api.call("DELETE", "/channels/{channel_id}/messages/{message_id}", ids=ids)
+        path = f"{MESSAGES}/{{message_id}}"
+        await self._api.call("DELETE", path, channel_id=channel_of(address), message_id=message)
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, for ten seconds."""
-        await self._api.call("POST", "/channels/{channel_id}/typing", ids={"channel_id": channel_of(address)})
+        await self._api.call("POST", "/channels/{channel_id}/typing", channel_id=channel_of(address))
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Open a thread in a channel, or a post in a forum; beside a thread, in the channel around it."""
@@ -102,7 +103,7 @@ class Discord:
         named: dict[str, Any] = {"name": title or "Session", "auto_archive_duration": _WEEK}
         if channel.is_forum:
             post = {**named, "message": {"content": render(title or "Session"), **_SILENT}}
-            opened = decode(await self._api.call("POST", _THREADS, post, ids={"channel_id": channel.id}), Channel)
+            opened = decode(await self._api.call("POST", _THREADS, post, channel_id=channel.id), Channel)
         else:
             opened = await self._from_message(channel, named, key)
         self._channels.heed([opened])
@@ -114,19 +115,18 @@ class Discord:
         Where a message can't have one, it stands by itself.
         """
         head = {"content": render(named["name"]), "nonce": nonce(key), "enforce_nonce": True, **_SILENT}
-        ids = {"channel_id": channel.id}
+        there = partial(self._api.call, "POST", channel_id=channel.id)
         try:
-            sent = await self._api.call("POST", "/channels/{channel_id}/messages", head, ids=ids)
+            root = str((await there(MESSAGES, head))["id"])
         except SendNever:
-            return decode(await self._api.call("POST", _THREADS, {**named, "type": _PUBLIC_THREAD}, ids=ids), Channel)
-        ids["message_id"] = str(sent["id"])
+            return decode(await there(_THREADS, {**named, "type": _PUBLIC_THREAD}), Channel)
         try:
-            raw = await self._api.call("POST", "/channels/{channel_id}/messages/{message_id}/threads", named, ids=ids)
+            raw = await there(f"{MESSAGES}/{{message_id}}/threads", named, message_id=root)
         except SendNever as error:
             if _HAS_ONE not in str(error):
-                await self.delete(self._channels.address(channel), ids["message_id"])
+                await self.delete(self._channels.address(channel), root)
                 raise
-            raw = await self._api.call("GET", "/channels/{channel_id}", ids={"channel_id": ids["message_id"]})
+            raw = await self._api.call("GET", "/channels/{channel_id}", channel_id=root)
         return decode(raw, Channel)
 
 

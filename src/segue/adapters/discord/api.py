@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -17,6 +16,7 @@ from segue.core.values import Secret
 from segue.errors import MessageGone, SendError, SendLater, SendNever, SendUnsure
 
 PUBLIC = "https://discord.com/api/v10"
+MESSAGES = "/channels/{channel_id}/messages"
 INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
 _PATIENCE = 30.0
 """Seconds that a call waits for its turn by itself, the fewest that discord.py knows; for longer, the gateway does."""
@@ -81,9 +81,9 @@ class Api:
         path: str,
         body: object = None,
         *,
-        ids: Mapping[str, str] = MappingProxyType({}),
         params: Mapping[str, Any] | None = None,
         file: Upload | None = None,
+        **ids: str,
     ) -> Any:
         """The answer to a call; `ids` stand for what is in braces in the path, and limits go by them."""
         http = (await self.client()).http

@@ -25,7 +25,7 @@ class Channels:
     async def get(self, id: str) -> Channel:
         """A channel as it is now."""
         if id not in self._known:
-            found = decode(await self._api.call("GET", "/channels/{channel_id}", ids={"channel_id": id}), Channel)
+            found = decode(await self._api.call("GET", "/channels/{channel_id}", channel_id=id), Channel)
             if found.id != id:
                 raise Invalid("id", f"{found.id!r} isn't the channel that was asked for", "It is looked up again.")
             self.heed([found])

@@ -6,20 +6,13 @@ what was pinned, what a bot said) is nothing.
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import msgspec
+from discord.utils import snowflake_time
 
 from segue.adapters.discord.channels import Channels
-from segue.adapters.discord.payloads import (
-    Attachment,
-    Deleted,
-    Interaction,
-    Message,
-    User,
-    decode,
-)
+from segue.adapters.discord.payloads import Attachment, Deleted, Interaction, Message, User, decode
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import BEGINNING
 from segue.core.messages import Arrival, Citation, Citing, Pressed, Text
@@ -27,7 +20,6 @@ from segue.core.values import Moment, Value
 from segue.errors import Invalid
 
 COMMAND, BUTTON = 2, 3
-_EPOCH = 1_420_070_400.0
 
 
 class Heard(Value, frozen=True):
@@ -136,20 +128,7 @@ def slash_token(message: str) -> tuple[str, str] | None:
 
 def moment(id: str) -> Moment:
     """The time that an id of Discord's holds."""
-    return _EPOCH + (int(id) >> 22) / 1000
-
-
-def first_id(at: Moment) -> int:
-    """The smallest id that something of that time could have."""
-    return max(0, int((at - _EPOCH) * 1000)) << 22
-
-
-def joined(at: str) -> int:
-    """The first id after the bot came into a guild."""
-    try:
-        return first_id(datetime.fromisoformat(at).timestamp())
-    except ValueError:
-        return 0
+    return snowflake_time(int(id)).timestamp()
 
 
 def _unaddressed(text: str, me: User) -> str:

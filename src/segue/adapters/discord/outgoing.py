@@ -7,7 +7,7 @@ import logging
 import time
 from typing import Any
 
-from segue.adapters.discord.api import Api, Expired
+from segue.adapters.discord.api import MESSAGES, Api, Expired
 from segue.adapters.discord.incoming import moment, slash_token
 from segue.adapters.discord.markup import render
 from segue.adapters.shared.attachments import content_of
@@ -20,7 +20,6 @@ from segue.errors import MessageGone, SendError, SendLater, SendNever
 
 log = logging.getLogger(__name__)
 
-_MESSAGES = "/channels/{channel_id}/messages"
 _ANSWER = "/webhooks/{webhook_id}/{webhook_token}/messages/"
 _QUIET = 1 << 2
 """Discord would fetch what a link names, and so tell its server whatever the agent wrote into it."""
@@ -67,17 +66,14 @@ class Outgoing:
             except Expired as error:
                 raise MessageGone(str(error)) from error
         else:
-            path = f"{_MESSAGES}/{{message_id}}"
-            ids = {"channel_id": channel_of(delivery.address), "message_id": delivery.message}
-            await self._api.call("PATCH", path, body, file=file, ids=ids)
+            path, channel = f"{MESSAGES}/{{message_id}}", channel_of(delivery.address)
+            await self._api.call("PATCH", path, body, file=file, channel_id=channel, message_id=delivery.message)
 
     async def _post(self, channel: str, delivery: Delivery) -> str:
         body = {**_body(delivery), **_reply(delivery), "nonce": nonce(delivery.key), "enforce_nonce": True}
         if shown := _buttons(delivery.choices):
             body["components"] = shown
-        sent = await self._api.call(
-            "POST", _MESSAGES, body, file=await self._file(delivery), ids={"channel_id": channel}
-        )
+        sent = await self._api.call("POST", MESSAGES, body, file=await self._file(delivery), channel_id=channel)
         return str(sent["id"])
 
     async def _find(self, channel: str, delivery: Delivery) -> str:
@@ -90,7 +86,7 @@ class Outgoing:
             return ""
         me, wanted = (await self._api.me())["id"], (render(delivery.text), delivery.file.name if delivery.file else "")
         params = {"after": answered, "limit": _LOOKED_THROUGH}
-        for message in await self._api.call("GET", _MESSAGES, params=params, ids={"channel_id": channel}):
+        for message in await self._api.call("GET", MESSAGES, params=params, channel_id=channel):
             files = [file.get("filename", "") for file in message.get("attachments", [])]
             if message["author"]["id"] == me and (message.get("content", ""), *files[:1], "")[:2] == wanted:
                 return str(message["id"])
@@ -127,8 +123,8 @@ class Outgoing:
     async def _answer(
         self, method: str, message: str, slash: tuple[str, str], body: object = None, file: Any = None
     ) -> Any:
-        ids = {"webhook_id": await self.application(), "webhook_token": slash[1]}
-        return await self._api.call(method, f"{_ANSWER}{message}", body, file=file, ids=ids)
+        path, ours = f"{_ANSWER}{message}", await self.application()
+        return await self._api.call(method, path, body, file=file, webhook_id=ours, webhook_token=slash[1])
 
     async def application(self) -> str:
         """The id of the bot's application: its own, but for the oldest bots."""

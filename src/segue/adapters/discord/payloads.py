@@ -1,6 +1,7 @@
 """Events of Discord's, decoded: the fields that are read, and nothing is trusted to have the right shape."""
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -224,7 +225,7 @@ class Guild(Value, frozen=True):
 
     id: Snowflake
     name: str = ""
-    joined_at: str = ""
+    joined_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     unavailable: bool = False
     channels: tuple[Channel, ...] = ()
     threads: tuple[Channel, ...] = ()

@@ -1,15 +1,17 @@
 """The reception of one bot: takes in what the gateway tells, and after a gap what was said meanwhile."""
 
 import logging
-import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from segue.adapters.discord.api import Api
+from discord.utils import time_snowflake
+
+from segue.adapters.discord.api import MESSAGES, Api
 from segue.adapters.discord.channels import Channels
 from segue.adapters.discord.gateway import Event, Gateway
-from segue.adapters.discord.incoming import BUTTON, Heard, Incoming, first_id, joined
+from segue.adapters.discord.incoming import BUTTON, Heard, Incoming
 from segue.adapters.discord.payloads import PRIVATE, Attachment, Channel, Guild, Interaction, User, decode, listed
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Attachments
@@ -64,7 +66,7 @@ class Reception:
                 self._caught_up.clear()
                 if not gateway.position.seen:
                     # Nothing was ever taken in: it begins now.
-                    gateway.position = gateway.position.begun(first_id(time.time()))
+                    gateway.position = gateway.position.begun(time_snowflake(datetime.now(UTC)))
                 chats = [Channel(chat, PRIVATE) for chat in gateway.position.chats]
                 await self._catch_up(chats, gateway.position.since, gateway, accept)
             case "GUILD_CREATE", Guild():
@@ -84,7 +86,8 @@ class Reception:
         self._incoming.roles |= {role.id for role in guild.roles if role.tags.bot_id == self._me.id}
         since = self._away.pop(guild.id, gateway.position.since)
         if since and (guild.id not in self._caught_up or since != gateway.position.since):
-            await self._catch_up(channels, max(since, joined(guild.joined_at) + _MARGIN), gateway, accept)
+            joined = time_snowflake(guild.joined_at) if guild.joined_at else 0
+            await self._catch_up(channels, max(since, joined + _MARGIN), gateway, accept)
         self._caught_up.add(guild.id)
 
     async def _catch_up(self, channels: Iterable[Channel], since: int, gateway: Gateway, accept: Accept) -> None:
@@ -103,9 +106,7 @@ class Reception:
         for _ in range(_PAGES):
             params = {"after": str(after), "limit": _PAGE}
             try:
-                told = await self._api.call(
-                    "GET", "/channels/{channel_id}/messages", params=params, ids={"channel_id": channel.id}
-                )
+                told = await self._api.call("GET", MESSAGES, params=params, channel_id=channel.id)
             except SendNever as error:
                 log.info("%s: what was said in %s isn't told: %s", self._account, channel.id, error)
                 break
@@ -139,9 +140,9 @@ class Reception:
         if done.type == BUTTON:
             alone = heard.arrival.place.kind is Kind.DM or (done.message and done.message.flags & _EPHEMERAL)
             answer = {"type": _USED, "data": {"components": []}} if alone else {"type": _UNSEEN}
-        path, ids = "/interactions/{webhook_id}/{webhook_token}/callback", {"webhook_id": done.id}
+        path = "/interactions/{webhook_id}/{webhook_token}/callback"
         try:
-            await self._api.call("POST", path, answer, ids={**ids, "webhook_token": done.token})
+            await self._api.call("POST", path, answer, webhook_id=done.id, webhook_token=done.token)
         except SendError as error:
             log.info("a slash command or a button isn't acknowledged: %s", error)
 
