@@ -37,7 +37,7 @@ private chat. `/schedules cancel N` names what it cancels only where that was sc
 
 `/undo` alone takes back whichever is newer: the last move of this place (`/new`, `/resume`, `/branch` ...) or the
 last exchange, and says which. A reset that came by itself goes together with the message that caused it, which is
-asked again in the session before.
+asked again in the session before; if others read that one by now, you are told so, and your message stays with you.
 
 ## Who reads what
 
