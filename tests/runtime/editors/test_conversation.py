@@ -4,13 +4,23 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import pytest
+
+from segue.changes.exchange.traces import TurnState
 from segue.core.messages import File, Text
+from segue.core.transcripts import Role, Tip
 from segue.core.values import SessionId
 from segue.runtime.editors.conversation import Conversation
 from segue.runtime.windows.frames import (
+    AnsweredFrame,
     Asked,
+    EntriesFrame,
     GrowthFrame,
+    NoticeFrame,
+    QuestionsFrame,
     Shown,
+    ShownEntry,
+    ShownQuestion,
     ShownSession,
     ShownTurn,
     TranscriptFrame,
@@ -47,6 +57,15 @@ class Told:
         self.updates.append((update.session_update, update.content.text))
 
 
+async def is_told(told: Told) -> None:
+    """The editor hears of all that the window tells."""
+    editor: Any = told
+    conversation = Conversation(HERE, told, editor)
+    async with asyncio.timeout(10):
+        await told.all.wait()
+    await conversation.close()
+
+
 async def test_an_answer_is_shown_behind_what_it_answers_though_it_is_told_first() -> None:
     turn = ShownTurn("m1", "Ann", "and cake", 0.0, mine=True)
     told = Told(
@@ -57,9 +76,44 @@ async def test_an_answer_is_shown_behind_what_it_answers_though_it_is_told_first
             GrowthFrame(1, 0, (Text("cake"),), more=True, answers=("m1",)),
         ]
     )
-    editor: Any = told
-    conversation = Conversation(HERE, told, editor)
-    async with asyncio.timeout(10):
-        await told.all.wait()
-    await conversation.close()
+    await is_told(told)
     assert told.updates == [("user_message_chunk", "and cake"), ("agent_message_chunk", "and cake")]
+
+
+GROWS = (
+    TranscriptFrame(ShownSession(HERE, ""), ()),
+    WaitingFrame((ShownTurn("m1", "Ann", "two words", 0.0, mine=True),)),
+    GrowthFrame(1, 0, (Text("wo"),), answers=("m1",)),
+    NoticeFrame("(A child is done.)"),
+)
+NOTICE = ("agent_message_chunk", "\n\n(A child is done.)\n\n")
+
+
+async def test_a_notice_waits_until_the_answer_that_grows_is_whole() -> None:
+    whole = ShownEntry(Tip(HERE, 2), Role.AGENT, "", "word two", 0.0, parts=(Text("word two"),))
+    more = GrowthFrame(1, 0, (Text("rd"),), more=True, answers=("m1",))
+    told = Told([*GROWS, more, EntriesFrame(ShownSession(HERE, ""), (whole,))])
+    await is_told(told)
+    words = [("agent_message_chunk", text) for text in ("wo", "rd", " two")]
+    assert told.updates == [("user_message_chunk", "two words"), *words, NOTICE]
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        WaitingFrame(()),
+        AnsweredFrame("m1", state=TurnState.FAILED),
+        QuestionsFrame((ShownQuestion("q", "Which?", (), 0.0, here=True, session=HERE),)),
+    ],
+    ids=lambda over: type(over).__name__,
+)
+async def test_a_notice_waits_for_no_answer_that_came_to_nothing_or_asks_something(over: Shown) -> None:
+    told = Told([*GROWS, over])
+    await is_told(told)
+    assert told.updates[1:3] == [("agent_message_chunk", "wo"), NOTICE]
+
+
+async def test_what_is_said_after_a_notice_that_waited_is_told_at_once() -> None:
+    told = Told([*GROWS, WaitingFrame(()), NoticeFrame("(Another is done.)")])
+    await is_told(told)
+    assert told.updates[-1] == ("agent_message_chunk", "\n\n(Another is done.)\n\n")

@@ -106,6 +106,7 @@ class Growth:
         self.unfolding = unfolding
         self.begun = False
         """Whether the editor shows all that it answers, so that it can be shown itself."""
+        self.answers: tuple[str, ...] = ()
 
 
 class Conversation:
@@ -135,6 +136,8 @@ class Conversation:
         self._waiting: dict[str, ShownTurn] = {}
         self._growing: dict[tuple[SessionId, int], Growth] = {}
         """Answers that grow, by session and turn."""
+        self._notices: list[SessionUpdate] = []
+        """What Segue says, while it would cut an answer that grows in two."""
         self._doing = ""
         """What the agent says it does; shown as a tool that runs."""
         self._doings = 0
@@ -223,12 +226,15 @@ class Conversation:
                 await self._show_questions(questions)
             case AnsweredFrame(id=id, state=state):
                 self._own.pop(id, None)
+                await self._tell_notices()
                 if said := self._prompts.pop(id, None):
                     said.settle(state)
             case RefusedFrame(text) if not self._opened.done():
                 self._opened.set_exception(RequestError(_NO_SESSION, text))
             case _:
                 await self._remark(frame)
+        if not self._grows():
+            await self._tell_notices()
 
     async def _follow(self, frame: TranscriptFrame | EarlierFrame | EntriesFrame) -> None:
         """Follow the transcript, from where the window is on the session that it was opened for."""
@@ -253,7 +259,7 @@ class Conversation:
         """Tell what Segue itself says."""
         match frame:
             case NoticeFrame(text, files):
-                await self._update(updates.noticed(text), *updates.attached(files, self._link.locate))
+                self._notices += [updates.noticed(text), *updates.attached(files, self._link.locate)]
             case RefusedFrame(text):
                 await self._update(updates.noticed(text))
             case CommandsFrame(commands):
@@ -265,6 +271,16 @@ class Conversation:
                 await self._update(updates.noticed(f"This conversation goes on in {to}. {_BACK}"))
             case _:
                 """An editor shows no other frame."""
+
+    def _grows(self) -> bool:
+        """Whether words are to follow on those that the editor was sent last: until all is said, or something asked."""
+        unanswered = self._waiting.keys() | self._prompts.keys()
+        growing = [growth for growth in self._growing.values() if growth.begun]
+        return not self._asking and any(not unanswered.isdisjoint(growth.answers) for growth in growing)
+
+    async def _tell_notices(self) -> None:
+        told, self._notices = self._notices, []
+        await self._update(*told)
 
     async def _turn_to(self, session: ShownSession | None) -> None:
         """Take note of the session that is shown, and of its title."""
@@ -322,6 +338,7 @@ class Conversation:
         growth = self._growing.get(key)
         if growth is None:
             growth = self._growing[key] = Growth(Unfolding(self._link.locate))
+        growth.answers = frame.answers
         growth.parts = updates.grown(growth.parts, frame.at, frame.parts, more=frame.more)
         growth.begun = growth.begun or await self._show_early(frame.answers)
         if not growth.begun:
