@@ -6,12 +6,17 @@ import asyncio
 import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, Self
 
-from tests.adapters.matrix import User
+from segue.core.contracts.adapters import Adapter
+from segue.core.lanes import Address, Kind
+from segue.testing import Inbox
+from segue.testing.harness import Given, Seen, living
+from tests.adapters.matrix import MatrixHarness, User
 from tests.servers import ROOT, mautrix
-from tests.servers.homeserver import Synapse
+from tests.servers.homeserver import NAME, Synapse
 
 Json = dict[str, Any]
 _PATIENCE = 90.0
@@ -98,3 +103,73 @@ class Encrypting:
 
     async def fetches(self, file: Json) -> bytes:
         return b64decode(await self.does("fetch", file=file))
+
+
+class EncryptedHarness(MatrixHarness):
+    """Lets the contracts speak in encrypted rooms."""
+
+    def __init__(self, server: Synapse, folder: Path, bot: User, people: dict[str, User]) -> None:
+        super().__init__(server, folder, bot, people)
+        self._clients: dict[str, Encrypting] = {}
+        self._open = AsyncExitStack()
+        self._owners: dict[str, Encrypting] = {}
+
+    @classmethod
+    async def make(cls, server: Synapse, folder: Path) -> Self:
+        harness = await super().make(server, folder)
+        # The bot's device has been there before, too.
+        async with harness.living(harness.adapter(), Given(Inbox().accept, harness.cursor)):
+            return harness
+
+    async def close(self) -> None:
+        await self._open.aclose()
+        await super().close()
+
+    async def client(self, who: str) -> Encrypting:
+        """Somebody's client, which is started when they first do something."""
+        if who not in self._clients:
+            user = self.people[who]
+            device = (await user.call("GET", "/account/whoami"))["device_id"]
+            self._clients[who] = await self._open.enter_async_context(Encrypting.of(self.server, user, device))
+        return self._clients[who]
+
+    @asynccontextmanager
+    async def living(self, adapter: Adapter, given: Given) -> AsyncIterator[None]:
+        """Whoever speaks before the bot's device is known can't be read by it."""
+        async with living(adapter, given):
+            await given.is_well()
+            yield
+
+    async def chat(self, kind: Kind, who: str = "Ann") -> Address:
+        owner = await self.client(who)
+        others = [await self.client(name) for name in self.people if name != who and kind is not Kind.DM]
+        room = await owner.room(self.bot, *others, direct=kind is Kind.DM)
+        await self.bot.join(room)
+        for other in others:
+            await other.does("join", room=room)
+        there = [self.bot.id, owner.id, *(other.id for other in others)]
+        for one in (owner, *others):
+            for user in there:
+                await one.does("joined", room=room, user=user)
+        self._owners[room] = owner
+        return Address("matrix", "main", NAME, room)
+
+    async def say(self, at: Address, text: str, who: str = "Ann") -> str:
+        return await (await self.client(who)).says(at.chat, text, at.thread)
+
+    async def attach(self, at: Address, name: str, content: bytes, who: str = "Ann") -> str:
+        return await (await self.client(who)).attaches(at.chat, name, content)
+
+    async def change(self, at: Address, message: str, text: str, who: str = "Ann") -> None:
+        await (await self.client(who)).edits(at.chat, message, text)
+
+    async def quote(self, at: Address, message: str, text: str, who: str = "Ann") -> str:
+        answers = {"m.relates_to": {"m.in_reply_to": {"event_id": message}}}
+        return await (await self.client(who)).says(at.chat, text, more=answers)
+
+    async def read(self, at: Address) -> list[Seen]:
+        owner = self._owners[at.chat]
+        sealed = await owner.user.timeline(at.chat, "m.room.encrypted")
+        ids = [one["event_id"] for one in sealed if one["sender"] == self.bot.id and one["content"]]
+        shown = await owner.does("has", room=at.chat, ids=ids, thread=at.thread)
+        return [Seen(one["id"], one["text"]) for one in shown if one["id"] in ids]

@@ -96,11 +96,11 @@ class User:
             },
         )
 
-    async def timeline(self, room: str) -> list[Json]:
+    async def timeline(self, room: str, kind: str = "m.room.message") -> list[Json]:
         """The messages of a room, the oldest first."""
         found: list[Json] = []
         start = ""
-        chosen = json.dumps({"types": ["m.room.message"]})
+        chosen = json.dumps({"types": [kind]})
         while True:
             query = {"dir": "f", "limit": "500", "filter": chosen} | ({"from": start} if start else {})
             page = await self.call("GET", f"/rooms/{_quoted(room)}/messages", query=query)
@@ -195,9 +195,13 @@ class MatrixHarness:
         assert isinstance(adapter, Remembers)
         adapter.remember(self.chest)
         async with AsyncExitStack() as self._line:
-            self._connect = lambda: living(adapter, Given(accept, self.cursor))
+            self._connect = lambda: self.living(adapter, Given(accept, self.cursor))
             await self._line.enter_async_context(self._connect())
             yield
+
+    def living(self, adapter: Adapter, given: Given) -> AbstractAsyncContextManager[None]:
+        """Inside, the bot is there."""
+        return living(adapter, given)
 
     async def chat(self, kind: Kind, who: str = "Ann") -> Address:
         owner = self.people[who]

@@ -139,6 +139,12 @@ class Person:
             await self.changed.wait_for(lambda: len(self.shown(room)) >= count)
             return self.shown(room)
 
+    async def has(self, room: str, ids: list[str], thread: str = "") -> list[dict[str, Any]]:
+        """Wait until these messages of others are there."""
+        async with self.changed:
+            await self.changed.wait_for(lambda: {one["id"] for one in self.heard.get(room, [])}.issuperset(ids))
+            return self.shown(room, thread)
+
     async def reads(self, room: str, texts: list[str], thread: str = "") -> list[dict[str, Any]]:
         """Wait until the last that others have said is this."""
         async with self.changed:
