@@ -8,7 +8,7 @@ from typing import Any
 
 from segue.adapters.feishu.adapter import FeishuByEvents
 from segue.adapters.feishu.api import Api
-from segue.adapters.feishu.events import BotAdded, Callback, CardPress, Fetched, Recalled, Received
+from segue.adapters.feishu.events import BotAdded, Callback, CardPress, Fetched, Recalled, Received, Updated
 from segue.core.contracts.adapters import Accept, Intake
 from segue.core.values import Secret
 from segue.errors import SendLater, SendNever
@@ -44,11 +44,13 @@ _FEISHU: Named = {
     "msg_type": lambda dice: dice.choice(("text", "post", "interactive", "sticker")),
     "content": lambda dice: json.dumps(dice.choice((*_CONTENTS, mean(dice)))),
     "create_time": lambda dice: dice.choice(("1700000000000", 1700000000000, "soon", "", "9" * 30)),
+    "update_time": lambda dice: dice.choice(("1700000000000", 1700000000000, "soon", "", "9" * 30)),
     "key": lambda dice: dice.choice(("@_user_1", "@_all", "")),
     "recall_type": lambda _dice: "message_owner",
 }
 _TOLD: dict[str, Any] = {
     "im.message.receive_v1": Received,
+    "im.message.updated_v1": Updated,
     "im.message.recalled_v1": Recalled,
     "im.chat.member.bot.added_v1": BotAdded,
     "card.action.trigger": CardPress,
