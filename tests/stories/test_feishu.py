@@ -19,8 +19,7 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Citation, File, Text, plain_text
-from segue.core.resets import Policies, Policy, When
-from segue.core.settings import AccountSettings, Mentions, Quotes, Settings, Streams
+from segue.core.settings import AccountSettings, Mentions, Quotes, Streams
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
@@ -30,6 +29,7 @@ from tests.contracts.test_feishu import BRISK
 from tests.in_process import gateway_on
 from tests.servers.feishu import APP, BOT, PEOPLE, SECRET, Between, feishu
 from tests.stories.files import KilledAt, plans
+from tests.stories.idle import IDLE, ends_and_comes_back
 from tests.stories.square import REMEMBERS
 
 EVERYBODY = AccountSettings(public=True)
@@ -270,24 +270,14 @@ async def test_one_chat_holds_several_conversations(there: Tenant, tmp_path: Pat
 
 
 async def test_an_idle_session_ends_and_undo_goes_back_to_it(there: Tenant, tmp_path: Path) -> None:
-    clock, idle = HandClock(time.time()), Settings(resets=Policies(Policy(When.IDLE, notice=True)))
+    clock = HandClock(time.time())
 
     async def counts(count: int) -> list[str]:
         await there.between.changes.until(lambda: len(there.texts()) >= count or None, lambda: f"{there.texts()}")
         return there.texts()
 
-    async with running(tmp_path, there, REMEMBERS, WHOLE, clock=clock, routing=idle, sweep=0.02):
-        await there.asks("I am Ann")
-        await counts(1)
-        clock.passes(25 * 3600.0)
-        await there.asks("do you know me?")
-        [_, notice, answer] = await counts(3)
-        assert notice.startswith("This is a new session: nobody had written here for a day.")
-        assert answer == "do you know me?"
-        await there.asks("/undo")
-        [*_, undone, again] = await counts(5)
-        assert undone.startswith("Took back the reset.")
-        assert again == "I am Ann | do you know me?"
+    async with running(tmp_path, there, REMEMBERS, WHOLE, clock=clock, **IDLE):
+        await ends_and_comes_back(clock, there.asks, counts)
 
 
 async def test_what_is_recalled_while_it_waits_is_never_answered(there: Tenant, tmp_path: Path) -> None:

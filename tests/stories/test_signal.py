@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Identity
 from segue.core.messages import File, Text, plain_text
-from segue.core.resets import Policies, Policy, When
-from segue.core.settings import AccountSettings, Blind, Mentions, Quotes, Settings
+from segue.core.settings import AccountSettings, Blind, Mentions, Quotes
 from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
 from segue.runtime.outbox import MAYBE
@@ -25,6 +25,7 @@ from segue.testing import EchoAgent, HandClock, Pause, ScriptedAgent, Shelf
 from tests.in_process import gateway_on
 from tests.servers.signal import NUMBER, PEOPLE, Between, Someone, edited, mentioning, quoting, signal, with_data
 from tests.stories.files import KilledAt, plans
+from tests.stories.idle import IDLE, ends_and_comes_back
 from tests.stories.square import REMEMBERS
 
 EVERYBODY = AccountSettings(public=True)
@@ -133,15 +134,9 @@ async def test_a_reply_goes_to_the_session_that_wrote_the_message(there: There, 
 
 async def test_an_idle_session_ends_and_undo_goes_back_to_it(there: There, tmp_path: Path) -> None:
     between, _ = there
-    clock, idle = HandClock(time.time()), Settings(resets=Policies(Policy(When.IDLE, notice=True)))
-    async with running(tmp_path, there, REMEMBERS, clock=clock, routing=idle, sweep=0.02):
-        assert await answer(between, "I am Ann") == "I am Ann"
-        clock.passes(25 * 3600.0)
-        notice = await answer(between, "do you know me?")
-        assert notice.startswith("This is a new session: nobody had written here for a day.")
-        assert (await until(between, 3))[2] == "do you know me?"
-        assert (await answer(between, "/undo")).startswith("Took back the reset.")
-        assert (await until(between, 5))[4] == "I am Ann | do you know me?"
+    clock = HandClock(time.time())
+    async with running(tmp_path, there, REMEMBERS, clock=clock, **IDLE):
+        await ends_and_comes_back(clock, partial(answer, between), partial(until, between))
 
 
 async def test_in_a_group_it_answers_when_it_is_meant_and_each_person_apart(there: There, tmp_path: Path) -> None:

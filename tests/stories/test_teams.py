@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from segue.core.accounts import Reach
 from segue.core.contracts.agents import Agent, Work
 from segue.core.lanes import Address, Identity, Kind
 from segue.core.messages import plain_text
-from segue.core.resets import Policies, Policy, When
-from segue.core.settings import AccountSettings, Mentions, Quotes, Settings, Streams
+from segue.core.settings import AccountSettings, Mentions, Quotes, Streams
 from segue.core.text.notices import ELSEWHERE
 from segue.core.transcripts import Role
 from segue.runtime.gateway import Gateway
@@ -27,7 +27,8 @@ from tests.in_process import gateway_on
 from tests.servers.discord import local_discord
 from tests.servers.slack import BOT, PEOPLE, slack
 from tests.stories.files import plans
-from tests.stories.square import recalls
+from tests.stories.idle import IDLE, ends_and_comes_back
+from tests.stories.square import REMEMBERS, recalls
 
 EVERYBODY = AccountSettings(public=True, streams=Streams.WHOLE)
 MEANT = AccountSettings(public=True, streams=Streams.WHOLE, mentions=Mentions.NEEDED)
@@ -210,19 +211,10 @@ async def test_what_one_asks_for_oneself_is_shown_to_nobody_else(team: Team, tmp
 
 
 async def test_an_idle_session_ends_and_undo_goes_back_to_it(team: Team, tmp_path: Path) -> None:
-    clock = team.clock = HandClock(time.time())
-    idle = Settings(resets=Policies(Policy(When.IDLE, notice=True)))
-    async with team.open(tmp_path, routing=idle, sweep=0.02):
+    team.agent, team.clock = REMEMBERS, (clock := HandClock(time.time()))
+    async with team.open(tmp_path, **IDLE):
         dm = await team.harness.chat(Kind.DM)
-        await team.asks(dm, "I am Ann")
-        clock.passes(25 * 3600.0)
-        await team.harness.say(dm, "do you know me?")
-        [_, notice, answer] = await team.counts(dm, 3)
-        assert notice.startswith("This is a new session: nobody had written here for a day.")
-        assert (answer, team.knew) == ("You said: do you know me?", [])
-        assert (await team.asks(dm, "/undo")).startswith("Took back the reset.")
-        assert (await team.counts(dm, 5))[-1] == "You said: do you know me?"
-        assert team.knew == ["I am Ann", "You said: I am Ann"]
+        await ends_and_comes_back(clock, partial(team.harness.say, dm), partial(team.counts, dm))
 
 
 async def test_what_still_waits_is_changed_and_withdrawn_by_its_author(team: Team, tmp_path: Path) -> None:

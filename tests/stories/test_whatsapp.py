@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.contracts.probes import Point, Probe
 from segue.core.lanes import Address, Identity, Kind, Place
 from segue.core.messages import File, Text
-from segue.core.resets import Policies, Policy, When
-from segue.core.settings import AccountSettings, Quotes, Settings
+from segue.core.settings import AccountSettings, Quotes
 from segue.core.values import Secret
 from segue.database.transactions import unheeded
 from segue.runtime.gateway import Gateway
@@ -43,6 +43,7 @@ from tests.servers.whatsapp import (
     with_,
 )
 from tests.stories.files import KilledAt, plans
+from tests.stories.idle import IDLE, ends_and_comes_back
 from tests.stories.square import REMEMBERS
 
 EVERYBODY = AccountSettings(public=True)
@@ -152,15 +153,9 @@ async def test_a_reply_goes_to_the_session_that_wrote_the_message(there: There, 
 
 async def test_an_idle_session_ends_and_undo_goes_back_to_it(there: There, tmp_path: Path) -> None:
     between, _ = there
-    clock, idle = HandClock(time.time()), Settings(resets=Policies(Policy(When.IDLE, notice=True)))
-    async with running(tmp_path, there, REMEMBERS, clock=clock, routing=idle, sweep=0.02):
-        assert await answer(between, "I am Ann") == "I am Ann"
-        clock.passes(25 * 3600.0)
-        notice = await answer(between, "do you know me?")
-        assert notice.startswith("This is a new session: nobody had written here for a day.")
-        assert (await until(between, 3))[2] == "do you know me?"
-        assert (await answer(between, "/undo")).startswith("Took back the reset.")
-        assert (await until(between, 5))[4] == "I am Ann | do you know me?"
+    clock = HandClock(time.time())
+    async with running(tmp_path, there, REMEMBERS, clock=clock, **IDLE):
+        await ends_and_comes_back(clock, partial(answer, between), partial(until, between))
 
 
 async def test_a_question_has_buttons_that_answer_it(there: There, tmp_path: Path) -> None:
