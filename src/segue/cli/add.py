@@ -23,7 +23,7 @@ from segue.config import Untrusted, find, load, trust
 from segue.config.file import NAME
 from segue.config.loading import from_tables
 from segue.config.references import References
-from segue.core.contracts.setup import Added, FoundOwner, IsAdded, IsScanned, MeetsPeople, SetupQuestion
+from segue.core.contracts.setup import Added, FoundOwner, IsAdded, IsScanned, MeetsPeople, SetupQuestion, TellsAgain
 from segue.core.lanes import Kind
 from segue.core.values import Value
 from segue.errors import Disconnected, Invalid, NotInstalled, SegueError, SendError
@@ -88,7 +88,7 @@ def command(
     whom = _Whom(owner or "", met.chat if met else "", public)
     _write(document, file, (platform, name), added, references, whom)
     click.echo(f"Wrote [{platform}.{name}] to {file}")
-    if met is not None and issubclass(keys, MeetsPeople):
+    if met is not None and issubclass(keys, TellsAgain):
         asyncio.run(keys.acknowledge(values, met.cursor))
     if owner:
         click.echo(asyncio.run(_greet(file, platform, name, owner)))

@@ -74,10 +74,6 @@ class DiscordAccount(Value, frozen=True):
         return await met(cls._of(answers).adapter, after)
 
     @classmethod
-    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
-        """Nothing is to be forgotten: the gateway begins with what comes after its first connection."""
-
-    @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
         return cls(Secret(answers["token"].strip()), answers.get("api", "").strip() or PUBLIC)
 

@@ -107,11 +107,6 @@ class FeishuAccount(Value, frozen=True):
         return await met(cls._of(answers).adapter, after)
 
     @classmethod
-    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
-        """Do nothing: what was read was acknowledged when it came."""
-        del answers, cursor
-
-    @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
         secrets = {key: Secret(answers.get(key, "").strip()) for key in _SECRETS}
         domain = answers.get("domain", "").strip() or Domain.FEISHU

@@ -87,10 +87,6 @@ class SignalAccount(Value, frozen=True):
         """Listen until a person writes in private; the daemon has forgotten what came before them."""
         return await met(cls._of(answers).adapter, after)
 
-    @classmethod
-    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
-        """Do nothing: what the daemon told it has forgotten."""
-
     async def greet(self, account: str, user: str) -> str:
         """Say hello."""
         del account

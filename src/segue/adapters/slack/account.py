@@ -105,10 +105,6 @@ class SlackAccount(Value, frozen=True):
         return await met(cls._of(answers).adapter, after)
 
     @classmethod
-    async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
-        """Do nothing: what was read was acknowledged when it came."""
-
-    @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
         view = answers.get("view", "").strip() or View.AGENT
         if view not in tuple(View):

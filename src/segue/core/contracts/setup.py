@@ -115,10 +115,15 @@ class MeetsPeople(IsAdded, Protocol):
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
-        """Wait for the next who writes in private, after a `Met.cursor` or from what waits there."""
+        """Wait for the next who writes in private, after a `FoundOwner.cursor` or from what waits there."""
         ...
+
+
+@runtime_checkable
+class TellsAgain(MeetsPeople, Protocol):
+    """The same on a platform that tells again what was read there, until it hears that it may forget it."""
 
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
-        """Let the platform forget what was read up to a `Met.cursor`, so that nobody answers it again."""
+        """Let the platform forget what was read up to a `FoundOwner.cursor`, so that nobody answers it again."""
         ...
