@@ -225,6 +225,42 @@ async def test_a_yes_that_comes_when_a_place_has_moved_on_tells_it_nothing_more(
 
 
 @both
+async def test_what_another_session_finds_is_bounded_by_who_waits_in_the_one_that_asks(square: Square) -> None:
+    lobby, others = square.platform.group("lobby"), list[SessionId]()
+
+    def asks(work: Work) -> Iterable[Step]:
+        told = plain_text(work.asked[0].parts)
+        if told == "ask there":
+            send = Uses("b", "sessions_send", arguments={"session": others[0], "message": "list", "wait": 20})
+            return [Uses("a", "ask", arguments={"question": "Shall I?"}), send, "told"]
+        return [Uses("c", "sessions_list"), "listed"] if told.endswith("list") else recalls(work)
+
+    square.agent = ScriptedAgent(otherwise=asks)
+    async with square.open(TOGETHER):
+        await square.says("a secret")
+        await square.says("/title Diary")
+        await square.says("/new")
+        await square.says("something else", where=lobby)
+        others.append((await square.session(lobby)).id)
+        await square.says("/new")
+        await square.says("plans")
+        await square.says("/title Plans")
+        await square.alone("/resume Plans", lobby)
+        await square.says("/yes")
+        assert await square.says("ask there") == "Shall I?"
+        asked = square.message("Shall I?")
+        square.ann.says("and now?", lobby, None, To.AGENT)
+        await square.platform.settles()
+        await square.says("/new", where=lobby)
+        await square.says("/yes", asked)
+        await square.platform.changes.until(
+            lambda: next((text for text in lobby.replies if "and now?" in text), None), lambda: f"{lobby.replies}"
+        )
+        [result] = await results(square.store, others[0])
+        assert "Diary" not in str(result.content)
+
+
+@both
 async def test_a_name_that_nobody_has_offers_no_title_that_was_given_elsewhere(square: Square) -> None:
     lobby = square.platform.group("lobby")
     async with square.open(TOGETHER):

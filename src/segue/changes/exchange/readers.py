@@ -34,6 +34,11 @@ class AskedBy(Value, frozen=True):
     session: SessionId
     turn: int
 
+    @property
+    def keys(self) -> dict[str, str | int]:
+        """The turn as queries name it."""
+        return {"session": self.session, "turn": self.turn}
+
 
 class Beside(Value, frozen=True):
     """Another turn of a session that runs or waits, and who asked for it."""
@@ -46,14 +51,21 @@ def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Read
     """The readers of what a turn says and its tools find: where it was asked, is answered, and its session is read.
 
     What another session asked for is told there, so whoever reads that one is among them. Whoever waits for a later
-    answer of the session is, too, though they have left it: that one goes on from this.
+    answer of one of these sessions is, too, though they have left it: that one goes on from this.
     """
     person = yield from actors.now(person)
-    places = yield from readings.others(session, person)
-    places += yield from _hearing(session, turn, person)
-    for beside in (yield from each(Beside, q.turns_beside(session=session, turn=turn))):
-        alone = (yield from actors.now(beside.person)) == person
-        places += yield from _hearing(session, beside.turn, person, alone=alone)
+    places: list[Address] = []
+    heard, alone, looked_at = [AskedBy(session, turn)], {AskedBy(session, turn): True}, set[SessionId]()
+    for by in heard:
+        places += yield from _told_in(by, alone=alone[by])
+        more = dict.fromkeys((yield from each(AskedBy, q.asking_turns(**by.keys))), alone[by])
+        if by.session not in looked_at:
+            looked_at.add(by.session)
+            places += yield from readings.others(by.session, person)
+            for beside in (yield from each(Beside, q.turns_beside(**by.keys))):
+                more[AskedBy(by.session, beside.turn)] = (yield from actors.now(beside.person)) == person
+        heard += [asked for asked in more if asked not in alone]
+        alone = more | alone
     return Reader(tuple(dict.fromkeys(places)))
 
 
@@ -66,15 +78,12 @@ def hosts_own(
     return not (yield from of_turn(session, turn, person)).places
 
 
-def _hearing(session: SessionId, turn: int, person: PersonId, *, alone: bool = True) -> Transaction[list[Address]]:
-    """The places with others than a person in which a turn is heard; private ones count if others asked there."""
-    places: list[Address] = []
-    asking = yield from first(Lane, q.asking_lane(session=session, turn=turn))
+def _told_in(by: AskedBy, *, alone: bool) -> Transaction[list[Address]]:
+    """The places in which a turn was asked for and is answered; private ones only if others asked there."""
+    asking = yield from first(Lane, q.asking_lane(**by.keys))
     heard = [(yield from lanes.now(asking)).address.key] if asking else []
-    heard += yield from each(str, q.route_of_turn(session=session, turn=turn))
-    for by in (yield from each(AskedBy, q.asking_turns(session=session, turn=turn))):
-        places += yield from readings.others(by.session, person)
-        heard += yield from each(str, q.route_of_turn(session=by.session, turn=by.turn))
+    heard += yield from each(str, q.route_of_turn(**by.keys))
+    places: list[Address] = []
     for address in filter(None, heard):
         place = yield from first(Place, q.address(address=address))
         places += [place.address] if place is not None and not (alone and place.audience is Audience.ONE) else []
