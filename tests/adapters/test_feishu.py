@@ -286,7 +286,7 @@ async def test_groups_that_the_app_may_not_read_leave_the_rest_to_be_read_back(h
 async def test_what_cannot_be_read_back_yet_is_read_back_later(
     harness: FeishuHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("segue.adapters.feishu.history._LATER", 0.0)
+    monkeypatch.setattr("segue.adapters.shared.background._LATER", 0.0)
     inbox, cursor, between = Inbox(), Bookmark(), harness.between
     await _lives_until(harness, inbox, cursor, "before")
     between.unheard(between.private("Ann"), "in a gap")

@@ -285,7 +285,7 @@ async def test_a_message_that_is_passed_on_is_a_citation(world: World) -> None:
 
 
 async def test_what_cannot_be_read_back_yet_is_read_back_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("segue.adapters.slack.adapter._LATER", 0.0)
+    monkeypatch.setattr("segue.adapters.shared.background._LATER", 0.0)
     cursor, since = Bookmark("1782234000.000000"), said("before", ts="1782234001.000001")
     intake = Given(world.inbox.accept, cursor)
     world.recorded.answers["users.conversations"] = {"channels": [{"id": CHANNEL}]}

@@ -4,7 +4,6 @@ Feishu lists groups to an app and no private chats, so these are remembered. Wit
 groups, it tells nothing of them.
 """
 
-import asyncio
 import contextlib
 import logging
 import time
@@ -18,12 +17,13 @@ from segue.adapters.feishu.api import Api, Json
 from segue.adapters.feishu.content import unwrapped
 from segue.adapters.feishu.directory import Directory
 from segue.adapters.shared.account import Account
+from segue.adapters.shared.background import Gap
 from segue.core.contracts.adapters import Accept, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Kind
 from segue.core.messages import Arrival
 from segue.core.values import Moment, Value
-from segue.errors import SendError, SendNever
+from segue.errors import SendNever
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +35,6 @@ _OVERLAP = 60.0
 """Seconds before the kept place that are read once more: messages of several chats overtake each other."""
 _KEEP = 5.0
 """Seconds between two times that the place is kept."""
-_LATER = 30.0
-"""Seconds until what couldn't be read back is tried again."""
 
 
 class Position(Value, frozen=True):
@@ -73,10 +71,7 @@ class History:
         self._clock = clock
         self._at = self._kept = Position()
         self._kept_at = 0.0
-        self._whole = False
-        """Nothing that was said before the newest message is missing, so the place may be kept."""
-        self._gap = asyncio.Event()
-        """Something couldn't be read back."""
+        self._gap = Gap()
 
     async def catch_up(self, intake: Intake) -> None:
         """Take in what was said while nobody listened: Feishu tells a lost event again for some hours only."""
@@ -84,25 +79,14 @@ class History:
         chats = dict.fromkeys((*at.chats, *self._at.chats))
         # What was said before the first time isn't answered.
         self._at = Position(at.since or self._clock(), tuple(chats)[-_PRIVATE:])
-        try:
-            found = await self._missed(at) if at.since else []
-        except SendError as error:
-            self._whole = False
-            self._gap.set()
-            log.warning("%s: what was missed is read back later: %s", self._account, error)
-            return
-        for event in found:
-            await self._take(event, intake.accept)
-        self._whole = True
-        await self._keep(intake)
+        with self._gap.closing(self._account):
+            for event in await self._missed(at) if at.since else ():
+                await self._take(event, intake.accept)
+            await self._keep(intake)
 
     async def go_back(self, intake: Intake) -> None:
-        """Read back what couldn't be at once, beside all that comes."""
-        while True:
-            await self._gap.wait()
-            self._gap.clear()
-            await asyncio.sleep(_LATER)
-            await self.catch_up(intake)
+        """Read back what couldn't be at once."""
+        await self._gap.close_later(lambda: self.catch_up(intake))
 
     def remember(self, arrival: Arrival) -> None:
         """Note where and when something was said; what else happens has the time of another clock."""
@@ -114,7 +98,7 @@ class History:
         if until is not None:
             self._at = replace(self._at, since=max(self._at.since, until))
         met = set(self._at.chats) - set(self._kept.chats)
-        if self._whole and (met or time.monotonic() - self._kept_at >= _KEEP):
+        if self._gap.is_closed and (met or time.monotonic() - self._kept_at >= _KEEP):
             await self._keep(intake)
 
     async def _keep(self, intake: Intake) -> None:

@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
-from segue.errors import SendLater
+from segue.errors import SendError, SendLater
 
 log = logging.getLogger(__name__)
+
+_LATER = 30.0
+"""Seconds until what couldn't be read back is tried again."""
 
 
 @asynccontextmanager
@@ -20,6 +23,36 @@ async def beside(what: str, work: Callable[[], Awaitable[None]]) -> AsyncIterato
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+class Gap:
+    """A time in which nobody listened: what was said then is read back at once, or else later, beside all that comes.
+
+    Law: a place is kept only after the gap is closed, or what is missing would never be looked for again.
+    """
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self._left = asyncio.Event()
+
+    @contextmanager
+    def closing(self, whose: object) -> Iterator[None]:
+        """Around reading back: what the platform doesn't tell now is left for later."""
+        self.is_closed = False
+        try:
+            yield
+            self.is_closed = True
+        except SendError as error:
+            self._left.set()
+            log.warning("%s: what was missed is read back later: %s", whose, error)
+
+    async def close_later(self, read_back: Callable[[], Awaitable[None]]) -> None:
+        """Read back again whenever something was left."""
+        while True:
+            await self._left.wait()
+            self._left.clear()
+            await asyncio.sleep(_LATER)
+            await read_back()
 
 
 async def _patient(work: Callable[[], Awaitable[None]]) -> None:

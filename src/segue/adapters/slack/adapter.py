@@ -1,6 +1,5 @@
 """The Slack adapter: one object per account, which keeps a socket open."""
 
-import asyncio
 import contextlib
 import logging
 import time
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Attachments
-from segue.adapters.shared.background import beside
+from segue.adapters.shared.background import Gap, beside
 from segue.adapters.shared.downloads import Limits, NotFetched
 from segue.adapters.shared.order import Work, in_order
 from segue.adapters.shared.outcomes import connecting
@@ -42,8 +41,8 @@ _OVERLAP = 60.0
 """Seconds by which the kept place lies behind what was taken in: messages of several channels overtake each other."""
 _KEEP = 5.0
 """Seconds between two times that the place is kept."""
-_LATER, _PATIENT = 30.0, 120.0
-"""Seconds until what couldn't be read back is tried again, and that Slack may then ask to wait between two calls."""
+_PATIENT = 120.0
+"""Seconds that Slack may ask to wait between two calls, when what was missed is read back later."""
 _PRESSED, _SOON = {"interactive", "slash_commands"}, 1.0
 """What somebody waits for with their finger on it, and the seconds that it waits for what came before it."""
 
@@ -85,10 +84,7 @@ class Slack:
         self._openings = Openings()
         self._attachments = Attachments(files, Limits(trusted=api.files, opens=(api.bearer,)))
         self._kept = 0.0
-        self._whole = False
-        """Nothing that was said before the newest event is missing, so the place may be kept."""
-        self._gap = asyncio.Event()
-        """Something couldn't be read back."""
+        self._gap = Gap()
         self.fits = fits
         self.send = self._outgoing.send
         self.edit = self._outgoing.edit
@@ -138,7 +134,7 @@ class Slack:
 
     async def keep(self, intake: Intake, at: Moment) -> None:
         """Keep the place, now and then, if nothing that was said before it is missing."""
-        if self._whole and self._ticks() - self._kept >= _KEEP:
+        if self._gap.is_closed and self._ticks() - self._kept >= _KEEP:
             self._kept = self._ticks()
             await intake.cursor.keep(f"{max(at - _OVERLAP, float(await intake.cursor.read() or 0)):.6f}")
 
@@ -148,24 +144,13 @@ class Slack:
         if not since:
             # What was said before the first time isn't answered.
             await intake.cursor.keep(f"{int(self._clock())}.000000")
-        try:
-            found = await missed(self._api, float(since), patience) if since else []
-        except SendError as error:
-            self._whole = False
-            self._gap.set()
-            log.warning("%s: what was missed is read back later: %s", self._own, error)
-            return
-        for event in found:
-            await self.take("events_api", {"event": event}, intake.accept)
-        self._whole = True
+        with self._gap.closing(self._own):
+            for event in await missed(self._api, float(since), patience) if since else ():
+                await self.take("events_api", {"event": event}, intake.accept)
 
     async def _go_back(self, intake: Intake) -> None:
-        """Read back with more patience what couldn't be at once, beside all that comes."""
-        while True:
-            await self._gap.wait()
-            self._gap.clear()
-            await asyncio.sleep(_LATER)
-            await self._catch_up(intake, _PATIENT)
+        """Read back with more patience what couldn't be at once."""
+        await self._gap.close_later(lambda: self._catch_up(intake, _PATIENT))
 
     async def take(self, kind: str, payload: Any, accept: Accept) -> Heard | None:
         """Take in one thing that was delivered; returns the message, if it is one."""
