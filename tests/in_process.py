@@ -43,7 +43,7 @@ async def gateway_on(
     """
     platforms = [one for one in there if isinstance(one, Platform)]
     accounts = {(one.name if isinstance(one, Platform) else one.platform, one.account): account for one in there}
-    plain: dict[str, Any] = {"accounts": accounts, "poll": 0.05, "grace": 0.0}
+    plain: dict[str, Any] = {"accounts": accounts, "poll": 0.25, "grace": 0.0}
     settings = replace(settings or GatewaySettings(), **(plain | more))
     where = where / "segue.db" if isinstance(where, Path) else where
     async with AsyncExitStack() as stack:
