@@ -94,6 +94,7 @@ class Interleaving:
         self._connections = first, second
         self._watch = watch
         self._restore: list[str] = []
+        self._dump = ""
         self._waited = False
 
     @classmethod
@@ -129,14 +130,14 @@ class Interleaving:
 
     async def save(self) -> None:
         """Remember all rows, so that every try begins alike."""
+        tables = await self._tables()
+        filled = [table for table in tables if await self._watch.fetchval(f"select 1 from {table} limit 1")]
         script = ["drop schema if exists saved cascade", "create schema saved", _AS_REPLICA]
-        script += [f"create unlogged table saved.{table} as table segue.{table}" for table in await self._tables()]
+        script += [f"create unlogged table saved.{table} as table segue.{table}" for table in filled]
         await self._watch.execute(";".join(script))
-        filled = [
-            table for table in await self._tables() if await self._watch.fetchval(f"select 1 from {table} limit 1")
-        ]
-        self._restore = [_AS_REPLICA, *(f"delete from {table}" for table in await self._tables())]
+        self._restore = [_AS_REPLICA, *(f"delete from {table}" for table in tables)]
         self._restore += [f"insert into {table} overriding system value table saved.{table}" for table in filled]
+        self._dump = " union all ".join(map(_rows_of, tables))
 
     async def restore(self) -> None:
         """Go back to what was saved."""
@@ -148,27 +149,39 @@ class Interleaving:
 
     async def dump(self) -> dict[str, list[str]]:
         """All rows, without what only says when or in which order they came."""
-        found = {}
-        for table in await self._tables():
-            rows = await self._watch.fetch(f"select * from {table}")
-            found[table] = sorted(
-                repr([(name, value) for name, value in row.items() if not {name, f"{name} of {table}"} & _LEFT_OUT])
-                for row in rows
-            )
+        found: dict[str, list[str]] = {}
+        for table, row in sorted(map(tuple, await self._watch.fetch(self._dump))) if self._dump else ():
+            found.setdefault(table, []).append(row)
         return found
 
 
-async def as_if_one_after_the_other(tool: Interleaving, first: Make, second: Make, every: int = 1) -> None:
-    """Try the pauses, each from what was saved."""
+def _rows_of(table: str) -> str:
+    """A query for the rows of a table, each as text, without the columns that are left out."""
+    out = [name.partition(" ")[0] for name in sorted(_LEFT_OUT) if name.partition(" of ")[2] in ("", table)]
+    return f"select '{table}', (to_jsonb(t) - array{out})::text from {table} t"
+
+
+async def as_if_one_after_the_other(tool: Interleaving, one: Make, two: Make, every: int = 1) -> None:
+    """Try the pauses of either in the other's middle, each from what was saved."""
     await tool.restore()
-    statements, forth = await tool.serial(first, second)
+    of_one, forth = await tool.serial(one, two)
     await tool.restore()
-    _, (answer, other, rows) = await tool.serial(second, first)
-    back = (other, answer, rows)
-    for pause in range(1, statements, every):
+    of_two, turned = await tool.serial(two, one)
+    back = _turned(turned)
+    for pause in range(1, of_one, every):
         await tool.restore()
-        _, outcome = await tool.serial(first, second, pause)
+        _, outcome = await tool.serial(one, two, pause)
         assert outcome in (forth, back), explain(pause, outcome, forth, back)
+    for pause in range(1, of_two, every):
+        await tool.restore()
+        _, turned = await tool.serial(two, one, pause)
+        assert _turned(turned) in (forth, back), explain(pause, _turned(turned), forth, back)
+
+
+def _turned(outcome: Outcome) -> Outcome:
+    """The same, with the other's answer first."""
+    first, second, rows = outcome
+    return second, first, rows
 
 
 def explain(pause: int, outcome: Outcome, forth: Outcome, back: Outcome) -> str:
@@ -179,6 +192,7 @@ def explain(pause: int, outcome: Outcome, forth: Outcome, back: Outcome) -> str:
             *(f"    {a} / {b}" for a, b in zip(outcome[:2], serial[:2], strict=True) if a != b),
         ]
         for table, rows in outcome[2].items():
-            lines += [f"    + {table}: {row}" for row in rows if row not in serial[2][table]]
-            lines += [f"    - {table}: {row}" for row in serial[2][table] if row not in rows]
+            lines += [f"    + {table}: {row}" for row in rows if row not in serial[2].get(table, ())]
+        for table, rows in serial[2].items():
+            lines += [f"    - {table}: {row}" for row in rows if row not in outcome[2].get(table, ())]
     return "\n".join(lines)

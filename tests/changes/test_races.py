@@ -679,7 +679,6 @@ async def test_it_is_as_if_one_came_after_the_other(name: str, today_dsn: str, t
     await world.close()
     await tool.save()
     await as_if_one_after_the_other(tool, one, two, every)
-    await as_if_one_after_the_other(tool, two, one, every)
 
 
 async def test_deliveries_to_one_address_are_numbered_in_the_order_of_their_commits(
