@@ -7,9 +7,10 @@ from tests.platforms.conftest import Worlds
 from tests.platforms.corners import shows, thread_of
 from tests.platforms.world import Way
 
-_KILLS = (Point.TURN_JOURNALED, Point.TURN_ANSWERED, Point.SEND_CALLED)
 DEATHS = [
-    *((platform, death, Way.POLLING) for platform in ("telegram", "matrix") for death in (None, *_KILLS)),
+    *((platform, death, Way.POLLING) for platform in ("telegram", "matrix") for death in (None, Point.SEND_CALLED)),
+    ("matrix", Point.TURN_JOURNALED, Way.POLLING),
+    ("matrix", Point.TURN_ANSWERED, Way.POLLING),
     ("telegram", Point.TURN_JOURNALED, Way.WEBHOOK),
     ("telegram", Point.TURN_ANSWERED, Way.POSTGRES),
     ("slack", Point.SEND_CALLED, Way.POLLING),

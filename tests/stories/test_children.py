@@ -12,10 +12,15 @@ from segue.core.contracts.agents import Agent, Work
 from segue.core.lanes import Kind
 from segue.store import Store
 from segue.testing.agents import Step, said
-from segue.testing.personas import PERSONAS, Discord, Persona, Slack
+from segue.testing.personas import PERSONAS, Discord, Persona, Slack, WhatsApp
 from tests.chatting import Chatting, Script, by_function, by_model, by_script, uses
 
 PLACES = [*((persona, Kind.DM) for persona in PERSONAS), (Discord, Kind.GROUP), (Slack, Kind.GROUP)]
+STAGES = [
+    *((by_script, *place) for place in PLACES),
+    *product([by_function, by_model], [WhatsApp, Slack], [Kind.DM]),
+]
+"""Every place with one sort of agent, and every sort where there are threads and where there are none."""
 WAYS = list(product(["run", "session"], ["false", "true", '"required"']))
 """The modes, and whether there is to be a thread."""
 
@@ -34,10 +39,11 @@ def script(work: Work) -> Iterable[Step]:
             yield f"heard: {said(work)}"
 
 
-@pytest.mark.parametrize("agent", [by_script, by_function, by_model], ids=["script", "function", "model"])
-@pytest.mark.parametrize(("persona", "kind"), PLACES, ids=lambda what: getattr(what, "name", what))
+@pytest.mark.parametrize(
+    ("agent", "persona", "kind"), STAGES, ids=lambda what: getattr(what, "name", getattr(what, "__name__", what))
+)
 async def test_every_way_to_start_a_session(
-    database: str, persona: type[Persona], kind: Kind, agent: Callable[[Script], Agent]
+    database: str, agent: Callable[[Script], Agent], persona: type[Persona], kind: Kind
 ) -> None:
     stage = Chatting(database, persona, kind)
     opens = isinstance(stage.adapter, OpensThreads) and (persona, kind) != (Discord, Kind.DM)
