@@ -23,8 +23,8 @@ _ANSWERS = ("yes", "no")
 _AT_ONCE = 16
 """Connections of all people together."""
 _PATIENCE = 300.0
-_QUIET = 30.0
-"""Seconds without anything new after which nothing more will come."""
+_QUIET, _SOON_QUIET = 30.0, 8.0
+"""Seconds without anything new after which nothing more will come, and those where a mistake is planted."""
 _END = re.compile(r"(?:Did|Left) chat-\d+\.")
 
 
@@ -130,7 +130,7 @@ async def run(
             async with asyncio.timeout(_PATIENCE):
                 await asyncio.gather(*wants)
             try:
-                await _over(town)
+                await _over(town, _QUIET if bug is Bug.NONE else _SOON_QUIET)
             finally:
                 if answers is not None:
                     answers.cancel()
@@ -158,15 +158,15 @@ def _ends(texts: list[str]) -> list[str]:
     return [end for text in texts for end in _END.findall(text)]
 
 
-async def _over(town: Town) -> None:
+async def _over(town: Town, quiet: float) -> None:
     """Wait until everybody has been answered, or nothing has come for long."""
-    said, until = 0, time.monotonic() + _QUIET
+    said, until = 0, time.monotonic() + quiet
     while time.monotonic() < until:
         texts = _texts(town)
         if all(_ends(texts[chat]) for chat in town.chats):
             return
         if len(town.posts) > said:
-            said, until = len(town.posts), time.monotonic() + _QUIET
+            said, until = len(town.posts), time.monotonic() + quiet
         await asyncio.sleep(0.1)
 
 

@@ -45,6 +45,8 @@ FOUND_BY_QUESTIONS = (Bug.ANSWERED_TWICE, Bug.RUNS_BEFORE_THE_ANSWER, Bug.NO_DEA
 """By `test_questions.py`."""
 FOUND_BY_BUDGETS = (Bug.NOTHING_RESERVED,)
 """By `test_budgets.py`."""
+_SOONER = {Bug.PARTED_READ_ON: 2, Bug.HOME_OF_ALL: 2}
+"""The towns with which a drill begins that would take long to find its mistake in the first."""
 FOUND_BY_READERS = (
     Bug.ONCE_READ_ALWAYS_READ,
     Bug.TOOLS_REACH_ALL,
@@ -108,9 +110,13 @@ def test_power_cuts_find_it(bug: Bug) -> None:
 
 
 @pytest.mark.parametrize("bug", FOUND_BY_ZOMBIES, ids=lambda bug: bug.name)
-async def test_zombies_find_it(bug: Bug, today_dsn: str) -> None:
-    found = await zombies.run(today_dsn, rounds=3, seed=7, bug=bug)
-    assert found.twice
+async def test_zombies_find_it(bug: Bug, today_dsn: str, emptied: Callable[[], None]) -> None:
+    for seed in range(3):
+        emptied()
+        found = await zombies.run(today_dsn, rounds=1, seed=seed, bug=bug)
+        if found.twice:
+            return
+    pytest.fail("nothing was written twice")
 
 
 @pytest.mark.parametrize("bug", FOUND_BY_BAD_DISKS, ids=lambda bug: bug.name)
@@ -145,7 +151,7 @@ async def test_soaks_find_it(bug: Bug, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bug", FOUND_BY_READERS, ids=lambda bug: bug.name)
 async def test_readers_find_it(bug: Bug, tmp_path: Path) -> None:
-    for seed in range(60):
+    for seed in range(_SOONER.get(bug, 0), 60):
         found = await readers.run(str(tmp_path / f"{seed}.db"), steps=400, seed=seed, bug=bug, often=4.0)
         if found.wrong:
             return
