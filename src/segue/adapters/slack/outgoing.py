@@ -22,6 +22,8 @@ _MARK = "segue_delivery"
 _PAGE, _MOST = 200, 2000
 """Messages of a history that are asked for at once, and in all."""
 _LONGEST_BUTTON = 75
+_QUIET = {"unfurl_links": False, "unfurl_media": False}
+"""Slack would fetch what a link names, and so tell its server whatever the agent wrote into it."""
 
 
 class Pace(Value, frozen=True):
@@ -61,17 +63,8 @@ class Outgoing:
 
     async def post(self, there: Address, text: str, key: str, **fields: Any) -> str:
         """Write a message that can be found by its key."""
-        # Slack would fetch what a link names, and so tell its server whatever the agent wrote into it.
-        quiet = {"unfurl_links": False, "unfurl_media": False}
-        sent = await self._call(
-            there,
-            "chat.postMessage",
-            text=text,
-            metadata=_marked(key),
-            thread_ts=there.thread or None,
-            **{**quiet, **fields},
-        )
-        return str(sent["ts"])
+        about = {"text": text, "metadata": _marked(key), "thread_ts": there.thread or None}
+        return str((await self._call(there, "chat.postMessage", **about, **_QUIET, **fields))["ts"])
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`."""
