@@ -205,6 +205,48 @@ async def test_who_has_another_number_and_user_id_goes_on_where_they_were(there:
         assert texts(between, "DE.999") == ["tea | milk | sugar"]
 
 
+def moves(before: tuple[str, str], now: tuple[str, str]) -> dict[str, Any]:
+    """Word of WhatsApp that somebody has another number, and so another user id."""
+    told = {"type": "user_changed_number", "wa_id": now[0], "user_id": now[1], "previous_user_id": before[1]}
+    system = {"id": "wamid.moved", "type": "system", "from": before[0], "timestamp": str(int(time.time()))}
+    return change(messages=[{**system, "system": {**told, "body": "changed"}}])
+
+
+async def hears(between: Between, who: tuple[str, ...], text: str) -> str:
+    """Somebody says something, and is answered at their user id."""
+    *_, user = who
+    before = len(texts(between, user))
+    await between.says(ANN.number, text, doctor=known_by(*who))
+    told = await between.changes.until(
+        lambda: texts(between, user)[before:] or None, lambda: f"{user} wasn't answered: {between.calls[-3:]}"
+    )
+    return told[0]
+
+
+@pytest.mark.parametrize("moved", [True, False])
+async def test_whoever_is_given_a_number_is_not_who_had_it(there: There, tmp_path: Path, *, moved: bool) -> None:
+    between, _ = there
+    ann, anew, carl = ("4915100000700", "DE.700"), ("4915100000701", "DE.701"), ("4915100000700", "DE.555")
+    async with running(tmp_path, there, REMEMBERS):
+        assert await hears(between, ann, "tea") == "tea"
+        if moved:
+            between.tell(moves(ann, anew))
+        assert await hears(between, carl, "hello") == "hello", "somebody else reads on in what was Ann's"
+        assert await hears(between, anew if moved else ann[1:], "sugar") == "tea | sugar"
+        assert await hears(between, carl, "again") == "hello | again"
+
+
+async def test_whoever_moves_to_a_number_has_nothing_of_who_had_it(there: There, tmp_path: Path) -> None:
+    between, _ = there
+    dora, ann, anew = ("4915100000701", "DE.900"), ("4915100000700", "DE.700"), ("4915100000701", "DE.701")
+    async with running(tmp_path, there, REMEMBERS):
+        assert await hears(between, dora, "salt") == "salt"
+        assert await hears(between, ann, "tea") == "tea"
+        between.tell(moves(ann, anew))
+        assert await hears(between, anew, "sugar") == "tea | sugar"
+        assert await hears(between, dora[1:], "pepper") == "salt | pepper"
+
+
 async def test_who_was_taken_for_another_has_what_was_theirs(there: There, tmp_path: Path) -> None:
     between, _ = there
     number, user = "4915100000777", "DE.777"

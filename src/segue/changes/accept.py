@@ -199,6 +199,7 @@ class FrontDoor:
 
     def accept(self, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None = None) -> Transaction[Taken]:
         """Take one message in, exactly once; if its session is idle and there is room, `me` holds it from then on."""
+        arrival = yield from persons.sifted(arrival)
         # Seen?
         looked, shared = yield from self._look_up(arrival, fresh.at)
         if looked.seen:

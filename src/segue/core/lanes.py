@@ -17,6 +17,7 @@ from segue.core.values import Moment, PersonId, Value
 from segue.errors import Invalid
 
 _ESCAPED = re.compile(r"[%/\x00-\x1f\x7f\ud800-\udfff]")
+_LETTERS = re.compile(r"[^\W_]+")
 _NAME_LENGTH = 64
 _TOPIC_LENGTH = 1024
 
@@ -110,6 +111,11 @@ class Identity(Value, frozen=True, order=True):
     def name(self) -> str:
         """The three parts as people write them: `PLATFORM.ACCOUNT/USER`."""
         return f"{self.platform}.{self.account}/{self.user}"
+
+    @property
+    def form(self) -> str:
+        """The id with what tells it from others of its kind left out: a number, a UUID and a name differ in it."""
+        return _LETTERS.sub("x", self.user)
 
     @classmethod
     def named(cls, name: str) -> "Identity":

@@ -1,6 +1,6 @@
 """Messages in and out: their parts, arrivals as they came, deliveries until they are receipts."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import TypeVar
 
@@ -308,6 +308,9 @@ class Speaker(Value, frozen=True):
     name: str = ""
     aliases: tuple[str, ...] = ()
     """Other user ids of the same person on this account."""
+    sole: str = ""
+    """The one among them that is never given to anybody else, and of which a person has one at a time, if there is
+    one: a number, say, may be given to another person."""
 
 
 class Telling(StrEnum):
@@ -368,6 +371,16 @@ class Arrival(Value, frozen=True):
         parts = (*self.cites, *said, *map(Aside, self.remarks))
         meant = self.mentions_agent or self.pressed is not None
         return msgspec.structs.replace(self, parts=parts, mentions_agent=meant, cites=(), remarks=())
+
+    def without(self, ids: Collection[str]) -> "Arrival":
+        """The same by the other ids of whoever sent it, and of their private chat."""
+        address, speaker = self.place.address, self.speaker
+        user, *aliases = (one for one in (speaker.identity.user, *speaker.aliases) if one not in ids)
+        identity = msgspec.structs.replace(speaker.identity, user=user)
+        known = msgspec.structs.replace(speaker, identity=identity, aliases=tuple(aliases))
+        chat, *others = [one for one in (address.chat, *self.chat_aliases) if one not in ids] or [address.chat]
+        place = msgspec.structs.replace(self.place, address=msgspec.structs.replace(address, chat=chat))
+        return msgspec.structs.replace(self, speaker=known, place=place, chat_aliases=tuple(others))
 
     @property
     def unfetched(self) -> tuple[File, ...]:

@@ -6,6 +6,8 @@ that is told names one person and one private chat. A change of ids comes from W
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from segue.adapters.shared.account import Account
 from segue.adapters.whatsapp.outcomes import status_of
 from segue.adapters.whatsapp.payloads import Card, Change, Contact, Location, Media, Message, Status, Webhook, decode
@@ -108,6 +110,8 @@ class _Who(Value, frozen=True):
 
     ids: tuple[str, ...]
     name: str = ""
+    user: str = ""
+    """Their user id: a number may be given to somebody else, who then has another one."""
 
     @classmethod
     def of(cls, message: Message, contacts: Iterable[Contact]) -> "_Who":
@@ -115,10 +119,11 @@ class _Who(Value, frozen=True):
         known = [one for one in contacts if ids & {one.wa_id, one.user_id}]
         known = known or ([*contacts] if len([*contacts]) == 1 else [])
         told = [message.sender, *(one.wa_id for one in known), message.sender_user, *(one.user_id for one in known)]
-        return cls(_ids(told), next((one.profile.name for one in known), ""))
+        users = (message.sender_user, *(one.user_id for one in known))
+        return cls(_ids(told), next((one.profile.name for one in known), ""), next(filter(None, users), ""))
 
     def speaker(self, account: Account) -> Speaker:
-        return account.speaker(self.ids[0], self.name, self.ids[1:])
+        return replace(account.speaker(self.ids[0], self.name, self.ids[1:]), sole=self.user)
 
     def place(self, account: Account, group: str) -> Place:
         if group:
@@ -132,7 +137,8 @@ def _moved(message: Message, account: Account, at: Moment) -> Heard | None:
     if system.type not in _CHANGED:
         return None
     now, before = [system.wa_id, system.user_id, message.sender_user], [message.sender, system.previous_user_id]
-    who = _Who(_ids([*now, *before]))
+    # Without the user id that they had, nothing but the number that they had tells who it is.
+    who = _Who(_ids([*now, *before]), user=system.user_id if system.previous_user_id else "")
     return Heard(Arrival(who.place(account, ""), message.id, who.speaker(account), (), at, chat_aliases=who.ids[1:]))
 
 

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations
 
+from msgspec.structs import replace
+
 from segue.changes import audit
 from segue.changes.audit import Event, Fact
 from segue.changes.people import actors
@@ -15,7 +17,7 @@ from segue.changes.sessions import moves, readings, titles
 from segue.changes.sessions.rows import Locked
 from segue.core.contracts.database import Transaction
 from segue.core.lanes import Address, Audience, Identity, Lane, Person, Place, clean_name
-from segue.core.messages import Speaker
+from segue.core.messages import Arrival, Speaker
 from segue.core.moves import Why
 from segue.core.people import PersonTally
 from segue.core.titles import Title
@@ -132,6 +134,32 @@ def meet(
         yield q.rename_person(person=person.id, name=name)
         person = Person(person.id, name, person.since)
     return Met(person, first_time, heard, blocked, granted, tally)
+
+
+def sifted(arrival: Arrival) -> Transaction[Arrival]:
+    """An arrival without the ids that are somebody else's: what was given to another person doesn't make them one.
+
+    An id that is told beside a sole one is its owner's, unless whoever had it is known by another sole one.
+    """
+    speaker = arrival.speaker
+    if not speaker.sole:
+        return arrival
+    users = dict.fromkeys((speaker.identity.user, *speaker.aliases, speaker.sole))
+    told = {user: replace(speaker.identity, user=user) for user in users}
+    form = replace(speaker.identity, user=speaker.sole).form
+    owners = set[PersonId | None]()
+    for identity in told.values():
+        owners |= {(yield from who(identity))} if identity.form == form else set()
+    lost = []
+    for user, identity in told.items():
+        had = None if identity.form == form else (yield from who(identity))
+        if had is None or had in owners:
+            continue
+        ways = yield from identities(had)
+        others = [way for way in ways if (way.platform, way.account) == (identity.platform, identity.account)]
+        if any(way.form == form and way.user not in told for way in others):
+            lost.append(user)
+    return arrival.without(lost) if lost else arrival
 
 
 def _were_parted(people: Sequence[Person]) -> Transaction[bool]:
