@@ -411,6 +411,9 @@ class Neighbourhood:
         for each in both:
             self._may[each] |= known
             self._one[each] = frozenset({each})
+        if self._home.chat in PEOPLE and self._home.chat != ANN:
+            # A private chat that isn't the host's is no home: the one that is written in the settings is again.
+            self._home = HOME.address
 
     async def unlinked_by_the_host(self, who: str) -> None:
         """The host parts somebody at the command line."""
