@@ -411,7 +411,7 @@ class Neighbourhood:
         for each in both:
             self._may[each] |= known
             self._one[each] = frozenset({each})
-        if self._home.chat in PEOPLE and self._home.chat != ANN:
+        if self._home.chat in PEOPLE and self._home.chat not in self.one(ANN):
             # A private chat that isn't the host's is no home: the one that is written in the settings is again.
             self._home = HOME.address
 
