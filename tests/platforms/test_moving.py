@@ -44,7 +44,7 @@ DEATHS = [
 ]
 """Where to, and where the gateway dies on the way; what is sent first is the answer to /handoff.
 
-On every platform it dies once at each point, and in each way once on a platform that has it.
+When the thread is open and when something was sent it dies on every platform, at the other points on one.
 """
 
 

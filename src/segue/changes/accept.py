@@ -199,9 +199,8 @@ class FrontDoor:
 
     def accept(self, arrival: Arrival, fresh: Fresh, me: str | None, room: Room | None = None) -> Transaction[Taken]:
         """Take one message in, exactly once; if its session is idle and there is room, `me` holds it from then on."""
-        arrival = yield from persons.sifted(arrival)
         # Seen?
-        looked, shared = yield from self._look_up(arrival, fresh.at)
+        arrival, looked, shared = yield from self._look_up(arrival, fresh.at)
         if looked.seen:
             return Duplicate()
         # Who?
@@ -379,8 +378,10 @@ class FrontDoor:
     def _account(self, lane: Lane) -> AccountSettings:
         return self._settings.accounts.get((lane.address.platform, lane.address.account), NO_ACCOUNT)
 
-    def _look_up(self, arrival: Arrival, at: Moment) -> Transaction[tuple[Looked, Lane | None]]:
-        """Remember an arrival by its keys; returns what was known of it before, and the lane that all there share."""
+    def _look_up(self, arrival: Arrival, at: Moment) -> Transaction[tuple[Arrival, Looked, Lane | None]]:
+        """Remember an arrival by its keys; returns it by ids that count, what was known, and the lane all share."""
+        if arrival.speaker.sole:
+            arrival = yield from persons.sifted(arrival)
         place, rules, keys = arrival.place, self._routing.rules, arrival.keys
         # One that depends on who speaks, on what its chat is known as, or on who opened it, is found later.
         apart = arrival.chat_aliases or (place.address.thread and (rules.threads is Sharing.APART or self._one(place)))
@@ -394,7 +395,7 @@ class FrontDoor:
         for key in sorted(keys):
             seen = q.see(account=account, key=key, at=at)
             yield seen if looked.seen else must(seen)
-        return looked, shared
+        return arrival, looked, shared
 
     def _locate(
         self, arrival: Arrival, person: Person, who: str, fresh: Fresh, lane: Lane | None, speaking: Bound | None

@@ -142,8 +142,6 @@ def sifted(arrival: Arrival) -> Transaction[Arrival]:
     An id that is told beside a sole one is its owner's, unless whoever had it is known by another sole one.
     """
     speaker = arrival.speaker
-    if not speaker.sole:
-        return arrival
     users = dict.fromkeys((speaker.identity.user, *speaker.aliases, speaker.sole))
     told = {user: replace(speaker.identity, user=user) for user in users}
     form = replace(speaker.identity, user=speaker.sole).form
