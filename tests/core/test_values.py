@@ -5,6 +5,7 @@ import importlib
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import segue
 from segue.core.transcripts import Tip
 from segue.core.values import Plain, Secret, SessionId, Value, make_id
 
-LIFELESS = {str, int, float, bool, bytes, types.NoneType, Path, Secret}
+LIFELESS = {str, int, float, bool, bytes, types.NoneType, Path, Secret, datetime}
 HOLDERS = {tuple, frozenset, list, dict, Mapping, typing.Literal, typing.Union, types.UnionType}
 
 moments = st.floats(0, (2**48 - 1) / 1000)
