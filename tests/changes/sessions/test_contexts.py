@@ -56,14 +56,13 @@ async def test_it_stays_whoever_speaks_and_whatever_the_place_is_called(world: W
     assert await world.count("contexts") == 1
 
 
-async def test_it_is_rewritten_when_somebody_speaks_from_elsewhere_and_then_stays(world: World) -> None:
+async def test_it_is_rewritten_when_somebody_comes_to_read_and_then_stays(world: World) -> None:
     ann = await world.person("ann")
-    await turn(world, "g")
+    assert (await turn(world, "g")).section == "g"
     await resumed(world, "h", ann, await bound(world, ann, "g"))
-    assert (await turn(world, "g")).section == "g", "nobody has spoken from elsewhere"
-    both = await turn(world, "h")
-    assert both.section == "h g"
-    assert [await turn(world, chat) for chat in ("g", "h", "g")] == [both] * 3
+    both = await turn(world, "g")
+    assert both.section == "h g", "nobody has spoken from there, but everybody there reads it"
+    assert [await turn(world, chat) for chat in ("h", "g", "h", "g")] == [both] * 4
 
 
 async def test_going_away_and_coming_back_changes_nothing(world: World) -> None:

@@ -28,8 +28,8 @@ class Reader(Value, frozen=True):
     """The places that others read; none if its person is alone."""
 
 
-class AskedBy(Value, frozen=True):
-    """A turn that asked another session for something."""
+class TurnKey(Value, frozen=True):
+    """A turn, by its session and its number there."""
 
     session: SessionId
     turn: int
@@ -55,15 +55,15 @@ def of_turn(session: SessionId, turn: int, person: PersonId) -> Transaction[Read
     """
     person = yield from actors.now(person)
     places: list[Address] = []
-    heard, alone, looked_at = [AskedBy(session, turn)], {AskedBy(session, turn): True}, set[SessionId]()
+    heard, alone, looked_at = [TurnKey(session, turn)], {TurnKey(session, turn): True}, set[SessionId]()
     for by in heard:
         places += yield from _told_in(by, alone=alone[by])
-        more = dict.fromkeys((yield from each(AskedBy, q.asking_turns(**by.keys))), alone[by])
+        more = dict.fromkeys((yield from each(TurnKey, q.asking_turns(**by.keys))), alone[by])
         if by.session not in looked_at:
             looked_at.add(by.session)
             places += yield from readings.others(by.session, person)
             for beside in (yield from each(Beside, q.turns_beside(**by.keys))):
-                more[AskedBy(by.session, beside.turn)] = (yield from actors.now(beside.person)) == person
+                more[TurnKey(by.session, beside.turn)] = (yield from actors.now(beside.person)) == person
         heard += [asked for asked in more if asked not in alone]
         alone = more | alone
     return Reader(tuple(dict.fromkeys(places)))
@@ -78,7 +78,7 @@ def hosts_own(
     return not (yield from of_turn(session, turn, person)).places
 
 
-def _told_in(by: AskedBy, *, alone: bool) -> Transaction[list[Address]]:
+def _told_in(by: TurnKey, *, alone: bool) -> Transaction[list[Address]]:
     """The places in which a turn was asked for and is answered; private ones only if others asked there."""
     asking = yield from first(Lane, q.asking_lane(**by.keys))
     heard = [(yield from lanes.now(asking)).address.key] if asking else []

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
-from msgspec.structs import replace
 
 from segue.changes.exchange import deliveries, routes
 from segue.changes.exchange.deliveries import keys_between
@@ -158,8 +157,19 @@ def _claimed(me: str, found: Claimed, room: Room) -> Transaction[Run | None]:
     streamed = bool((yield q.streams_of(**keys_between(found.id, turns[0].seq))))
     asked = bool((yield q.turn_asked(session=found.id, turn=turns[0].seq)))
     held = Claim(found.id, me, found.epoch)
-    run = Run(held, turns, found.tip, found.fails, found.deaths, done, streamed, found.owes, found.waited, asked)
-    return replace(run, bound=found.bound)
+    return Run(
+        held,
+        turns,
+        found.tip,
+        found.fails,
+        found.deaths,
+        done,
+        streamed,
+        found.owes,
+        found.waited,
+        asked,
+        found.bound,
+    )
 
 
 def _below(room: Room) -> int:

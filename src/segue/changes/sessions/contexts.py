@@ -109,23 +109,23 @@ class Told(Value, frozen=True):
 
     context: Context
     places: tuple[Place, ...]
-    untold: bool = False
-    """Others read the session of whom its agent wasn't told: somebody came to it since, and has said nothing yet."""
     tip: Tip | None = None
     """Where the session ends, if a place was just told of in its transcript."""
 
 
 def current(session: SessionId, turn: Turn) -> Transaction[Told | None]:
-    """The prompt section that the agent got last."""
+    """The prompt section that the agent got last; None if others read the session of whom it says nothing."""
     context = yield from first(Context, q.context(session=session))
     if context is None:
         return None
     staying = yield from each(Staying, q.lanes_staying(session=session))
+    shared = {stays.lane.key for stays in staying if stays.place.audience is Audience.MANY}
+    if not shared.issubset(context.lanes) and not shared <= (yield from _as_now(context)):
+        return None
     places = tuple(stays.place for stays in staying)
     if turn.lane is not None and all(stays.lane.key != turn.lane for stays in staying):
         places = ((yield from one(Place, q.place_of(lane=turn.lane))), *places)
-    shared = {stays.lane.key for stays in staying if stays.place.audience is Audience.MANY}
-    return Told(context, places, not shared.issubset(context.lanes) and not shared <= (yield from _as_now(context)))
+    return Told(context, places)
 
 
 def renew(
@@ -157,7 +157,7 @@ def renew(
             at=at,
             **msgspec.structs.asdict(basis),
         )
-    return Told(told, around.places, tip=tip)
+    return Told(told, around.places, tip)
 
 
 def surroundings(session: SessionId) -> Transaction[Surroundings]:

@@ -161,7 +161,7 @@ class Prompt:
         epoch, bound, told = self._told.pop(session, (0, "", None))
         if told is None or run.bound != bound or run.held.epoch - epoch not in {0, 1}:
             told = await self._store.read(contexts.current, session, turn)
-        if told is None or told.untold or not still_holds(told.context, turn, basis):
+        if told is None or not still_holds(told.context, turn, basis):
             told = await self._renew(run, path, basis, asked, veil, joins=joins)
         self._told[session] = run.held.epoch, run.bound, told
         if len(self._told) > _KEPT:
