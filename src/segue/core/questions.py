@@ -44,6 +44,8 @@ class Question(Value, frozen=True):
     """Name of the step that an answer leads to."""
     body: str
     """Its subject, in the form of its kind."""
+    lane: str
+    """The key of the lane in which it is asked."""
     person: PersonId
     """Who is asked."""
     approvers: tuple[str, ...]

@@ -113,8 +113,10 @@ async def test_work_notes_and_questions_of_programs_are_made_once(world: World) 
     asking = asks.wanted(("", ""), "q", "Which day?", ("Monday", "Tuesday"), "")
     for _ in range(2):
         await write(asks.ask_for_program, ann.id, None, asking, "same", world.clock())
-    assert [question.words for question in await read(questions.open_to, ann.id, world.clock())] == ["Which day?"]
-    assert await read(questions.open_to, bob.id, world.clock()) == []
+    for where, is_here in ((lane, True), (await world.group(ann), False)):
+        [(question, here)] = await read(questions.open_to, ann.id, where, world.clock())
+        assert (question.words, here) == ("Which day?", is_here)
+    assert await read(questions.open_to, bob.id, lane, world.clock()) == []
 
 
 async def test_the_same_call_at_once_is_one_call(world: World) -> None:

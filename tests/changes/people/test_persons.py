@@ -421,8 +421,9 @@ async def test_what_is_asked_of_two_who_are_parted_is_each_ones_own(world: World
     )
     await world.store.unlink(merge)
     read = world.store.driver.read
-    assert await read(questions.open_to, ann.id, world.clock()) == []
-    assert [one.words for one in await read(questions.open_to, bob.id, world.clock())] == ["And this?"]
+    assert await read(questions.open_to, ann.id, heard.lane, world.clock()) == []
+    [(left, _)] = await read(questions.open_to, bob.id, heard.lane, world.clock())
+    assert left.words == "And this?"
     assert await read(questions.permissions, ann.id) == await read(questions.permissions, bob.id) == []
 
 

@@ -143,12 +143,10 @@ class Consents:
         person = request.met.person.id
         if request.rest:
             return (yield from self._revoke(request))
-        asked = yield from questions.open_to(person, request.at)
-        allowed = yield from questions.permissions(person)
-        if not request.private:
-            # Elsewhere only what was asked here is anybody's business.
-            here = {question.id for question in (yield from questions.open_in(request.lane, person, request.at))}
-            asked, allowed = [question for question in asked if question.id in here], []
+        found = yield from questions.open_to(person, request.lane, request.at)
+        # Among others only what was asked here is anybody's business.
+        asked = [question for question, here in found if here or request.private]
+        allowed = (yield from questions.permissions(person)) if request.private else []
         for lane in request.shown_in:
             yield from sessions.keep_list(lane, person, _LISTED, [question.id for question in asked], request.at)
             yield from sessions.keep_list(lane, person, _ALLOWED, [one.id for one in allowed], request.at)

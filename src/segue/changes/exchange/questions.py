@@ -191,13 +191,13 @@ def open_in(lane: Lane, person: PersonId, at: Moment) -> Transaction[list[Questi
     return (yield from _answerable(asked, person, at))
 
 
-def open_to(person: PersonId, at: Moment) -> Transaction[list[Question]]:
-    """Questions that a person may answer now, wherever they are asked, the oldest first."""
-    person = yield from actors.now(person)
+def open_to(person: PersonId, lane: Lane, at: Moment) -> Transaction[list[tuple[Question, bool]]]:
+    """Questions that a person may answer now, the oldest first, each with whether it is asked in a lane."""
+    person, here = (yield from actors.now(person)), (yield from lanes.now(lane)).key
     asked = yield from each(Question, q.open_to_person(person=person, at=at, count=_MOST))
     asked += yield from each(Question, q.open_to_approvers(at=at, count=_MOST))
-    found = yield from _answerable(asked, person, at)
-    return sorted({question.id: question for question in found}.values(), key=lambda question: question.id)
+    found = {question.id: question for question in (yield from _answerable(asked, person, at))}
+    return [(question, question.lane == here) for _, question in sorted(found.items())]
 
 
 def of_message(address: Address, message: str) -> Transaction[Question | None]:

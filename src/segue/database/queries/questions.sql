@@ -1,6 +1,6 @@
 -- columns: question
 -- A question as it stands.
-id, kind, body, person, approvers, words, choices, allows, session, turn, agent, deadline, state, coalesce(answer, '') as answer, answered_by
+id, kind, body, lane, person, approvers, words, choices, allows, session, turn, agent, deadline, state, coalesce(answer, '') as answer, answered_by
 
 -- name: add_question
 -- Something is asked of a person in a lane; nothing comes back if the turn has asked it before.

@@ -422,13 +422,9 @@ class Window:
 
     async def _show_questions(self) -> None:
         """Show what the person is asked, if that isn't what is shown."""
-        asked = await self._driver.read(questions.open_to, self.person.id, self._clock())
-        here = {one.id for one in await self._driver.read(questions.open_in, self.lane, self.person.id, self._clock())}
+        asked = await self._driver.read(questions.open_to, self.person.id, self.lane, self._clock())
         frame = QuestionsFrame(
-            tuple(
-                ShownQuestion(one.id, one.words, one.choices, one.deadline, one.id in here, one.session)
-                for one in asked
-            )
+            tuple(ShownQuestion(one.id, one.words, one.choices, one.deadline, here, one.session) for one, here in asked)
         )
         if frame != self._questions:
             self._questions = frame
