@@ -28,7 +28,7 @@ help: ## show this list
 run: .venv/installed ## try Segue
 	@SEGUE_HOME="$${SEGUE_HOME:-.segue}" $(PY) -m segue talk --page
 
-test: check .venv/browser .venv/servers ## static checks, then every test
+test: check .venv/programs .venv/servers ## static checks, then every test
 	@$(PY) -m pytest -n auto --dist worksteal --reruns 1
 
 check: .venv/tools ## ruff, mypy and import-linter
@@ -76,12 +76,15 @@ clean: ## remove the environment and what tools left behind
 	@$(PINNED) -r requirements/test.txt
 	@touch $@
 
-# The page is tested in Chromium; where it is missing and can't be installed, those tests are skipped by name.
-.venv/browser: .venv/tools
-	@command -v chromium >/dev/null || { command -v apt-get && test "$$(id -u)" = 0 && \
-		export DEBIAN_FRONTEND=noninteractive && \
-		{ apt-get -qq install -y chromium || { apt-get -qq update && apt-get -qq install -y chromium; }; }; } \
+# Chromium shows the page, the shells complete commands, and nginx, which is only unpacked, tries the recipe for a proxy.
+# Where they are missing and can't be had, the tests that need them are skipped by name.
+.venv/programs: .venv/tools
+	@{ command -v chromium && command -v fish && command -v zsh; } >/dev/null || { command -v apt-get && \
+		test "$$(id -u)" = 0 && export DEBIAN_FRONTEND=noninteractive && \
+		{ apt-get -qq install -y chromium fish zsh || { apt-get -qq update && apt-get -qq install -y chromium fish zsh; }; }; } \
 		</dev/null >/dev/null 2>&1 || :
+	@test -d "$$SEGUE_CACHE/nginx" || { mkdir -p "$$SEGUE_CACHE" && cd "$$SEGUE_CACHE" && apt-get -qq download nginx && \
+		dpkg -x nginx_*.deb nginx.half && mv nginx.half nginx && rm nginx_*.deb; } </dev/null >/dev/null 2>&1 || :
 	@touch $@
 
 # Servers shaped like the providers' go into the cache; the tests of what can't be had are skipped by name.

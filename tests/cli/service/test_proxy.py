@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import re
 import shutil
 import ssl
@@ -17,7 +18,10 @@ from segue.runtime.windows.frames import OpenRequest, encode
 from tests.adapters.shared.test_connections import certified
 from tests.cli.test_serve import run, serve
 from tests.ports import free_port
+from tests.servers import cache
 
+_KEPT = ("client_body", "fastcgi", "proxy", "scgi", "uwsgi")
+"""What nginx keeps in files for a while."""
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy.md"
 
 
@@ -68,11 +72,16 @@ async def test_links_cookies_and_windows_go_by_the_address_of_the_proxy(tmp_path
 @asynccontextmanager
 async def nginx(folder: Path, recipe: str) -> AsyncIterator[None]:
     """The proxy that most people have, with a recipe of theirs."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    places = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin:{cache()}/nginx/usr/sbin"
+    program = shutil.which("nginx", path=places)
     if program is None:
         pytest.skip("no nginx here: install the package nginx-light")
     config = folder / "nginx.conf"
-    config.write_text(f"pid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{recipe}\n}}\n")
+    # Its own folders are root's, and only there once its package was installed.
+    kept = "\n".join(f"{kind}_temp_path {folder}/{kind};" for kind in _KEPT)
+    config.write_text(
+        f"pid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{kept}\n{recipe}\n}}\n"
+    )
     command = (program, "-p", str(folder), "-c", str(config), "-e", "stderr", "-g", "daemon off; master_process off;")
     process = await asyncio.create_subprocess_exec(*command)
     try:
