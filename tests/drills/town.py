@@ -242,12 +242,12 @@ class Town:
                     return
             await asyncio.sleep(0.02)
 
-    async def ready(self) -> None:
-        """Wait until the gateway takes messages in."""
+    async def ready(self, port: int = 0) -> None:
+        """Wait until the gateway, or the one at a port, takes messages in."""
         async with http_client(timeout=5.0) as client:
             while True:
                 with contextlib.suppress(httpx2.TransportError):
-                    answer = await client.get(f"http://127.0.0.1:{self.port}/readyz")
+                    answer = await client.get(f"http://127.0.0.1:{port or self.port}/readyz")
                     if answer.status_code == 200:
                         return
                 await asyncio.sleep(0.01)

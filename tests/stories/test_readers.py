@@ -216,7 +216,15 @@ async def test_a_yes_that_comes_when_a_place_has_moved_on_tells_it_nothing_more(
         await square.platform.changes.until(
             lambda: next((text for text in lobby.replies if "and now?" in text), None), lambda: f"{lobby.replies}"
         )
-        assert (await square.session(lobby)).id == (await square.session()).id != session
+
+        async def has_moved_on() -> bool:
+            return (await square.session(lobby)).id == (await square.session()).id != session
+
+        async def missing() -> str:
+            return f"{await square.session(lobby)} isn't {await square.session()}"
+
+        # What each yes is answered may come in any order.
+        await square.platform.changes.until_so(has_moved_on, missing)
         assert "Diary" not in str((await results(square.store, session))[-1].content)
         # Nor can anybody go back to more than that.
         await square.says("/rewind 3", where=lobby)

@@ -73,7 +73,9 @@ async def test_an_idle_session_is_saved_by_its_agent_and_the_next_message_begins
         clock.passes(24 * HOUR)
         last = await agent.asked(2)
         assert [part.text for draft in last.asked for part in draft.parts if isinstance(part, Aside)] == [SAVE]
-        await agent.idle()
+        async with asyncio.timeout(20):
+            while "(saved)" not in [entry.text for entry in await gateway.store.path(last.session)]:  # noqa: ASYNC110 -- no message tells of it
+                await asyncio.sleep(0.01)
         assert dm.replies == ["hello"], "what it saves is told to nobody"
         ann.says("do you know me?", dm)
         await dm.reads("who are you?")

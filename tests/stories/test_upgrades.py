@@ -34,6 +34,7 @@ async def test_an_older_program_goes_on_beside_a_newer_one_and_is_refused_once_i
             async with asyncio.timeout(60):
                 while f"version {LATER[0][0]}" not in log.read_text():  # noqa: ASYNC110 -- a file tells nobody
                     await asyncio.sleep(0.05)
+            await town.ready(port)
             for n in range(2, 5):
                 await asyncio.gather(
                     town.say("ann", f"ann-message-{n}"),
