@@ -13,10 +13,10 @@ from segue.core.resets import Policies, Policy, When
 from segue.core.settings import GatewaySettings, Settings
 from segue.core.values import SessionId
 from segue.errors import AgentFailed
-from segue.testing import ScriptedAgent, To
+from segue.testing import ScriptedAgent, Telegram, To
 from segue.testing.agents import Pause, Step, Uses
 from tests.chatting import results
-from tests.stories.square import Square, both, recalls
+from tests.stories.square import DATABASES, Square, both, recalls
 
 TOGETHER = GatewaySettings(routing=Settings(rules=Rules(groups=Sharing.TOGETHER)))
 
@@ -445,3 +445,35 @@ async def test_work_is_not_delivered_to_somebody_who_has_only_typed_commands(squ
         await square.says("a secret")
         told = await square.says(f"/schedule in 2h tell it --to {square.platform.name}:{bobs.address.chat}")
         assert "others read there who haven't read this session" in told
+
+
+def _tells(work: Work) -> list[Step]:
+    """All that the agent knows."""
+    return [" | ".join(plain_text(item.parts) for item in (*work.transcript, *work.asked))]
+
+
+@pytest.mark.parametrize("square", [pytest.param((Telegram, name), id=name) for name in DATABASES], indirect=True)
+async def test_words_that_are_changed_alone_are_not_told_to_whoever_has_left_and_waits(square: Square) -> None:
+    lobby, pause = square.platform.group("lobby"), Pause()
+
+    def waits(work: Work) -> Iterable[Step]:
+        return [pause, *_tells(work)] if plain_text(work.asked[0].parts) == "wait" else _tells(work)
+
+    square.agent = ScriptedAgent(otherwise=waits)
+    async with square.open(TOGETHER):
+        await square.says("plans")
+        await square.says("/title Plans")
+        await square.alone("/resume Plans", lobby)
+        await square.says("/yes", where=square.shown_alone(lobby))
+        square.ann.says("wait", lobby, None, To.AGENT)
+        await pause.reached()
+        square.ann.says("and now?", lobby, None, To.AGENT)
+        await square.says("/new", where=lobby)
+        square.ann.edits(square.message("plans"), "a secret")
+        await square.platform.settles()
+        pause.over()
+        told = await square.platform.changes.until(
+            lambda: next((text for text in lobby.replies if "and now?" in text), None), lambda: f"{lobby.replies}"
+        )
+        assert "secret" not in told, "the lobby had left when it was written"
+        assert "a secret" in await square.says("and here?")

@@ -63,7 +63,7 @@ class TurnKind(StrEnum):
     ARRIVAL = "arrival"
     """Somebody spoke."""
     EDIT = "edit"
-    """Somebody changed what they had said while it was being answered: an entry after the answer, and nothing more."""
+    """Somebody changed what they had said while something was being answered: an entry after it, and nothing more."""
     UNDO = "undo"
     """Exchanges are to be taken back."""
     REDO = "redo"

@@ -29,7 +29,7 @@ class Edited(Enum):
     """Outcomes of an edit."""
 
     WAITING = "the text that still waits was replaced"
-    SAID = "the message was answered before, and the edit stands after it"
+    SAID = "the message was answered before, or is now, and the edit stands after it"
     UNKNOWN = "nobody knows the message"
 
 
@@ -52,8 +52,9 @@ def edit(arrival: Arrival, address: Address, person: Person, id: str, at: Moment
         return Edited.WAITING
     parts = (Notice("edits what they said before:"), *arrival.parts)
     identity = arrival.speaker.identity.key
-    if (yield q.turn_runs(session=session, seq=seq)):
-        # What it changes isn't in the transcript yet.
+    if (yield q.any_runs(session=session)):
+        # It takes its place in the queue: what it changes may not be in the transcript yet, and whoever was there and
+        # waits for an answer isn't told what was said since.
         call = f"edit/{edited.answered}/{id}"
         ask = Ask(session, TurnKind.EDIT, call, parts, person.id, person.name, route=address.key, identity=identity)
         yield from turns.ask(ask, at)

@@ -40,7 +40,7 @@ where t.session = :session and (t.seq = :turn or t.within = :turn
   or (t.outcome is null and t.seq > s.head and t.seq <= s.running and :turn > s.head and :turn <= s.running)) order by t.seq;
 
 -- name: turns_of_edits
--- The turns in which what was asked in a turn was edited while that ran.
+-- The turns in which what was asked in a turn was edited while that or another one ran.
 select seq from turns where session = :session and kind = 'edit' and call >= :first and call < :last;
 
 -- name: turns_of_session

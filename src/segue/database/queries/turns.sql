@@ -246,6 +246,11 @@ update turns set deleted = :at where session = :session and seq = :seq and outco
 select 1 from turns t join sessions s on s.id = t.session
 where t.session = :session and t.seq = :seq and t.outcome is null and s.closed is null;
 
+-- name: any_runs
+-- Whether anything waits or runs in an open session.
+select 1 from turns t join sessions s on s.id = t.session
+where t.session = :session and t.seq > s.head and t.outcome is null and s.closed is null limit 1;
+
 -- name: add_journal
 -- A finished tool call of a running turn.
 insert into journal (session, turn, call, n, epoch, parts, at)
