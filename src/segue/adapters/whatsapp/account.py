@@ -2,16 +2,15 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
 from platformdirs import user_data_path
 
-from segue.adapters.shared.outcomes import check_http, connecting
+from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.whatsapp.adapter import WhatsApp
-from segue.adapters.whatsapp.bridge.line import Line, opened
+from segue.adapters.whatsapp.bridge.line import opened
 from segue.adapters.whatsapp.graph import PUBLIC, Graph
 from segue.adapters.whatsapp.outgoing import Pace
 from segue.adapters.whatsapp.phone import WhatsAppByPhone
@@ -29,6 +28,7 @@ cloud: WhatsApp's Cloud API, for businesses. Its terms bar personal use and, whe
   you.
 phone: a device linked to a WhatsApp account, by Baileys. It costs nothing, and it breaks WhatsApp's terms: the account
   may be closed. Use a number that you can do without."""
+_SECRETS = ("token", "app_secret", "verify_token")
 _MAKE = "Make an app of the kind Business with WhatsApp in it: https://developers.facebook.com/apps"
 
 
@@ -56,10 +56,14 @@ class WhatsAppAccount(Value, frozen=True):
         check_http("api", self.api or PUBLIC, PUBLIC)
         if not self.number.isascii() or not self.number.isdecimal():
             raise Invalid("number", f"{self.number!r} is no id of a number", "Copy the Phone number ID of API Setup.")
-        needed = {"token": self.token, "app_secret": self.app_secret, "verify_token": self.verify_token}
-        for key, secret in needed.items():
-            if secret != LEFT and not secret.reveal():
+        for key in _SECRETS:
+            if getattr(self, key) != LEFT and not getattr(self, key).reveal():
                 raise Invalid(key, "it is empty", "Without it, anybody could call in WhatsApp's name.")
+
+    @property
+    def graph(self) -> Graph:
+        """The Graph API, for this number."""
+        return Graph(self.token, self.number, (self.api or PUBLIC).rstrip("/"))
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
@@ -85,49 +89,46 @@ class WhatsAppAccount(Value, frozen=True):
         home = Path(os.environ.get("SEGUE_HOME") or user_data_path("segue"))
         named = answers.get("device", "").strip()
         folder = os.path.abspath(named or home / "whatsapp" / f"device-{secrets.token_hex(4)}")  # noqa: PTH100, ASYNC240
-        async with opened(Path(folder), answers.get("api", "")) as line:
-            await _linked(line, show)
+        await _linked(folder, answers.get("api", ""), show)
         return {**answers, "device": folder}
 
     @classmethod
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask WhatsApp whose number, or whose device, it is."""
         keys = cls._of(answers)
-        written = {"api": keys.api} if keys.api else {}
         if keys.device:
-            async with opened(Path(keys.device), keys.api) as line:
-                me = await _linked(line, lambda _: None)
+            me = await _linked(keys.device, keys.api, lambda _: None)
             said = f"The device is linked to {me.partition('@')[0]}. Its keys are in {keys.device}: show them nobody."
-            return Added("phone", said, {"device": keys.device, **written})
-        async with _calling(keys) as graph:
+            return Added("phone", said, {"device": keys.device, "api": keys.api})
+        async with calling(keys.graph) as graph:
             found = await graph.about("display_phone_number", "verified_name")
-        shown = str(found.get("display_phone_number") or keys.number)
         said = (
-            f"The number is {shown}, {found.get('verified_name')}.\n"
+            f"The number is {found.get('display_phone_number') or keys.number}, {found.get('verified_name')}.\n"
             "Under WhatsApp, Configuration, give the callback URL https://YOUR-ADDRESS/in/whatsapp/NAME and the verify "
             f"token {keys.verify_token.reveal()}, and subscribe to the field messages.\n"
             "Your own user id is your number with its country code, in digits alone."
         )
-        secret = {"token": keys.token, "app_secret": keys.app_secret, "verify_token": keys.verify_token}
-        return Added("main", said, {"number": keys.number, **written}, secret)
+        secret = {key: getattr(keys, key) for key in _SECRETS}
+        return Added("main", said, {"number": keys.number, "api": keys.api}, secret)
 
     @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
-        road, api = answers.get("road", CLOUD).strip(), answers.get("api", "").strip().rstrip("/")
+        given = {key: answer.strip() for key, answer in answers.items()}
+        road, api = given.get("road", CLOUD), given.get("api", "").rstrip("/")
         if road not in (CLOUD, PHONE):
             raise Invalid("road", f"{road!r} is no road", 'Write "cloud" or "phone".')
         if road == PHONE:
             return cls(device=answers["device"], api=api)
-        word = answers.get("verify_token", "").strip() or secrets.token_urlsafe(24)
-        token, secret = (Secret(answers.get(key, "").strip()) for key in ("token", "app_secret"))
-        return cls(answers.get("number", "").strip(), token, secret, Secret(word), api=api)
+        given["verify_token"] = given.get("verify_token") or secrets.token_urlsafe(24)
+        token, proof, word = (Secret(given.get(key, "")) for key in _SECRETS)
+        return cls(given.get("number", ""), token, proof, word, api=api)
 
     async def greet(self, account: str, user: str) -> str:
         """Say how to begin: a business may only answer, and each message counts."""
         del account, user
         if self.device:
             return "Write to the linked account from another one, or to yourself, once `segue serve` runs."
-        async with _calling(self) as graph:
+        async with calling(self.graph) as graph:
             shown = (await graph.about("display_phone_number")).get("display_phone_number")
         return f"Write to {shown} once `segue serve` runs: WhatsApp lets a business answer, not write first."
 
@@ -136,33 +137,20 @@ class WhatsAppAccount(Value, frozen=True):
         if self.device:
             return WhatsAppByPhone(account, Path(self.device), files, self.api)
         proof, word = self.app_secret, self.verify_token
-        return WhatsApp(account, _graph(self), files, app_secret=proof, verify_token=word, pace=pace)
+        return WhatsApp(account, self.graph, files, app_secret=proof, verify_token=word, pace=pace)
 
 
-async def _linked(line: Line, show: Callable[[str], None]) -> str:
+async def _linked(device: str, api: str, show: Callable[[str], None]) -> str:
     """Wait until a device is linked and connected; returns whose it is."""
-    async for told in line.events():
-        match told["event"]:
-            case "qr":
-                show(told["code"])
-            case "open":
-                return str(told["me"]["id"])
-            case "closed":
-                raise Disconnected(f"WhatsApp closed the line: {told['why']}.")
-            case _:
-                """A message: it isn't acknowledged, so it comes again."""
+    async with opened(Path(device), api) as line:
+        async for told in line.events():
+            match told["event"]:
+                case "qr":
+                    show(told["code"])
+                case "open":
+                    return str(told["me"]["id"])
+                case "closed":
+                    raise Disconnected(f"WhatsApp closed the line: {told['why']}.")
+                case _:
+                    continue  # a message: it isn't acknowledged, so it comes again
     return ""
-
-
-def _graph(keys: WhatsAppAccount) -> Graph:
-    return Graph(keys.token, keys.number, (keys.api or PUBLIC).rstrip("/"))
-
-
-@asynccontextmanager
-async def _calling(keys: WhatsAppAccount) -> AsyncIterator[Graph]:
-    graph = _graph(keys)
-    try:
-        with connecting():
-            yield graph
-    finally:
-        await graph.close()
