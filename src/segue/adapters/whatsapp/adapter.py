@@ -1,10 +1,14 @@
-"""The WhatsApp adapter by the Cloud API: one object per number, which WhatsApp calls."""
+"""The WhatsApp adapter by the Cloud API: one object per number, which WhatsApp calls.
+
+Law: each message carries the key of its delivery, which WhatsApp gives back with the word of what became of it: the
+answer to the call is no receipt.
+"""
 
 import asyncio
 import hashlib
 import hmac
-import logging
 import time
+from collections.abc import Awaitable
 from typing import Any, Literal
 
 from starlette.exceptions import HTTPException
@@ -14,28 +18,29 @@ from starlette.types import ASGIApp
 
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries
-from segue.adapters.shared.downloads import LARGEST, Limits, NotFetched, fetching
+from segue.adapters.shared.downloads import Limits, NotFetched, fetching
 from segue.adapters.shared.outcomes import connecting
+from segue.adapters.shared.rates import Limiter
 from segue.adapters.shared.webhooks import door, from_json, posted, prove
 from segue.adapters.whatsapp.graph import Graph
-from segue.adapters.whatsapp.incoming import Heard, Piece, heard, pieces, report
-from segue.adapters.whatsapp.markup import fits
-from segue.adapters.whatsapp.outgoing import Outgoing, Pace
-from segue.adapters.whatsapp.payloads import Media, Message
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake, StatusReport
+from segue.adapters.whatsapp.incoming import changes, heard, report
+from segue.adapters.whatsapp.outgoing import Pace, message, recipient
+from segue.adapters.whatsapp.payloads import Change
+from segue.adapters.whatsapp.said import Carried
+from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake
 from segue.core.contracts.database import Clock
 from segue.core.lanes import Address
-from segue.core.messages import File, Sending
+from segue.core.messages import Arrival, Delivery, File, Sending
 from segue.core.values import Secret
 from segue.errors import Invalid
-
-log = logging.getLogger(__name__)
 
 PROOF = "X-Hub-Signature-256"
 _LARGEST = 4 * 1024 * 1024
 """Bytes of a call: WhatsApp's own limit is 3 MB."""
 _LOOK = 300.0
 """Seconds between two looks at whether WhatsApp still knows the token."""
+_PATIENCE = 1.0
+"""Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _CHATS = 10_000
 
 
@@ -70,13 +75,12 @@ class WhatsApp:
         self._files = files
         self._app_secret = app_secret
         self._verify_token = verify_token
+        self._pace = pace
         self._clock = clock
-        self._outgoing = Outgoing(graph, files, pace, ticks)
+        self._limiter = Limiter(ticks, _PATIENCE)
         self._tries = Tries()
         self._newest: dict[str, str] = {}
         """The newest message of each chat: by it, it is shown that somebody writes."""
-        self.fits = fits
-        self.send = self._outgoing.send
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -90,10 +94,24 @@ class WhatsApp:
                 intake.connected()
                 await asyncio.sleep(_LOOK)
 
+    def fits(self, text: str) -> bool:
+        """Say yes: an answer is one message, since each is paid for; what is too long for a text goes as a document."""
+        del text
+        return True
+
+    async def send(self, delivery: Delivery) -> str:
+        """Send one message."""
+        chat = delivery.address.chat
+        about = {**recipient((chat, *delivery.chats)), "biz_opaque_callback_data": delivery.key[:512]}
+        said = await message(delivery, self._graph, self._files)
+        await self._limiter.turn({"overall": self._pace.overall})
+        async with self._limiter.paced({f"chat/{chat}": self._pace.chat}):
+            return await self._graph.send(**about, **said)
+
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, and that the newest message there was read."""
-        if message := self._newest.get(address.chat):
-            await self._outgoing.typing(message)
+        if newest := self._newest.get(address.chat):
+            await self._graph.typing(newest)
 
     def webhook(self, accept: Accept) -> ASGIApp:
         """An ASGI application that answers 2xx only after `accept` returned."""
@@ -103,7 +121,7 @@ class WhatsApp:
                 return self._shake_hands(request)
             body = await posted(request, _LARGEST)
             prove(request, PROOF, signature(self._app_secret, body))
-            await self.take(from_json(body), accept)
+            await self._take_call(from_json(body), accept)
             return Response()
 
         return door(answer)
@@ -117,53 +135,50 @@ class WhatsApp:
             raise HTTPException(403, "The verify token is another one.")
         return PlainTextResponse(asked.get("hub.challenge", ""))
 
-    async def take(self, payload: Any, accept: Accept) -> None:
+    async def _take_call(self, payload: Any, accept: Accept) -> None:
         """Take in all that one call tells, each thing by itself."""
         try:
-            told = list(pieces(payload, self._graph.number))
+            told = changes(payload, self._graph.number)
         except Invalid as error:
             await accept(self._own.letter(payload, error))
             return
-        for piece in told:
-            found = await self._own.or_letter(self._read(piece), piece.raw)
-            if isinstance(found, Heard):
-                await self._hear(found, piece.raw, accept)
-            elif found is not None:
-                await accept(found)
+        for change in told:
+            for raw in change.messages:
+                await self._take(self._heard(raw, change), raw, accept)
+            for raw in change.statuses:
+                await self._take(self._reported(raw), raw, accept)
 
-    async def _hear(self, found: Heard, raw: object, accept: Accept) -> None:
-        self._remember(found)
-        await accept(self._own.unfetched(found.arrival, lambda: self._fetch(found.media), raw))
+    async def _take(self, reading: Awaitable[Arrived | None], raw: object, accept: Accept) -> None:
+        if (found := await self._own.or_letter(reading, raw)) is not None:
+            await accept(found)
 
-    async def _read(self, piece: Piece) -> Heard | StatusReport | None:
-        if piece.kind is Message:
-            return heard(piece, self._own, self._clock())
-        return report(piece.raw, self._own)
+    async def _reported(self, raw: object) -> Arrived | None:
+        return report(raw, self._own)
 
-    def _remember(self, found: Heard) -> None:
-        if not found.arrival.heard.parts or found.arrival.edits:
+    async def _heard(self, raw: object, change: Change) -> Arrived | None:
+        said = heard(raw, change.contacts, self._clock())
+        if said is None:
+            return None
+        arrival = said.arrival(self._own, {str(change.metadata.get("display_phone_number")).lstrip("+")})
+        self._remember(arrival)
+        return self._own.unfetched(arrival, lambda: self._fetch(said.file), raw)
+
+    def _remember(self, arrival: Arrival) -> None:
+        if not arrival.heard.parts or arrival.edits:
             return
         if len(self._newest) > _CHATS:
             self._newest.clear()
-        chats = (found.arrival.place.address.chat, *found.arrival.chat_aliases)
-        self._newest.update(dict.fromkeys(chats, found.arrival.message))
+        self._newest.update(dict.fromkeys((arrival.place.address.chat, *arrival.chat_aliases), arrival.message))
 
-    async def _fetch(self, media: Media | None) -> list[File | str]:
-        if media is None:
-            return []
-        return [await self._tries.file(media.filename or "The file", media.id, self._fetched(media))]
+    async def _fetch(self, file: Carried | None) -> list[File | str]:
+        return [await self._tries.file(file.named.name, file.id, self._fetched(file))] if file else []
 
-    async def _fetched(self, media: Media) -> File:
-        lies = await self._graph.media(media.id)
-        size, url = lies.get("file_size"), str(lies.get("url", ""))
-        if isinstance(size, int) and size > LARGEST:
-            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
+    async def _fetched(self, file: Carried) -> File:
+        url = str((await self._graph.media(file.id)).get("url", ""))
         if not self._graph.is_own(url):
             raise NotFetched("It isn't kept by WhatsApp.")
-        kind = media.mime_type.partition("/")[0] or "file"
-        file = media.named(kind)
         async with fetching(url, Limits(trusted=url, opens=(self._graph.bearer,))) as chunks:
-            return await self._files.keep(file.name, file.media, chunks)
+            return await self._files.keep(file.named.name, file.named.media, chunks)
 
 
 def signature(secret: Secret, body: bytes) -> str:

@@ -1,12 +1,14 @@
 """Errors of the Cloud API: what each means for the message that it is about."""
 
-from segue.adapters.whatsapp.payloads import Fault
+from collections.abc import Mapping
+
 from segue.core.messages import SendStatus
+from segue.core.values import Plain, Value
 from segue.errors import SendError, SendLater, SendNever, SendUnsure
 
 _PATIENCE = {4: 60.0, 80007: 60.0, 130429: 10.0, 131048: 3600.0, 131056: 12.0, 133016: 3600.0}
 """Codes of too many calls or messages, with the seconds to wait."""
-_TOKEN = frozenset({0, 3, 10, 190, *range(200, 300)})
+_TOKEN = frozenset({3, 10, 190, *range(200, 300)})
 """Codes of a token that doesn't hold, or may not: once the host has given another, the message can go out."""
 _BROKEN = frozenset({1, 2, 131000, 131016, 131057})
 """Codes of something that is broken at WhatsApp; nobody knows whether a message was taken."""
@@ -18,21 +20,33 @@ _WORDS = {
 }
 
 
-def outcome(fault: Fault, status: int) -> SendError:
-    """The outcome of a call that was answered with an error."""
-    said = f"WhatsApp: {fault.words}"
-    if fault.code in _PATIENCE:
-        return SendLater(said, _PATIENCE[fault.code])
-    if fault.code in _TOKEN and fault.code:
-        return SendLater(f"WhatsApp doesn't take the token ({fault.words}).")
-    if fault.code in _BROKEN or status >= 500:
-        return SendUnsure(said)
-    return SendNever(_WORDS.get(fault.code, said))
+class Fault(Value, frozen=True):
+    """A reason why something wasn't done."""
 
+    code: int = 0
+    title: str = ""
+    message: str = ""
+    error_data: Mapping[str, Plain] = {}
 
-def status_of(fault: Fault | None) -> tuple[SendStatus, str]:
-    """What became of a message that WhatsApp took and couldn't send."""
-    if fault is None:
-        return SendStatus.NEVER, "WhatsApp couldn't send it, and doesn't say why."
-    later = fault.code in _PATIENCE or fault.code in _BROKEN
-    return SendStatus.LATER if later else SendStatus.NEVER, _WORDS.get(fault.code, f"WhatsApp: {fault.words}")
+    @property
+    def words(self) -> str:
+        """The reason, as WhatsApp words it."""
+        return str(self.error_data.get("details") or self.message or self.title or f"error {self.code}")
+
+    @property
+    def why(self) -> str:
+        """The reason, in words fit for people."""
+        return _WORDS.get(self.code, f"WhatsApp: {self.words}")
+
+    def outcome(self, status: int) -> SendError:
+        """The outcome of a call that was answered with it."""
+        if self.code in _PATIENCE:
+            return SendLater(self.why, _PATIENCE[self.code])
+        if self.code in _TOKEN:
+            return SendLater(f"WhatsApp doesn't take the token ({self.words}).")
+        return SendUnsure(self.why) if self.code in _BROKEN or status >= 500 else SendNever(self.why)
+
+    @property
+    def fate(self) -> SendStatus:
+        """What became of a message that WhatsApp took and couldn't send."""
+        return SendStatus.LATER if self.code in _PATIENCE or self.code in _BROKEN else SendStatus.NEVER

@@ -1,13 +1,11 @@
 """The Graph API, as far as one WhatsApp number needs it: calls whose errors say what became of them."""
 
-import json
 from typing import Any
 
-from segue.adapters.shared.connections import Returned
 from segue.adapters.shared.downloads import server_of
 from segue.adapters.shared.web import Web, form
-from segue.adapters.whatsapp.outcomes import outcome
-from segue.adapters.whatsapp.payloads import Fault, decode
+from segue.adapters.whatsapp.faults import Fault
+from segue.adapters.whatsapp.payloads import decode
 from segue.core.messages import Sending
 from segue.core.values import Secret
 from segue.errors import Invalid, SendUnsure
@@ -46,13 +44,20 @@ class Graph:
         """Facts about the number."""
         return await self._call("GET", f"/{self.number}?fields={','.join(fields)}")
 
-    async def message(self, **fields: Any) -> Json:
-        """Send something, or say that it was read; fields that are None are left out."""
-        told = {name: value for name, value in fields.items() if value is not None}
-        return await self._call("POST", f"/{self.number}/messages", {"messaging_product": "whatsapp", **told})
+    async def send(self, **message: Any) -> str:
+        """Send a message; returns its id."""
+        sent = await self._message(**message)
+        try:
+            return str(sent["messages"][0]["id"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise SendUnsure("WhatsApp didn't name the message.") from error
+
+    async def typing(self, message: str) -> None:
+        """Show that somebody writes, by saying that a message was read."""
+        await self._message(status="read", message_id=message, typing_indicator={"type": "text"})
 
     async def media(self, id: str) -> Json:
-        """Where a file lies, for a few minutes, and how large it is."""
+        """Where a file lies, for a few minutes."""
         return await self._call("GET", f"/{id}?phone_number_id={self.number}")
 
     async def upload(self, name: str, media: str, content: bytes) -> str:
@@ -60,23 +65,19 @@ class Graph:
         body, headers = form({"messaging_product": "whatsapp", "type": media}, {"file": (name, content, media)})
         return str((await self._call("POST", f"/{self.number}/media", body, headers)).get("id", ""))
 
+    async def _message(self, **fields: Any) -> Json:
+        return await self._call("POST", f"/{self.number}/messages", {"messaging_product": "whatsapp", **fields})
+
     async def _call(
         self, method: str, path: str, body: bytes | Json = b"", headers: dict[str, str] | None = None
     ) -> Json:
         returned = await self._web.call(method, path, body, {**(headers or {}), **dict([self.bearer])})
-        told = self._told(returned)
-        if "error" in told or returned.status >= 400:
+        told = self._web.told(returned)
+        answer: Json = told if isinstance(told, dict) else {}
+        if "error" in answer or returned.status >= 400:
             try:
-                fault = decode(told.get("error"), Fault)
+                fault: Fault = decode(answer.get("error"), Fault)
             except Invalid:
                 raise self._web.refused(returned) from None
-            raise outcome(fault, returned.status)
-        return told
-
-    def _told(self, returned: Returned) -> Json:
-        try:
-            told = json.loads(returned.body)
-        except (ValueError, RecursionError):
-            self._web.taken(returned)
-            raise SendUnsure("WhatsApp didn't answer in JSON") from None
-        return told if isinstance(told, dict) else {}
+            raise fault.outcome(returned.status)
+        return answer

@@ -15,12 +15,6 @@ def render(text: str) -> str:
     return rendered(text, _MARKS, str) or text
 
 
-def fits(text: str) -> bool:
-    """Say yes: an answer is one message, since each is paid for; what is too long for a text goes as a document."""
-    del text
-    return True
-
-
 def _link(node: Node, inside: Sequence[str]) -> str:
     url, text = target(node), "".join(inside)
     return f"{text} ({url})" if text and url and text != url else text or url

@@ -1,29 +1,19 @@
-"""Messages to WhatsApp by the Cloud API: one for each answer, whatever its length.
-
-Law: each carries the key of its delivery, which WhatsApp gives back with the word of what became of it: the answer to
-the call is no receipt.
-"""
+"""Messages to WhatsApp by the Cloud API: one for each answer, whatever its length."""
 
 import re
-import time
 from collections.abc import Sequence
-from typing import Any
 
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.markup import utf16
-from segue.adapters.shared.rates import Bucket, Limiter, Rate
+from segue.adapters.shared.rates import Bucket, Rate
 from segue.adapters.whatsapp.graph import Graph, Json
 from segue.adapters.whatsapp.markup import LONGEST, render
 from segue.core.contracts.adapters import Files
-from segue.core.contracts.database import Clock
 from segue.core.messages import Delivery
 from segue.core.questions import label
 from segue.core.values import Value
-from segue.errors import SendLater, SendUnsure
 
-_PATIENCE = 1.0
-"""Seconds that a call waits for its turn by itself; for longer, the gateway does."""
-USER = re.compile(r"[A-Z]{2}\.[A-Za-z0-9]{1,128}")
+_USER = re.compile(r"[A-Z]{2}\.[A-Za-z0-9]{1,128}")
 """A user id, which WhatsApp gives a person for one business."""
 _BUTTONS, _LONGEST_TITLE, _WITH_BUTTONS = 3, 20, 1024
 _ROWS, _LONGEST_ROW, _LONGEST_DESCRIPTION = 10, 24, 72
@@ -45,71 +35,45 @@ class Pace(Value, frozen=True):
     """To one person."""
 
 
-class Outgoing:
-    """Sends what one number says."""
+async def message(delivery: Delivery, graph: Graph, files: Files) -> Json:
+    """The message that a delivery is; the file in it is with WhatsApp already."""
+    text = render(delivery.text)
+    if delivery.file is not None:
+        content = await content_of(files, delivery.file)
+        return await _file(graph, delivery.file.name, delivery.file.media, content, text)
+    if delivery.choices:
+        if (asked := interactive(text, delivery.choices)) is not None:
+            return {"type": "interactive", "interactive": asked}
+        text = render(delivery.without_buttons.text)
+    if utf16(text) <= LONGEST:
+        return {"type": "text", "text": {"body": text, "preview_url": False}}
+    beginning = f"{render(delivery.text[:_BEGINNING])}…\n\n{WHOLE}"
+    return await _file(graph, "answer.txt", "text/plain", delivery.text.encode(), beginning)
 
-    def __init__(self, graph: Graph, files: Files, pace: Pace, clock: Clock = time.monotonic) -> None:
-        self._graph = graph
-        self._files = files
-        self._pace = pace
-        self._limiter = Limiter(clock, _PATIENCE)
 
-    async def send(self, delivery: Delivery) -> str:
-        """Send one message."""
-        message = await self._form(delivery)
-        key = f"chat/{delivery.address.chat}"
-        await self._limiter.turn({"overall": self._pace.overall, key: self._pace.chat})
-        about = {**_to((delivery.address.chat, *delivery.chats)), "biz_opaque_callback_data": delivery.key[:512]}
-        try:
-            sent = await self._graph.message(**about, **message)
-        except SendLater as error:
-            self._limiter.quiet(error.seconds, key)
-            raise
-        try:
-            return str(sent["messages"][0]["id"])
-        except (KeyError, IndexError, TypeError) as error:
-            raise SendUnsure("WhatsApp didn't name the message.") from error
-
-    async def typing(self, message: str) -> None:
-        """Show that somebody writes, by saying that a message was read."""
-        await self._graph.message(status="read", message_id=message, typing_indicator={"type": "text"})
-
-    async def _form(self, delivery: Delivery) -> Json:
-        """The message that a delivery is."""
-        if delivery.file is not None:
-            content = await content_of(self._files, delivery.file)
-            return await self._file(delivery.file.name, delivery.file.media, content, render(delivery.text))
-        text = render(delivery.text)
-        if delivery.choices:
-            if (asked := interactive(text, delivery.choices)) is not None:
-                return {"type": "interactive", "interactive": asked}
-            text = render(delivery.without_buttons.text)
-        if utf16(text) <= LONGEST:
-            return {"type": "text", "text": {"body": text, "preview_url": False}}
-        beginning = f"{render(delivery.text[:_BEGINNING])}…\n\n{WHOLE}"
-        return await self._file("answer.txt", "text/plain", delivery.text.encode(), beginning)
-
-    async def _file(self, name: str, media: str, content: bytes, caption: str) -> Json:
-        """A message that shows a file; WhatsApp takes texts of every kind as plain ones only."""
-        media = "text/plain" if media.startswith("text/") or media == "application/json" else media
-        kinds = (kind for kind, (types, most) in _KINDS.items() if media in types and len(content) <= most)
-        kind = next(kinds, "document")
-        kind = "document" if kind == "audio" and caption else kind
-        shown: Json = {"id": await self._graph.upload(name, media or "application/octet-stream", content)}
-        shown |= {"caption": caption[:_CAPTION]} if caption else {}
-        shown |= {"filename": name} if kind == "document" else {}
-        return {"type": kind, kind: shown}
+async def _file(graph: Graph, name: str, media: str, content: bytes, caption: str) -> Json:
+    """A message that shows a file; WhatsApp takes texts of every kind as plain ones only."""
+    media = "text/plain" if media.startswith("text/") or media == "application/json" else media
+    kinds = (kind for kind, (types, most) in _KINDS.items() if media in types and len(content) <= most)
+    kind = next(kinds, "document")
+    kind = "document" if kind == "audio" and caption else kind
+    shown: Json = {"id": await graph.upload(name, media or "application/octet-stream", content)}
+    shown |= {"caption": caption[:_CAPTION]} if caption else {}
+    shown |= {"filename": name} if kind == "document" else {}
+    return {"type": kind, kind: shown}
 
 
 def interactive(text: str, choices: Sequence[str]) -> Json | None:
     """A question with three buttons at most, or with a list; None if WhatsApp shows it as neither."""
-    titles = [label(choice) for choice in choices]
-    if len(choices) <= _BUTTONS and utf16(text) <= _WITH_BUTTONS and all(map(_fits(_LONGEST_TITLE), titles)):
-        buttons = zip(choices, titles, strict=True)
-        shown = [{"type": "reply", "reply": {"id": choice, "title": title}} for choice, title in buttons]
-        return {"type": "button", "body": {"text": text}, "action": {"buttons": shown}}
-    if len(choices) <= _ROWS and utf16(text) <= LONGEST and all(map(_fits(_LONGEST_DESCRIPTION), titles)):
-        rows = [_row(choice, title) for choice, title in zip(choices, titles, strict=True)]
+    titles = {choice: label(choice) for choice in choices}
+    longest = max(map(len, titles.values()))
+    if not all(titles.values()):
+        return None
+    if len(choices) <= _BUTTONS and utf16(text) <= _WITH_BUTTONS and longest <= _LONGEST_TITLE:
+        buttons = [{"type": "reply", "reply": {"id": id, "title": title}} for id, title in titles.items()]
+        return {"type": "button", "body": {"text": text}, "action": {"buttons": buttons}}
+    if len(choices) <= _ROWS and utf16(text) <= LONGEST and longest <= _LONGEST_DESCRIPTION:
+        rows = [_row(id, title) for id, title in titles.items()]
         return {"type": "list", "body": {"text": text}, "action": {"button": "Choose", "sections": [{"rows": rows}]}}
     return None
 
@@ -120,13 +84,9 @@ def _row(choice: str, title: str) -> Json:
     return {"id": choice, "title": f"{title[: _LONGEST_ROW - 1]}…", "description": title}
 
 
-def _fits(most: int) -> Any:
-    return lambda title: 0 < len(title) <= most
-
-
-def _to(ids: Sequence[str]) -> Json:
+def recipient(ids: Sequence[str]) -> Json:
     """Whom a message is for: a person by the newest user id or else number that they have, or a group."""
-    users = [id for id in ids if USER.fullmatch(id)]
+    users = [id for id in ids if _USER.fullmatch(id)]
     if users:
         return {"recipient_type": "individual", "recipient": users[-1]}
     numbers = [id for id in ids if id.isascii() and id.isdecimal()]

@@ -1,18 +1,16 @@
 """Webhooks of the Cloud API, decoded: the fields that are read, and nothing is trusted to have the right shape."""
 
-import mimetypes
+from collections.abc import Mapping
 from typing import Any
 
 from segue.adapters.shared import decoding
-from segue.core.messages import File
-from segue.core.values import Live, Value
+from segue.adapters.whatsapp.faults import Fault
+from segue.core.values import Plain, Value
 
-MEDIA = ("image", "video", "audio", "document", "sticker")
+_FILES = ("image", "video", "audio", "document", "sticker")
 
 
 class Words(Value, frozen=True):
-    """A text."""
-
     body: str = ""
 
 
@@ -24,12 +22,6 @@ class Media(Value, frozen=True):
     caption: str = ""
     filename: str = ""
 
-    def named(self, kind: str) -> File:
-        """The file as long as it isn't fetched."""
-        media = self.mime_type.partition(";")[0].strip()
-        name = self.filename or f"{kind}{mimetypes.guess_extension(media) or ''}"
-        return File(name, media, "", 0)
-
 
 class Context(Value, frozen=True):
     """A message that this one answers, or whether it is passed on."""
@@ -40,8 +32,6 @@ class Context(Value, frozen=True):
 
 
 class Choice(Value, frozen=True):
-    """A button, or a line of a list, that was pressed."""
-
     id: str = ""
 
 
@@ -53,12 +43,36 @@ class Interactive(Value, frozen=True):
 
 
 class Location(Value, frozen=True):
-    """A place on the map."""
-
     latitude: float = 0.0
     longitude: float = 0.0
     name: str = ""
     address: str = ""
+
+    @property
+    def words(self) -> str:
+        named = ", ".join(filter(None, (self.name, self.address)))
+        return f"Location: {self.latitude}, {self.longitude}" + (f" ({named})" if named else "")
+
+
+class Named(Value, frozen=True):
+    name: str = ""
+    formatted_name: str = ""
+
+
+class Number(Value, frozen=True):
+    phone: str = ""
+
+
+class Card(Value, frozen=True):
+    """Somebody whose number is passed on."""
+
+    name: Named = Named()
+    phones: tuple[Number, ...] = ()
+
+    @property
+    def words(self) -> str:
+        named = self.name.formatted_name or self.name.name
+        return ", ".join((f"Contact: {named}", *(number.phone for number in self.phones if number.phone)))
 
 
 class System(Value, frozen=True):
@@ -70,17 +84,11 @@ class System(Value, frozen=True):
     previous_user_id: str = ""
 
 
-class Edit(Value, frozen=True):
-    """A message that its author changed."""
+class Original(Value, frozen=True):
+    """An earlier message that its author took back, or changed, with what it says now."""
 
-    original_message_id: str
-    message: "Message"
-
-
-class Revoke(Value, frozen=True):
-    """A message that its author took back."""
-
-    original_message_id: str
+    original_message_id: str = ""
+    message: "Message | None" = None
 
 
 class Message(Value, frozen=True, rename={"sender": "from", "sender_user": "from_user_id"}):
@@ -103,36 +111,22 @@ class Message(Value, frozen=True, rename={"sender": "from", "sender_user": "from
     sticker: Media | None = None
     interactive: Interactive = Interactive()
     location: Location | None = None
-    contacts: tuple["Card", ...] = ()
+    contacts: tuple[Card, ...] = ()
     system: System = System()
-    edit: Edit | None = None
-    revoke: Revoke | None = None
+    edit: Original = Original()
+    revoke: Original = Original()
 
     @property
-    def media(self) -> tuple[str, Media] | None:
-        """Its file, with the kind that it is."""
-        found = ((kind, getattr(self, kind)) for kind in MEDIA)
-        return next(((kind, file) for kind, file in found if file is not None), None)
+    def file(self) -> tuple[str, Media]:
+        """Its file, with the kind that it is; without one there is no kind."""
+        found = ((kind, getattr(self, kind)) for kind in _FILES)
+        return next(((kind, file) for kind, file in found if file is not None), ("", Media("")))
 
-
-class Named(Value, frozen=True):
-    """A name, as it is written."""
-
-    name: str = ""
-    formatted_name: str = ""
-
-
-class Number(Value, frozen=True):
-    """A telephone number."""
-
-    phone: str = ""
-
-
-class Card(Value, frozen=True):
-    """Somebody whose number is passed on."""
-
-    name: Named = Named()
-    phones: tuple[Number, ...] = ()
+    @property
+    def words(self) -> str:
+        """What it says; of what is no text, words for it."""
+        spot = self.location.words if self.location else ""
+        return self.text.body or self.file[1].caption or spot or "\n".join(card.words for card in self.contacts)
 
 
 class Contact(Value, frozen=True):
@@ -141,26 +135,6 @@ class Contact(Value, frozen=True):
     wa_id: str = ""
     user_id: str = ""
     profile: Named = Named()
-
-
-class Fault(Value, frozen=True):
-    """A reason why something wasn't done."""
-
-    code: int = 0
-    title: str = ""
-    message: str = ""
-    error_data: "Details | None" = None
-
-    @property
-    def words(self) -> str:
-        """The reason, as WhatsApp words it."""
-        return (self.error_data and self.error_data.details) or self.message or self.title or f"error {self.code}"
-
-
-class Details(Value, frozen=True):
-    """The reason, in more words."""
-
-    details: str = ""
 
 
 class Status(Value, frozen=True):
@@ -172,36 +146,30 @@ class Status(Value, frozen=True):
     errors: tuple[Fault, ...] = ()
 
 
-class OwnNumber(Value, frozen=True):
-    """The number that something happened to."""
-
-    phone_number_id: str = ""
-    display_phone_number: str = ""
-
-
-class Change(Live, frozen=True):
+class Change(Value, frozen=True):
     """Things that happened to one number; each message and each status is read by itself."""
 
-    metadata: OwnNumber = OwnNumber()
+    metadata: Mapping[str, Plain] = {}
+    """The number, by its id and as it is written."""
     contacts: tuple[Contact, ...] = ()
-    messages: tuple[Any, ...] = ()
-    statuses: tuple[Any, ...] = ()
+    messages: tuple[Plain, ...] = ()
+    statuses: tuple[Plain, ...] = ()
 
 
-class Changed(Live, frozen=True):
+class Changed(Value, frozen=True):
     """A change, and the kind that it is of."""
 
-    value: Any = None
+    value: Plain = None
     field: str = ""
 
 
-class Entry(Live, frozen=True):
+class Entry(Value, frozen=True):
     """Changes of one business."""
 
     changes: tuple[Changed, ...] = ()
 
 
-class Webhook(Live, frozen=True):
+class Webhook(Value, frozen=True):
     """The body of a call."""
 
     object: str

@@ -1,59 +1,23 @@
 """The WhatsApp adapter by a linked device: a phone's own account, which the bridge speaks for."""
 
 import asyncio
-import mimetypes
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Tries, content_of, whole
+from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.downloads import LARGEST, NotFetched
 from segue.adapters.shared.markup import utf16
 from segue.adapters.whatsapp.bridge.line import Json, Line, opened
 from segue.adapters.whatsapp.markup import LONGEST, render
-from segue.adapters.whatsapp.payloads import decode
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake
-from segue.core.lanes import Address, Kind, Place
-from segue.core.messages import Arrival, Citation, Citing, Delivery, File, Sending, Text
-from segue.core.values import Value
-from segue.errors import Disconnected, Invalid, SendLater
+from segue.adapters.whatsapp.said import Said
+from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake
+from segue.core.lanes import Address
+from segue.core.messages import Delivery, File, Sending
+from segue.errors import Disconnected, SendLater
 
 LINK_AGAIN = "The device isn't linked any more. Take it out of segue.toml: `segue add whatsapp` links it again."
-_CHATS = 10_000
-
-
-class BridgedFile(Value, frozen=True):
-    """A file of a message, which lies with WhatsApp."""
-
-    kind: str
-    media: str = ""
-    name: str = ""
-    size: int = 0
-
-    @property
-    def named(self) -> File:
-        """The file as long as it isn't fetched."""
-        media = self.media.partition(";")[0].strip()
-        return File(self.name or f"{self.kind}{mimetypes.guess_extension(media) or ''}", media, "", self.size)
-
-
-class Bridged(Value, frozen=True):
-    """A message, as the bridge tells it."""
-
-    n: int
-    id: str
-    people: tuple[str, ...]
-    """Who wrote it, by each id that they have: number and LID, as JIDs."""
-    at: float
-    group: str = ""
-    name: str = ""
-    text: str = ""
-    quotes: str = ""
-    edits: str = ""
-    deletes: str = ""
-    forwarded: bool = False
-    mentions: tuple[str, ...] = ()
-    file: BridgedFile | None = None
 
 
 class WhatsAppByPhone:
@@ -74,7 +38,6 @@ class WhatsAppByPhone:
         self._open = asyncio.Event()
         self._me: tuple[str, ...] = ()
         self._tries = Tries()
-        self._newest: dict[str, str] = {}
 
     def fits(self, text: str) -> bool:
         """Whether a text goes out as one message."""
@@ -107,40 +70,15 @@ class WhatsAppByPhone:
 
     async def take(self, told: Json, accept: Accept) -> None:
         """Take in one message of the bridge's."""
-        found = await self._own.or_letter(self._read(told), told)
-        if isinstance(found, Arrival):
-            await accept(self._own.unfetched(found, lambda: self._fetch(told), told))
-        else:
-            await accept(found)
+        await accept(await self._own.or_letter(self._heard(told), told))
 
-    async def _read(self, told: Json) -> Arrival:
-        said: Bridged = decode(told, Bridged)
-        if not said.people:
-            raise Invalid("people", "nobody wrote it", "A message says who sent it.")
-        first, *others = said.people
-        place = Place(self._own.address(said.group), Kind.GROUP) if said.group else None
-        if len(self._newest) > _CHATS:
-            self._newest.clear()
-        self._newest[said.group or first] = said.id
-        words = (Text(said.text),) if said.text else ()
-        return Arrival(
-            place or Place(self._own.address(first), Kind.DM, said.name),
-            f"deletes.{said.id}" if said.deletes else said.id,
-            self._own.speaker(first, said.name, tuple(others)),
-            (*(() if said.forwarded else words), *((said.file.named,) if said.file else ())),
-            said.at,
-            quotes=said.quotes,
-            edits=said.edits,
-            deletes=said.deletes,
-            mentions_agent=any(one in self._me for one in said.mentions),
-            chat_aliases=() if said.group else tuple(others),
-            cites=tuple(Citation(part.text, kind=Citing.FORWARD) for part in words) if said.forwarded else (),
-        )
+    async def _heard(self, told: Json) -> Arrived:
+        said = decode(told, Said, "The bridge")
+        return self._own.unfetched(said.arrival(self._own, self._me), lambda: self._fetch(said), told)
 
-    async def _fetch(self, told: Json) -> list[File | str]:
-        said: Bridged = decode(told, Bridged)
-        return [await self._tries.file(file.name, said.id, self._fetched(said.id, file))
-                for file in ([said.file.named] if said.file else [])]  # fmt: skip
+    async def _fetch(self, said: Said) -> list[File | str]:
+        file = said.file and said.file.named
+        return [await self._tries.file(file.name, said.id, self._fetched(said.id, file))] if file else []
 
     async def _fetched(self, id: str, file: File) -> File:
         if file.size > LARGEST:
@@ -166,7 +104,7 @@ class WhatsAppByPhone:
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, and that the newest message there was read."""
-        await self._bridge().call("typing", chat=address.chat, message=self._newest.get(address.chat, ""))
+        await self._bridge().call("typing", chat=address.chat)
 
     def _bridge(self) -> Line:
         if self._line is None or not self._open.is_set():

@@ -185,8 +185,8 @@ async function send({ chat, key, text, path: where, name, media, quoted }) {
 
 const calls = {
   send,
-  async typing({ chat, message }) {
-    const last = messages.get(message);
+  async typing({ chat }) {
+    const last = [...messages.values()].findLast(({ key }) => plain(key.remoteJid) === chat);
     if (last) await socket.readMessages([last.key]);
     await socket.sendPresenceUpdate("composing", chat);
     return {};
