@@ -77,6 +77,12 @@ def target(node: Node) -> str:
     return str(node.attrs.get("href") or node.attrs.get("src") or "")
 
 
+def linked(node: Node, inside: Sequence[str]) -> str:
+    """A link with its address to be seen, for a platform that has no others."""
+    url, text = target(node), "".join(inside)
+    return f"{text} ({url})" if text and url and text != url else text or url
+
+
 def quoted(_: Node, inside: Sequence[str]) -> str:
     """What somebody said, with a sign before each line."""
     return "\n".join(f"> {line}" for line in "\n\n".join(filter(None, inside)).split("\n"))
@@ -104,6 +110,8 @@ LINES: Mapping[str, Mark] = {
     "hr": instead("———"),
     "softbreak": instead("\n"),
     "hardbreak": instead("\n"),
+    "link": linked,
+    "image": linked,
 }
 """Marks for a platform that shows plain lines."""
 
