@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import DecodeError
 
-from segue.core.contracts.adapters import Letter, Unfetched
+from segue.core.contracts.adapters import Accept, Arrived, Letter, Unfetched
 from segue.core.lanes import Address, Identity
 from segue.core.messages import Arrival, File, Speaker
 from segue.core.values import Value
@@ -60,6 +60,12 @@ class Account(Value, frozen=True):
             raise
         except Exception as error:  # noqa: BLE001 -- whatever breaks its reader is kept, and told in `letter`
             return self.letter(raw, error)
+
+    async def take(self, reading: Awaitable[Arrived | None], raw: object, accept: Accept) -> None:
+        """Have accepted what came in, or a dead letter of it; what says nothing to anybody is nothing at all."""
+        arrived = await self.or_letter(reading, raw)
+        if arrived is not None:
+            await accept(arrived)
 
     def letter(self, raw: object, error: Exception) -> Letter:
         """A dead letter of what came in, with the error that it came to."""

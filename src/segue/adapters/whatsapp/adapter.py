@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import hmac
 import time
-from collections.abc import Awaitable
 from typing import Any, Literal
 
 from starlette.exceptions import HTTPException
@@ -121,7 +120,7 @@ class WhatsApp:
                 return self._shake_hands(request)
             body = await posted(request, _LARGEST)
             prove(request, PROOF, signature(self._app_secret, body))
-            await self._take_call(from_json(body), accept)
+            await self.take(from_json(body), accept)
             return Response()
 
         return door(answer)
@@ -135,7 +134,7 @@ class WhatsApp:
             raise HTTPException(403, "The verify token is another one.")
         return PlainTextResponse(asked.get("hub.challenge", ""))
 
-    async def _take_call(self, payload: Any, accept: Accept) -> None:
+    async def take(self, payload: Any, accept: Accept) -> None:
         """Take in all that one call tells, each thing by itself."""
         try:
             told = changes(payload, self._graph.number)
@@ -144,13 +143,9 @@ class WhatsApp:
             return
         for change in told:
             for raw in change.messages:
-                await self._take(self._heard(raw, change), raw, accept)
+                await self._own.take(self._heard(raw, change), raw, accept)
             for raw in change.statuses:
-                await self._take(self._reported(raw), raw, accept)
-
-    async def _take(self, reading: Awaitable[Arrived | None], raw: object, accept: Accept) -> None:
-        if (found := await self._own.or_letter(reading, raw)) is not None:
-            await accept(found)
+                await self._own.take(self._reported(raw), raw, accept)
 
     async def _reported(self, raw: object) -> Arrived | None:
         return report(raw, self._own)

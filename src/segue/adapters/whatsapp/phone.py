@@ -70,7 +70,7 @@ class WhatsAppByPhone:
 
     async def take(self, told: Json, accept: Accept) -> None:
         """Take in one message of the bridge's."""
-        await accept(await self._own.or_letter(self._heard(told), told))
+        await self._own.take(self._heard(told), told, accept)
 
     async def _heard(self, told: Json) -> Arrived:
         said = decode(told, Said, "The bridge")
