@@ -47,20 +47,27 @@ class Tries:
 class Attachments:
     """Files that come with the messages of one account: each is fetched and kept, or a remark says why it isn't."""
 
-    def __init__(self, files: Files, limits: Limits) -> None:
+    def __init__(self, files: Files, limits: Limits = Limits()) -> None:  # noqa: B008 -- frozen
         self._files = files
         self._limits = limits
         self._tries = Tries()
 
-    async def file(self, named: File, id: str, find: Callable[[], Awaitable[str]]) -> File | str:
-        """A file by its id; `find` tells the address at which it can be fetched, or raises `NotFetched`."""
+    async def file(self, named: File, id: str, find: Callable[[], Awaitable[str | bytes]]) -> File | str:
+        """A file by its id; `find` tells what is in it, or where that can be fetched, or raises `NotFetched`."""
         return await self._tries.file(named.name, id, self._kept(named, find))
 
-    async def _kept(self, named: File, find: Callable[[], Awaitable[str]]) -> File:
-        if named.size > self._limits.largest:
-            raise NotFetched(f"It is larger than {self._limits.largest // 1024 // 1024} MB.")
-        async with fetching(await find(), self._limits) as chunks:
+    async def _kept(self, named: File, find: Callable[[], Awaitable[str | bytes]]) -> File:
+        self._check(named.size)
+        found = await find()
+        if isinstance(found, bytes):
+            self._check(len(found))
+            return await self._files.keep(named.name, named.media, whole(found))
+        async with fetching(found, self._limits) as chunks:
             return await self._files.keep(named.name, named.media, chunks)
+
+    def _check(self, size: int) -> None:
+        if size > self._limits.largest:
+            raise NotFetched(f"It is larger than {self._limits.largest // 1024 // 1024} MB.")
 
 
 async def content_of(files: Files, file: File) -> bytes:

@@ -8,12 +8,13 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import Tries, content_of, whole
-from segue.adapters.shared.downloads import LARGEST, NotFetched
+from segue.adapters.shared.attachments import Attachments, content_of
+from segue.adapters.shared.downloads import NotFetched
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Limiter, Rate
 from segue.adapters.signal.daemon import Daemon
@@ -66,7 +67,7 @@ class Signal:
         self._clock = clock
         self._reader = Reader(self._own, number, hears)
         self._limiter = Limiter(ticks)
-        self._tries = Tries()
+        self._attachments = Attachments(files)
         self._taking, self._taken = False, 0
         """Whether something is being taken in, and how often something was."""
         self.fits = fits
@@ -137,26 +138,21 @@ class Signal:
         return self._reader.read(raw, self._clock())
 
     async def _fetch(self, heard: Heard) -> list[File | str]:
-        chat = heard.arrival.place.address.chat
+        chat, message = heard.arrival.place.address.chat, heard.arrival.message
         return [
-            await self._tries.file(file.unfetched.name, f"{heard.arrival.message}/{file.id}", self._fetched(file, chat))
+            await self._attachments.file(file.unfetched, f"{message}/{file.id}", partial(self._content, file, chat))
             for file in heard.files
         ]
 
-    async def _fetched(self, file: Carried, chat: str) -> File:
-        if (file.size or 0) > LARGEST:
-            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
+    async def _content(self, file: Carried, chat: str) -> bytes:
         to: dict[str, Any] = {"recipient" if _PERSON.fullmatch(chat) else "groupId": chat}
         try:
             found = await self._daemon.call("getAttachment", id=file.id or "", **to)
-            content = base64.b64decode(found["data"], validate=True)
+            return base64.b64decode(found["data"], validate=True)
         except SendNever as error:
             raise NotFetched("The signal-cli daemon hasn't got it.") from error
         except (binascii.Error, KeyError, TypeError, ValueError) as error:
             raise NotFetched("The signal-cli daemon gives something else.") from error
-        if len(content) > LARGEST:
-            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
-        return await self._files.keep(file.unfetched.name, file.content_type or "", whole(content))
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; its id is the time at which the daemon sent it."""

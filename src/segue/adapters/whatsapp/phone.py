@@ -1,13 +1,13 @@
 """The WhatsApp adapter by a linked device: a phone's own account, which the bridge speaks for."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import Tries, content_of, whole
+from segue.adapters.shared.attachments import Attachments, content_of
 from segue.adapters.shared.decoding import decode
-from segue.adapters.shared.downloads import LARGEST, NotFetched
 from segue.adapters.shared.markup import utf16
 from segue.adapters.whatsapp.bridge.line import Json, Line, opened
 from segue.adapters.whatsapp.markup import LONGEST, render
@@ -37,7 +37,7 @@ class WhatsAppByPhone:
         self._line: Line | None = None
         self._open = asyncio.Event()
         self._me: tuple[str, ...] = ()
-        self._tries = Tries()
+        self._attachments = Attachments(files)
 
     def fits(self, text: str) -> bool:
         """Whether a text goes out as one message."""
@@ -77,15 +77,13 @@ class WhatsAppByPhone:
         return self._own.unfetched(said.arrival(self._own, self._me), lambda: self._fetch(said), told)
 
     async def _fetch(self, said: Said) -> list[File | str]:
-        file = said.file and said.file.named
-        return [await self._tries.file(file.name, said.id, self._fetched(said.id, file))] if file else []
+        content = partial(self._content, said.id)
+        return [await self._attachments.file(said.file.named, said.id, content)] if said.file else []
 
-    async def _fetched(self, id: str, file: File) -> File:
-        if file.size > LARGEST:
-            raise NotFetched(f"It is larger than {LARGEST // 1024 // 1024} MB.")
+    async def _content(self, id: str) -> bytes:
         there = Path((await self._bridge().call("fetch", id=id))["path"])
         try:
-            return await self._files.keep(file.name, file.media, whole(await asyncio.to_thread(there.read_bytes)))
+            return await asyncio.to_thread(there.read_bytes)
         finally:
             await asyncio.to_thread(there.unlink, missing_ok=True)
 
