@@ -54,8 +54,7 @@ async def running(
     hosts = (Identity("whatsapp", "phone", ANN),)
     more: Any = {"account": EVERYBODY, "hosts": hosts, "probe": probe, "grace": 0.1, **settings}
     async with gateway_on(path, agent, adapter, **more) as gateway:
-        async with asyncio.timeout(60):
-            await adapter._open.wait()
+        await there.until(lambda: adapter._line is not None)
         yield gateway
 
 
@@ -124,12 +123,10 @@ async def test_a_bridge_that_dies_is_started_again(there: Phones, tmp_path: Path
         assert await answer(there, "before") == "before"
         [adapter] = gateway.adapters
         assert isinstance(adapter, WhatsAppByPhone)
-        assert adapter._line is not None
-        adapter._line._says.close()  # nobody talks to it any more, and so it ends
-        async with asyncio.timeout(60):
-            while adapter._open.is_set():  # noqa: ASYNC110 -- nobody tells
-                await asyncio.sleep(0.02)
-            await adapter._open.wait()
+        line = adapter._line
+        assert line is not None
+        line._says.close()  # nobody talks to it any more, and so it ends
+        await there.until(lambda: adapter._line not in (line, None))
         await there.says("after")
         # The bridge may have ended before it could tell that the first answer had arrived: then that comes again.
         await there.until(lambda: there.texts[-1][1] == "after")

@@ -11,6 +11,8 @@ _TRIES = 3
 _REMEMBERED = 1000
 BEGINNING = 1000
 """Characters of a message that are shown with an answer to it."""
+Found = bytes | str | tuple[str, Limits]
+"""The content of a file; or its address, with limits where those of the account don't fit."""
 
 
 class Tries:
@@ -52,17 +54,18 @@ class Attachments:
         self._limits = limits
         self._tries = Tries()
 
-    async def file(self, named: File, id: str, find: Callable[[], Awaitable[str | bytes]]) -> File | str:
+    async def file(self, named: File, id: str, find: Callable[[], Awaitable[Found]]) -> File | str:
         """A file by its id; `find` tells what is in it, or where that can be fetched, or raises `NotFetched`."""
         return await self._tries.file(named.name, id, self._kept(named, find))
 
-    async def _kept(self, named: File, find: Callable[[], Awaitable[str | bytes]]) -> File:
+    async def _kept(self, named: File, find: Callable[[], Awaitable[Found]]) -> File:
         self._check(named.size)
         found = await find()
         if isinstance(found, bytes):
             self._check(len(found))
             return await self._files.keep(named.name, named.media, whole(found))
-        async with fetching(found, self._limits) as chunks:
+        url, limits = (found, self._limits) if isinstance(found, str) else found
+        async with fetching(url, limits) as chunks:
             return await self._files.keep(named.name, named.media, chunks)
 
     def _check(self, size: int) -> None:

@@ -10,7 +10,7 @@ from platformdirs import user_data_path
 
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.whatsapp.adapter import WhatsApp
-from segue.adapters.whatsapp.bridge.line import opened
+from segue.adapters.whatsapp.bridge import opened
 from segue.adapters.whatsapp.graph import PUBLIC, Graph
 from segue.adapters.whatsapp.outgoing import Pace
 from segue.adapters.whatsapp.phone import WhatsAppByPhone
@@ -101,7 +101,7 @@ class WhatsAppAccount(Value, frozen=True):
             said = f"The device is linked to {me.partition('@')[0]}. Its keys are in {keys.device}: show them nobody."
             return Added("phone", said, {"device": keys.device, "api": keys.api})
         async with calling(keys.graph) as graph:
-            found = await graph.about("display_phone_number", "verified_name")
+            found = await graph.about()
         said = (
             f"The number is {found.get('display_phone_number') or keys.number}, {found.get('verified_name')}.\n"
             "Under WhatsApp, Configuration, give the callback URL https://YOUR-ADDRESS/in/whatsapp/NAME and the verify "
@@ -129,7 +129,7 @@ class WhatsAppAccount(Value, frozen=True):
         if self.device:
             return "Write to the linked account from another one, or to yourself, once `segue serve` runs."
         async with calling(self.graph) as graph:
-            shown = (await graph.about("display_phone_number")).get("display_phone_number")
+            shown = (await graph.about()).get("display_phone_number")
         return f"Write to {shown} once `segue serve` runs: WhatsApp lets a business answer, not write first."
 
     def adapter(self, account: str, files: Files, pace: Pace = Pace()) -> WhatsApp | WhatsAppByPhone:  # noqa: B008 -- frozen

@@ -16,8 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from segue.adapters.shared.account import Account
-from segue.adapters.shared.attachments import Tries
-from segue.adapters.shared.downloads import Limits, NotFetched, fetching
+from segue.adapters.shared.attachments import Attachments
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.rates import Limiter
 from segue.adapters.shared.webhooks import door, from_json, posted, prove
@@ -77,7 +76,7 @@ class WhatsApp:
         self._pace = pace
         self._clock = clock
         self._limiter = Limiter(ticks, _PATIENCE)
-        self._tries = Tries()
+        self._attachments = Attachments(files)
         self._newest: dict[str, str] = {}
         """The newest message of each chat: by it, it is shown that somebody writes."""
 
@@ -89,7 +88,7 @@ class WhatsApp:
         """See now and then whether WhatsApp still knows the number and the token."""
         with connecting():
             while True:
-                await self._graph.about("display_phone_number", "verified_name")
+                await self._graph.about()
                 intake.connected()
                 await asyncio.sleep(_LOOK)
 
@@ -145,10 +144,7 @@ class WhatsApp:
             for raw in change.messages:
                 await self._own.take(self._heard(raw, change), raw, accept)
             for raw in change.statuses:
-                await self._own.take(self._reported(raw), raw, accept)
-
-    async def _reported(self, raw: object) -> Arrived | None:
-        return report(raw, self._own)
+                await self._own.take(report(raw, self._own), raw, accept)
 
     async def _heard(self, raw: object, change: Change) -> Arrived | None:
         said = heard(raw, change.contacts, self._clock())
@@ -166,14 +162,9 @@ class WhatsApp:
         self._newest.update(dict.fromkeys((arrival.place.address.chat, *arrival.chat_aliases), arrival.message))
 
     async def _fetch(self, file: Carried | None) -> list[File | str]:
-        return [await self._tries.file(file.named.name, file.id, self._fetched(file))] if file else []
-
-    async def _fetched(self, file: Carried) -> File:
-        url = str((await self._graph.media(file.id)).get("url", ""))
-        if not self._graph.is_own(url):
-            raise NotFetched("It isn't kept by WhatsApp.")
-        async with fetching(url, Limits(trusted=url, opens=(self._graph.bearer,))) as chunks:
-            return await self._files.keep(file.named.name, file.named.media, chunks)
+        if file is None:
+            return []
+        return [await self._attachments.file(file.named, file.id, lambda: self._graph.file(file.id))]
 
 
 def signature(secret: Secret, body: bytes) -> str:

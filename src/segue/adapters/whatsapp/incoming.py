@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 
 from segue.adapters.shared.account import Account
-from segue.adapters.whatsapp.faults import Fault
-from segue.adapters.whatsapp.payloads import Change, Contact, Message, Status, Webhook, decode
+from segue.adapters.shared.decoding import decode
+from segue.adapters.whatsapp.graph import Fault
+from segue.adapters.whatsapp.payloads import Change, Contact, Message, Status, Webhook
 from segue.adapters.whatsapp.said import Carried, Said
 from segue.core.contracts.adapters import StatusReport
 from segue.core.messages import SendStatus
@@ -18,6 +19,7 @@ from segue.errors import Invalid
 
 OLDEST = 7.5 * 86400.0
 """Seconds for which WhatsApp tells something again, and a little more: what is older is somebody's replay."""
+_WHOSE = "The Cloud API"
 _MENTION = re.compile(r"@(\d+)")
 _SENT = frozenset({"sent", "delivered", "read", "played"})
 _NOTHING = frozenset({"reaction", "request_welcome"})
@@ -27,15 +29,15 @@ _CHANGED = frozenset({"user_changed_number", "user_changed_user_id"})
 
 def changes(payload: object, number: str) -> list[Change]:
     """What a call tells of a number; raises `Invalid` for a body that is none of WhatsApp's."""
-    told = [changed for entry in decode(payload, Webhook).entry for changed in entry.changes]
-    found: list[Change] = [decode(changed.value, Change) for changed in told if changed.field == "messages"]
+    told = [changed for entry in decode(payload, Webhook, _WHOSE).entry for changed in entry.changes]
+    found = [decode(changed.value, Change, _WHOSE) for changed in told if changed.field == "messages"]
     # Another number of the same app's has an account of its own.
     return [change for change in found if change.metadata.get("phone_number_id") == number]
 
 
-def report(raw: object, account: Account) -> StatusReport | None:
+async def report(raw: object, account: Account) -> StatusReport | None:
     """Word of what became of a message."""
-    status: Status = decode(raw, Status)
+    status = decode(raw, Status, _WHOSE)
     if status.status in _SENT:
         fate, why = SendStatus.SENT, ""
     elif status.status == "failed":
@@ -48,7 +50,7 @@ def report(raw: object, account: Account) -> StatusReport | None:
 
 def heard(raw: object, contacts: Sequence[Contact], now: Moment) -> Said | None:
     """A message, if it is one for the agent; raises `Invalid` for what can't be understood."""
-    message: Message = decode(raw, Message)
+    message = decode(raw, Message, _WHOSE)
     if not message.id:
         raise Invalid("id", "it is empty", "Every message has one.")
     at = _moment(message.timestamp)

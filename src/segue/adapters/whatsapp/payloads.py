@@ -1,10 +1,8 @@
 """Webhooks of the Cloud API, decoded: the fields that are read, and nothing is trusted to have the right shape."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from segue.adapters.shared import decoding
-from segue.adapters.whatsapp.faults import Fault
+from segue.adapters.whatsapp.graph import Fault
 from segue.core.values import Plain, Value
 
 _FILES = ("image", "video", "audio", "document", "sticker")
@@ -15,8 +13,6 @@ class Words(Value, frozen=True):
 
 
 class Media(Value, frozen=True):
-    """A file of a message, which lies with WhatsApp."""
-
     id: str
     mime_type: str = ""
     caption: str = ""
@@ -64,15 +60,13 @@ class Number(Value, frozen=True):
 
 
 class Card(Value, frozen=True):
-    """Somebody whose number is passed on."""
-
     name: Named = Named()
     phones: tuple[Number, ...] = ()
 
     @property
     def words(self) -> str:
-        named = self.name.formatted_name or self.name.name
-        return ", ".join((f"Contact: {named}", *(number.phone for number in self.phones if number.phone)))
+        numbers = (number.phone for number in self.phones if number.phone)
+        return ", ".join((f"Contact: {self.name.formatted_name}", *numbers))
 
 
 class System(Value, frozen=True):
@@ -92,8 +86,6 @@ class Original(Value, frozen=True):
 
 
 class Message(Value, frozen=True, rename={"sender": "from", "sender_user": "from_user_id"}):
-    """Something that somebody sent."""
-
     id: str = ""
     type: str = ""
     timestamp: str = ""
@@ -157,25 +149,14 @@ class Change(Value, frozen=True):
 
 
 class Changed(Value, frozen=True):
-    """A change, and the kind that it is of."""
-
     value: Plain = None
     field: str = ""
 
 
 class Entry(Value, frozen=True):
-    """Changes of one business."""
-
     changes: tuple[Changed, ...] = ()
 
 
 class Webhook(Value, frozen=True):
-    """The body of a call."""
-
     object: str
     entry: tuple[Entry, ...]
-
-
-def decode(raw: object, kind: type[Value]) -> Any:
-    """What was told, from what JSON held; raises `Invalid`."""
-    return decoding.decode(raw, kind, "The Cloud API")

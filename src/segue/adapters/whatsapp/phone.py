@@ -1,7 +1,6 @@
 """The WhatsApp adapter by a linked device: a phone's own account, which the bridge speaks for."""
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -9,7 +8,7 @@ from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Attachments, content_of
 from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.markup import utf16
-from segue.adapters.whatsapp.bridge.line import Json, Line, opened
+from segue.adapters.whatsapp.bridge import Json, Line, opened
 from segue.adapters.whatsapp.markup import LONGEST, render
 from segue.adapters.whatsapp.said import Said
 from segue.core.contracts.adapters import Accept, Arrived, Connection, Files, Intake
@@ -35,7 +34,7 @@ class WhatsAppByPhone:
         self._files = files
         self._url = url
         self._line: Line | None = None
-        self._open = asyncio.Event()
+        """The bridge, while it is connected."""
         self._me: tuple[str, ...] = ()
         self._attachments = Attachments(files)
 
@@ -46,19 +45,16 @@ class WhatsAppByPhone:
     async def run(self, intake: Intake) -> None:
         """Keep the bridge up until cancelled; a message is acknowledged once it was accepted."""
         async with opened(self._folder, self._url) as line:
-            self._line = line
             try:
                 async for told in line.events():
                     await self._heed(told, line, intake)
             finally:
-                self._line, self._me = None, ()
-                self._open.clear()
+                self._line = None
 
     async def _heed(self, told: Json, line: Line, intake: Intake) -> None:
         match told["event"]:
             case "open":
-                self._me = tuple(filter(None, told["me"].values()))
-                self._open.set()
+                self._line, self._me = line, tuple(filter(None, told["me"].values()))
                 intake.connected()
             case "message":
                 await self.take(told, intake.accept)
@@ -77,8 +73,9 @@ class WhatsAppByPhone:
         return self._own.unfetched(said.arrival(self._own, self._me), lambda: self._fetch(said), told)
 
     async def _fetch(self, said: Said) -> list[File | str]:
-        content = partial(self._content, said.id)
-        return [await self._attachments.file(said.file.named, said.id, content)] if said.file else []
+        if said.file is None:
+            return []
+        return [await self._attachments.file(said.file.named, said.id, lambda: self._content(said.id))]
 
     async def _content(self, id: str) -> bytes:
         there = Path((await self._bridge().call("fetch", id=id))["path"])
@@ -89,9 +86,9 @@ class WhatsAppByPhone:
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; it was sent once WhatsApp's server has it."""
-        about = {"chat": delivery.address.chat, "key": delivery.key, "text": render(delivery.text)}
-        if delivery.address.chat.endswith("@g.us") and delivery.answers:
-            about["quoted"] = delivery.answered
+        chat = delivery.address.chat
+        quoted = delivery.answered if chat.endswith("@g.us") else ""
+        about = {"chat": chat, "key": delivery.key, "text": render(delivery.text), "quoted": quoted}
         if delivery.file is None:
             return str((await self._bridge().call("send", **about))["id"])
         with NamedTemporaryFile(dir=self._folder, prefix="sent-") as content:
@@ -105,6 +102,6 @@ class WhatsAppByPhone:
         await self._bridge().call("typing", chat=address.chat)
 
     def _bridge(self) -> Line:
-        if self._line is None or not self._open.is_set():
+        if self._line is None:
             raise SendLater("WhatsApp isn't connected.")
         return self._line
