@@ -31,7 +31,7 @@ from segue.runtime.server.listeners import Listener, serving
 from segue.testing.harness import Seen
 from segue.testing.waits import Changes
 from tests.clients import http_client
-from tests.servers import linked_devices, node
+from tests.servers import linked_devices, modules, node
 from tests.servers.providers import Crabline
 
 NUMBER, TOKEN, APP_SECRET, VERIFY, ADMIN = "100000000000000", "EAAtoken", "the app's secret", "a word", "admin"
@@ -276,8 +276,8 @@ async def whatsapp(folder: Path) -> AsyncIterator[tuple[Between, str]]:
 class Phones:
     """crabline's WhatsApp as linked devices see it: a real Baileys connects there.
 
-    crabline pairs nobody, so a device here is linked already. It takes texts to people only, and tells no
-    message again of which nobody said that it was received.
+    crabline pairs nobody: a device here is linked already, or `pairing` stands in front. It takes texts to people only,
+    and tells no message again of which nobody said that it was received.
     """
 
     def __init__(self, server: Crabline, folder: Path) -> None:
@@ -351,3 +351,39 @@ async def phones(folder: Path) -> AsyncIterator[Phones]:
     finally:
         await there.close()
         await server.stop()
+
+
+class Pairing:
+    """WhatsApp as a device sees it that nobody has linked yet: it shows codes, and a phone scans one."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.url = ""
+
+    async def told(self) -> Json:
+        """The next thing that it says."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(60):
+            return dict(json.loads(await self._process.stdout.readline()))
+
+    async def scan(self, code: str) -> Json:
+        """A phone scans a code; returns what becomes of it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{code}\n".encode())
+        return await self.told()
+
+
+@asynccontextmanager
+async def pairing(there: Phones) -> AsyncIterator[Pairing]:
+    """WhatsApp for a device that is to be linked; once it is, it is among `there`."""
+    program, pipe = Path(__file__).with_name("pairing.mjs"), asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        node(), program, modules(), bridge.modules(), there.url, stdin=pipe, stdout=pipe, start_new_session=True
+    )
+    made = Pairing(process)
+    try:
+        made.url = (await made.told())["url"]
+        yield made
+    finally:
+        process.kill()
+        await process.wait()

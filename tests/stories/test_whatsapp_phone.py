@@ -1,6 +1,7 @@
 """Conversations by a linked device, end to end: a real gateway, the real Baileys, and crabline behind real sockets.
 
-What crabline can't do (a code to scan, files, groups, edits, LIDs) comes as lines in the bridge's own protocol.
+What crabline can't do (files, groups, edits, LIDs) comes as lines in the bridge's own protocol; a code to scan comes
+from a server in front of it.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from segue.testing.contracts.base import a_delivery
 from segue.testing.harness import Given
 from segue.testing.inbox import Inbox
 from tests.in_process import gateway_on
-from tests.servers.whatsapp import Phones, jid_of, phones
+from tests.servers.whatsapp import Phones, jid_of, pairing, phones
 from tests.stories.files import KilledAt
 from tests.stories.square import REMEMBERS
 
@@ -152,6 +153,21 @@ async def test_a_device_is_added_with_the_terms_said_first(there: Phones, tmp_pa
     assert await WhatsAppAccount.scanned({"road": "cloud"}, shown.append) == {"road": "cloud"}
     with pytest.raises(Invalid, match="road"):
         await WhatsAppAccount.added({"road": "street"})
+
+
+async def test_a_phone_scans_a_code_and_the_device_speaks_for_its_account(tmp_path: Path) -> None:
+    async with phones(tmp_path) as there, pairing(there) as whatsapp:
+        shown: asyncio.Queue[str] = asyncio.Queue()
+        answers = {"road": "phone", "device": str(tmp_path / "device"), "api": whatsapp.url}
+        scanned = asyncio.create_task(WhatsAppAccount.scanned(answers, shown.put_nowait))
+        async with asyncio.timeout(60):
+            code = await shown.get()
+            assert await whatsapp.scan(code.replace("code-1", "code-2")) == {"refused": "nobody was shown this code"}
+            assert await whatsapp.scan(code) == {"linked": "15550000000:1@s.whatsapp.net"}
+            assert await scanned == answers
+        assert shown.empty()
+        async with running(tmp_path, there, EchoAgent()):
+            assert await answer(there, "hello") == "hello"
 
 
 MESSAGE = {"event": "message", "n": 1, "id": "3A01", "people": ["4915100000501@s.whatsapp.net", "77@lid"], "at": 1.0}
