@@ -40,7 +40,7 @@ class Tries:
         except NotFetched as error:
             why = str(error)
         except (Disconnected, SendError) as error:
-            if not self.over(where):
+            if not isinstance(error, SendNever) and not self.over(where):
                 raise Disconnected(str(error)) from error
             why = "The platform doesn't give it."
         return f"{name} wasn't taken in. {why}"
