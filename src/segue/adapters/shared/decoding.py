@@ -15,7 +15,8 @@ def decode(raw: object, kind: type[V], whose: str) -> V:
     try:
         return converted(_without_nulls(raw), kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise Invalid("event", str(error), f"{whose}'s documentation says what it looks like.") from error
+        why = "It is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise Invalid("event", why, f"{whose}'s documentation says what it looks like.") from error
 
 
 def _without_nulls(raw: object) -> object:
