@@ -19,9 +19,8 @@ from segue.adapters.telegram import adapter as adapter_file
 from segue.adapters.telegram.adapter import HEADER, secret_of
 from segue.adapters.telegram.chats import Pace
 from segue.adapters.telegram.incoming import Heard, read
-from segue.adapters.telegram.markup import render, visible
+from segue.adapters.telegram.markup import render, rich, visible
 from segue.adapters.telegram.outgoing import fits
-from segue.adapters.telegram.rich import rich
 from segue.adapters.telegram.updates import Attachment, Peer, Update, decode
 from segue.core.commands import SPECS, Command, ShownTo, parse
 from segue.core.contracts.adapters import Accepted, Arrived, HasStartLinks

@@ -16,8 +16,7 @@ from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.markup import utf16
 from segue.adapters.telegram.api import NoRichThere, Unchanged, Unreadable
 from segue.adapters.telegram.chats import EDITS, EPHEMERAL, FILES, PRIVATE, SENDS, Chats, number, thread
-from segue.adapters.telegram.markup import render, visible
-from segue.adapters.telegram.rich import rich
+from segue.adapters.telegram.markup import render, rich, visible
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
 from segue.core.questions import label
