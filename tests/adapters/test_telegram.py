@@ -11,17 +11,18 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 from segue.adapters.shared.account import Account
+from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.markup import utf16
 from segue.adapters.shared.rates import Rate
 from segue.adapters.shared.webhooks import LARGEST
 from segue.adapters.telegram import Telegram, TelegramAccount, TelegramByWebhook
 from segue.adapters.telegram import adapter as adapter_file
 from segue.adapters.telegram.adapter import HEADER, secret_of
-from segue.adapters.telegram.chats import Pace
-from segue.adapters.telegram.incoming import Heard, read
+from segue.adapters.telegram.api import Pace
+from segue.adapters.telegram.incoming import read
 from segue.adapters.telegram.markup import render, rich, visible
 from segue.adapters.telegram.outgoing import fits
-from segue.adapters.telegram.updates import Attachment, Peer, Update, decode
+from segue.adapters.telegram.updates import Peer, Update
 from segue.core.commands import SPECS, Command, ShownTo, parse
 from segue.core.contracts.adapters import Accepted, Arrived, HasStartLinks
 from segue.core.lanes import Address, Kind
@@ -64,14 +65,14 @@ def update(kind: str = "message", **more: Any) -> dict[str, Any]:
     return {"update_id": 900, kind: message(**more)}
 
 
-def heard(raw: dict[str, Any]) -> Heard | None:
-    return read(decode(raw), raw, Account("telegram", "bot"), ME, 5.0)
+def heard(raw: dict[str, Any], me: Peer = ME) -> Arrival | None:
+    return read(decode(raw, Update, "Telegram"), raw, Account("telegram", "bot"), me, 5.0)
 
 
-def arrival(raw: dict[str, Any]) -> Arrival:
-    found = heard(raw)
+def arrival(raw: dict[str, Any], me: Peer = ME) -> Arrival:
+    found = heard(raw, me)
     assert found is not None
-    return found.arrival
+    return found
 
 
 def a_delivery(text: str, at: Address = HERE, **more: Any) -> Delivery:
@@ -154,9 +155,7 @@ def test_a_command_without_a_name_is_not_for_a_bot_that_is_shown_everything() ->
     all_seeing = Peer(ME.id, username=BOT, can_read_all_group_messages=True)
     for text, meant in (("/new", False), (f"/new@{BOT}", True)):
         raw = update(chat=GROUP, text=text, entities=[{"type": "bot_command", "offset": 0, "length": len(text)}])
-        found = read(decode(raw), raw, Account("telegram", "bot"), all_seeing, 5.0)
-        assert found is not None
-        assert found.arrival.mentions_agent is meant
+        assert arrival(raw, all_seeing).mentions_agent is meant
 
 
 def test_a_mention_after_a_command_names_the_bot_that_it_is_for() -> None:
@@ -166,9 +165,7 @@ def test_a_mention_after_a_command_names_the_bot_that_it_is_for() -> None:
     ]
     raw = update(chat=GROUP, text=f"/new @{BOT}", entities=entities)
     all_seeing = Peer(ME.id, username=BOT, can_read_all_group_messages=True)
-    found = read(decode(raw), raw, Account("telegram", "bot"), all_seeing, 5.0)
-    assert found is not None
-    assert found.arrival.mentions_agent
+    assert arrival(raw, all_seeing).mentions_agent
 
 
 async def test_a_command_without_a_name_is_not_for_an_admin_who_is_shown_everything(
@@ -206,10 +203,12 @@ async def test_a_command_without_a_name_is_not_for_an_admin_who_is_shown_everyth
 def test_a_mention_in_a_caption_counts() -> None:
     entity = {"type": "mention", "offset": 0, "length": len(BOT) + 1}
     photo = [{"file_id": "small", "width": 1, "height": 1}, {"file_id": "large", "width": 9, "height": 9}]
-    found = heard(update(chat=GROUP, text=None, caption=f"@{BOT} what is it?", caption_entities=[entity], photo=photo))
-    assert found is not None
-    assert found.arrival.mentions_agent
-    assert found.attachments == (Attachment("large", file_name="photo.jpg", mime_type="image/jpeg"),)
+    raw = update(chat=GROUP, text=None, caption=f"@{BOT} what is it?", caption_entities=[entity], photo=photo)
+    assert arrival(raw).mentions_agent
+    assert arrival(raw).parts[1:] == (File("photo.jpg", "image/jpeg", ""),)
+    said = decode(raw, Update, "Telegram").message
+    assert said is not None
+    assert [file.file_id for file in said.attachments] == ["large"]
 
 
 async def test_an_album_is_meant_whole_though_one_picture_alone_names_the_agent(
@@ -369,11 +368,10 @@ def test_whoever_writes_as_a_group_is_that_group() -> None:
 
 def test_a_button_says_its_command() -> None:
     pressed = {"id": "99", "from": ANN, "chat_instance": "x", "data": "/yes", "message": message(**{"from": SELF})}
-    found = heard({"update_id": 900, "callback_query": pressed})
-    assert found is not None
-    assert (found.arrival.pressed, found.callback) == (Pressed(str(message()["message_id"]), "/yes"), "99")
-    assert found.arrival.heard.parts == (Text("/yes"),)
-    assert (found.arrival.speaker.identity.user, found.arrival.place.address) == ("501", HERE)
+    said = arrival({"update_id": 900, "callback_query": pressed})
+    assert (said.pressed, said.message) == (Pressed(str(message()["message_id"]), "/yes"), "button.99")
+    assert said.heard.parts == (Text("/yes"),)
+    assert (said.speaker.identity.user, said.place.address) == ("501", HERE)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +411,7 @@ async def test_an_update_that_is_nested_too_deep_is_a_letter(there: tuple[Betwee
     inbox = Inbox()
     await there[1].take({"update_id": 1, "message": deep}, inbox.accept)
     [letter] = inbox.letters
-    assert letter.why.startswith("update: It is nested too deep")
+    assert letter.why.startswith("event: It is nested too deep")
 
 
 async def test_a_group_that_became_another_is_the_same_place(there: tuple[Between, Telegram]) -> None:
@@ -959,6 +957,7 @@ async def test_a_pressed_button_is_let_go_of_once_it_is_durable(there: tuple[Bet
 
     await adapter.take({"update_id": 900, "callback_query": pressed}, accept)
     assert [method for method, _ in between.calls][-2:] == ["answerCallbackQuery", "editMessageReplyMarkup"]
+    assert between.calls[-2][1] == {"callback_query_id": "99"}
     assert between.calls[-1][1].get("reply_markup") is None
 
 

@@ -12,7 +12,7 @@ import pytest
 from segue.adapters.shared.rates import Rate
 from segue.adapters.telegram import Telegram, TelegramByWebhook
 from segue.adapters.telegram.adapter import HEADER, secret_of
-from segue.adapters.telegram.chats import Pace
+from segue.adapters.telegram.api import Pace
 from segue.core.contracts.adapters import Accept, Adapter, TakesWebhooks
 from segue.core.lanes import Address, Kind
 from segue.core.values import Secret

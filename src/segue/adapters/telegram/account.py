@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Self
 
+from segue.adapters.shared.decoding import decode
 from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.telegram.adapter import Telegram, TelegramByWebhook
 from segue.adapters.telegram.api import PUBLIC, Api
-from segue.adapters.telegram.updates import decode
+from segue.adapters.telegram.updates import Update
 from segue.core.contracts.adapters import Files
 from segue.core.contracts.setup import Added, FoundOwner, SetupQuestion
 from segue.core.values import LEFT, Secret, Value
@@ -37,7 +38,6 @@ class TelegramAccount(Value, frozen=True):
 
     @classmethod
     def questions(cls) -> tuple[SetupQuestion, ...]:
-        """The questions, in the order in which they are asked."""
         return (
             SetupQuestion("token", "The bot's token, from @BotFather", secret=True),
             SetupQuestion("webhook", "The public https address of this Segue (empty: poll)", default=""),
@@ -55,7 +55,8 @@ class TelegramAccount(Value, frozen=True):
             people = "open them, too" if me.get("allows_users_to_create_topics") else "not: @BotFather lets them"
             topics = f"opens topics in private chats; people may {people}"
         said, link = f"The bot is @{name}, and {topics}.", f"https://t.me/{name}"
-        return Added(name, said, _given(answers), {"token": keys.token}, link=link)
+        given = {"webhook": keys.webhook, "api": keys.api if keys.api != PUBLIC else ""}
+        return Added(name, said, given, {"token": keys.token}, link=link)
 
     @classmethod
     async def meet(cls, answers: Mapping[str, str], after: str) -> FoundOwner:
@@ -64,11 +65,9 @@ class TelegramAccount(Value, frozen=True):
         async with calling(cls._of(answers).calls) as api:
             await api.call("deleteWebhook")
             while True:
-                for raw in await api.updates(offset):
-                    if (met := _met(raw)) is not None:
-                        return met
-                    if isinstance(raw, dict) and isinstance(number := raw.get("update_id"), int):
-                        offset = number + 1
+                updates, offset = await api.updates(offset)
+                for met in filter(None, map(_met, updates)):
+                    return met
 
     @classmethod
     async def acknowledge(cls, answers: Mapping[str, str], cursor: str) -> None:
@@ -78,8 +77,7 @@ class TelegramAccount(Value, frozen=True):
 
     @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
-        given = _given(answers)
-        return cls(Secret(answers["token"].strip()), given.get("webhook", ""), given.get("api", PUBLIC))
+        return cls(Secret(answers["token"].strip()), answers.get("webhook", ""), answers.get("api") or PUBLIC)
 
     @property
     def calls(self) -> Api:
@@ -89,9 +87,11 @@ class TelegramAccount(Value, frozen=True):
     async def greet(self, account: str, user: str) -> str:
         """Say hello; a bot may only write to who wrote to it."""
         del account
+        if not (user.isascii() and user.isdecimal()):
+            raise Invalid("owner", f'"{user}" is no user id', "It is a number; @userinfobot tells you yours.")
         async with calling(self.calls) as api:
             try:
-                await api.call("sendMessage", chat_id=_id(user), text="Hello. Write to me, or type /help.")
+                await api.call("sendMessage", chat_id=int(user), text="Hello. Write to me, or type /help.")
             except SendNever:
                 return "Open the chat with your bot and press Start: a bot may not write first."
         return "Said hello to you on Telegram."
@@ -104,25 +104,14 @@ class TelegramAccount(Value, frozen=True):
         return TelegramByWebhook(account, self.token, files, api, webhook=self.webhook.rstrip("/"), rich=self.rich)
 
 
-def _given(answers: Mapping[str, str]) -> dict[str, str]:
-    return {key: answers[key] for key in ("webhook", "api") if answers.get(key)}
-
-
 def _met(raw: Any) -> FoundOwner | None:
     """Who wrote in private, if an update says so."""
     try:
-        update = decode(raw)
+        update = decode(raw, Update, "Telegram")
     except Invalid:
         return None
-    message = update.message
-    if message is None or message.chat.type != "private" or message.sender is None or message.sender.is_bot:
+    message, who = update.message, update.message.author if update.message else None
+    if message is None or who is None or message.chat.type != "private":
         return None
-    known = [f"@{message.sender.username}"] if message.sender.username else []
-    name = f"{message.sender.name} ({', '.join([*known, str(message.sender.id)])})"
-    return FoundOwner(str(message.sender.id), str(message.chat.id), name, str(update.update_id))
-
-
-def _id(user: str) -> int:
-    if not user.isascii() or not user.isdecimal():
-        raise Invalid("owner", f'"{user}" is no user id', "It is a number; @userinfobot tells you yours.")
-    return int(user)
+    known = f"@{who.username}, {who.id}" if who.username else str(who.id)
+    return FoundOwner(str(who.id), str(message.chat.id), f"{who.name} ({known})", str(update.update_id))

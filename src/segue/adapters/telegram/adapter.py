@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
-import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,20 +18,21 @@ from starlette.types import ASGIApp
 from segue.adapters.shared.account import Account
 from segue.adapters.shared.attachments import Attachments
 from segue.adapters.shared.background import beside
-from segue.adapters.shared.downloads import Limits, NotFetched
+from segue.adapters.shared.decoding import decode
+from segue.adapters.shared.downloads import Limits
+from segue.adapters.shared.lookups import Lookups
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.threads import Openings
 from segue.adapters.shared.webhooks import door, posted_json, prove
-from segue.adapters.telegram.api import POLL, PUBLIC, UPDATES, Api
-from segue.adapters.telegram.chats import EPHEMERAL, Chats, Pace, number, thread
-from segue.adapters.telegram.incoming import Heard, read
+from segue.adapters.telegram.api import EPHEMERAL, POLL, PUBLIC, UPDATES, Api, Pace
+from segue.adapters.telegram.incoming import BUTTON, read
 from segue.adapters.telegram.outgoing import Outgoing, fits, ids_after
-from segue.adapters.telegram.updates import Attachment, Peer, Update, decode
+from segue.adapters.telegram.updates import Attachment, Membership, Message, Peer, Update
 from segue.core.commands import ShownTo, Spec
-from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Letter
+from segue.core.contracts.adapters import Accept, Connection, Files, Intake, Unfetched
 from segue.core.contracts.database import Clock
-from segue.core.lanes import Address
-from segue.core.messages import Arrival, File, Sending
+from segue.core.lanes import Address, Kind
+from segue.core.messages import Arrival, File, Pressed, Sending
 from segue.core.values import Secret
 from segue.errors import Disconnected, SendError, SendNever
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 _LONGEST_TITLE = 128
-_GROUPS = {"group", "supergroup"}
+_RANK = "the bot's rank in {}"
 _ALBUMS = 100
 """Albums that are remembered: the pictures of one come right after each other."""
 _LOOK = 60.0
@@ -71,27 +71,25 @@ class Telegram:
     ) -> None:
         self.account = account
         self._own = Account(self.platform, account)
-        self._api = Api(token, api)
+        self._api = Api(token, api, pace, ticks)
         self._clock = clock
-        self._chats = Chats(self._api, pace, ticks)
         self._attachments = Attachments(files, Limits(trusted=api))
         self._me: Peer | None = None
+        self._ranks = Lookups("Telegram", ticks)
         self._openings = Openings()
         self._albums: deque[str] = deque(maxlen=_ALBUMS)
         """Those of which a picture named the agent."""
-        outgoing = Outgoing(files, self._chats, rich=rich)
+        outgoing = Outgoing(files, self._api, rich=rich)
         self.send, self.edit, self.is_placeholder = outgoing.send, outgoing.edit, outgoing.is_placeholder
         self.fits, self.ids_after = fits, ids_after
 
     async def close(self) -> None:
-        """Let go of the connections."""
         self._openings.close()
         await self._api.close()
 
     async def who(self) -> Peer:
-        """The bot itself."""
         if self._me is None:
-            self._me = msgspec.convert(await self._api.call("getMe"), Peer)
+            self._me = decode(await self._api.call("getMe"), Peer, "Telegram")
         return self._me
 
     async def start_link(self, code: str) -> str:
@@ -99,98 +97,94 @@ class Telegram:
         return f"https://t.me/{(await self.who()).username}?start={code}"
 
     async def run(self, intake: Intake) -> None:
-        """Poll until cancelled; the offset, which makes Telegram forget, follows what was accepted."""
         with connecting():
             await self.who()
-            await self._api.call("deleteWebhook")
+            await self._begin()
             async with beside(f"the menu of {self._own}", lambda: self._fill_menu(intake.commands)):
-                await self._poll(intake)
+                await self._listen(intake)
 
-    async def _poll(self, intake: Intake) -> None:
+    async def _begin(self) -> None:
+        await self._api.call("deleteWebhook")
+
+    async def _listen(self, intake: Intake) -> None:
+        """Poll; the offset, which makes Telegram forget, follows what was accepted."""
         offset: int | None = None
         # The first answer comes at once, so that the account is known to be well before anybody writes.
         wait = 0
         while True:
-            updates = await self._api.updates(offset, wait)
+            updates, offset = await self._api.updates(offset, wait)
             intake.connected()
             wait = POLL
-            # After an empty answer nothing is left to forget; the ids may begin anew after a quiet week.
-            offset = None
             for raw in updates:
                 await self.take(raw, intake.accept)
-                if isinstance(raw, dict) and isinstance(number := raw.get("update_id"), int):
-                    offset = number + 1
 
     async def _fill_menu(self, commands: Sequence[Spec]) -> None:
-        menu: list[dict[str, Any]] = [{"command": spec.name, "description": spec.does[:256]} for spec in commands]
-        for spec, entry in zip(commands, menu, strict=True):
-            if spec.shown_to is ShownTo.ASKER:
-                # In a group, neither the command nor its answer is seen by anybody else.
-                entry["is_ephemeral"] = True
+        # In a group, neither an ephemeral command nor its answer is seen by anybody else.
+        menu = [
+            {"command": spec.name, "description": spec.does[:256], "is_ephemeral": spec.shown_to is ShownTo.ASKER}
+            for spec in commands
+        ]
         await self._api.call("setMyCommands", commands=menu)
 
     async def take(self, raw: Any, accept: Accept) -> None:
         """Take one update in."""
-        heard = await self._own.or_letter(self._read(raw, await self.who()), raw)
-        if isinstance(heard, Letter):
-            await accept(heard)
-        elif heard is not None:
-            await accept(self._own.unfetched(heard.arrival, lambda: self._fetch(heard.attachments), raw))
-            if heard.callback:
-                await self._let_go(heard.callback, heard.arrival)
+        arrived = await self._own.or_letter(self._read(raw, await self.who()), raw)
+        if arrived is not None:
+            await accept(arrived)
+        if isinstance(arrived, Arrival) and arrived.pressed:
+            await self._let_go(arrived, arrived.pressed)
 
-    async def _let_go(self, button: str, arrived: Arrival) -> None:
+    async def _let_go(self, arrived: Arrival, pressed: Pressed) -> None:
         """Acknowledge a button once its press is durable; in a private chat those of its message are used up."""
-        chat = number(arrived.place.address.chat)
         try:
-            await self._api.call("answerCallbackQuery", callback_query_id=button)
-            if arrived.pressed and chat > 0:
-                message = number(arrived.pressed.message)
-                await self._api.call("editMessageReplyMarkup", chat_id=chat, message_id=message)
+            await self._api.call("answerCallbackQuery", callback_query_id=arrived.message.removeprefix(BUTTON))
+            if arrived.place.kind is Kind.DM:
+                await self._api.change(arrived.place.address, pressed.message, "edit", "ReplyMarkup")
         except SendError as error:
             log.info("a button stays as it is: %s", error)
 
-    async def _read(self, raw: Any, me: Peer) -> Heard | None:
+    async def _read(self, raw: Any, me: Peer) -> Arrival | Unfetched | None:
         """The message in an update, with the other id of a group that became a supergroup."""
-        update = decode(raw)
-        self._remember(update)
-        heard = read(update, raw, self._own, await self._shown(update, me), self._clock())
-        if heard is None:
-            return None
-        arrival, album = heard.arrival, update.message.media_group_id if update.message else ""
-        if album and arrival.mentions_agent:
-            self._albums.append(album)
-        # An album is a message for each picture, of which only one has the words.
-        meant = arrival.mentions_agent or album in self._albums
-        aliases = self._chats.aliases(arrival.place.address.chat)
-        return replace(heard, arrival=replace(arrival, chat_aliases=aliases, mentions_agent=meant, album=album))
-
-    async def _shown(self, update: Update, me: Peer) -> Peer:
-        """The bot as a command finds it: an admin of a group is shown everything there, as some are everywhere."""
+        update = decode(raw, Update, "Telegram")
         message = update.message or update.edited_message
-        if me.can_read_all_group_messages or message is None or message.chat.type not in _GROUPS:
-            return me
-        sees_all = message.words.startswith("/") and await self._chats.is_admin(message.chat.id, me.id)
-        return replace(me, can_read_all_group_messages=sees_all)
+        if message and message.became:
+            old, new = message.became
+            self._api.moved[old] = new
+        if update.my_chat_member:
+            self._heed(update.my_chat_member)
+        if message and not me.can_read_all_group_messages:
+            me = replace(me, can_read_all_group_messages=await self._sees_all(message, me))
+        arrival = read(update, raw, self._own, me, self._clock())
+        if arrival is None:
+            return None
+        if arrival.album and arrival.mentions_agent:
+            self._albums.append(arrival.album)
+        # An album is a message for each picture, of which only one has the words.
+        meant = arrival.mentions_agent or arrival.album in self._albums
+        whole = replace(arrival, chat_aliases=self._api.aliases(arrival.place.address.chat), mentions_agent=meant)
+        return self._own.unfetched(whole, lambda: self._fetch(message.attachments if message else ()), raw)
 
-    def _remember(self, update: Update) -> None:
-        if update.message is not None and update.message.became:
-            self._chats.became(*update.message.became)
-        change = update.my_chat_member
-        if change is not None:
-            self._chats.ranked(change.chat.id)
-        if change is not None and change.chat.type != "private" and change.became:
-            chat, by = change.chat, change.sender.id
-            log.warning("%s %s the %s %r (%d) by %d", self._own, change.became, chat.type, chat.title, chat.id, by)
+    async def _sees_all(self, message: Message, me: Peer) -> bool:
+        """Whether the bot is shown all that is said where a command was given: an admin of a group is."""
+
+        async def is_admin() -> bool:
+            told = await self._api.call("getChatMember", chat_id=message.chat.id, user_id=me.id)
+            return told.get("status") in ("creator", "administrator")
+
+        if message.chat.type == "private" or not message.words.startswith("/"):
+            return False
+        return await self._ranks.get(_RANK.format(message.chat.id), is_admin, otherwise=False)
+
+    def _heed(self, change: Membership) -> None:
+        """The bot may do more or less in a chat than before, and may be in it or out of it."""
+        chat, did = change.chat, "was brought into" if change.brings else "was removed from"
+        self._ranks.forget(_RANK.format(chat.id))
+        if change.brings is not None and chat.type != "private":
+            log.warning("%s %s the %s %r (%d) by %d", self._own, did, chat.type, chat.title, chat.id, change.sender.id)
 
     async def _fetch(self, attachments: Sequence[Attachment]) -> list[File | str]:
-        return [await self._attachments.file(at.named, at.file_id, partial(self._find, at)) for at in attachments]
-
-    async def _find(self, attachment: Attachment) -> str:
-        try:
-            return await self._api.file(attachment.file_id)
-        except SendNever as error:
-            raise NotFetched("Telegram doesn't give it.") from error
+        find = self._api.file
+        return [await self._attachments.file(at.named, at.file_id, partial(find, at.file_id)) for at in attachments]
 
     def whispers_to(self, message: str) -> bool:
         """Whether an answer to a message can be seen by its person alone: if nobody else saw that, it can."""
@@ -198,11 +192,11 @@ class Telegram:
 
     async def delete(self, address: Address, message: str) -> None:
         """Delete a message of ours; Telegram lets us within two days."""
-        await self._chats.change(address, message, "delete")
+        await self._api.change(address, message, "delete")
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, for five seconds."""
-        await self._chats.call(address, "sendChatAction", action="typing", message_thread_id=thread(address))
+        await self._api.call_in(address, "sendChatAction", action="typing", message_thread_id=address.thread or None)
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Open a topic; only this object remembers which key it was for, since Telegram lists no topics."""
@@ -211,7 +205,7 @@ class Telegram:
     async def _open(self, parent: Address, title: str) -> Address:
         name = title.strip()[:_LONGEST_TITLE] or "Session"
         try:
-            topic = await self._chats.call(parent, "createForumTopic", name=name)
+            topic = await self._api.call_in(parent, "createForumTopic", name=name)
         except SendNever as error:
             where = "this group: its settings turn them on, and the bot must be an admin who may manage them"
             if not parent.chat.startswith("-"):
@@ -223,16 +217,12 @@ class Telegram:
 class TelegramByWebhook(Telegram):
     """Speaks to Telegram as one bot, and is called with what people say to it."""
 
-    def __init__(
-        self, account: str, token: Secret, files: Files, api: str = PUBLIC, *, webhook: str, **more: Any
-    ) -> None:
-        super().__init__(account, token, files, api, **more)
+    def __init__(self, account: str, token: Secret, files: Files, *api: str, webhook: str, **more: Any) -> None:
+        super().__init__(account, token, files, *api, **more)
         self._url = f"{webhook}/in/telegram/{account}"
         self._secret = secret_of(token, account)
 
     def webhook(self, accept: Accept) -> ASGIApp:
-        """An ASGI application that answers 2xx only after `accept` returned."""
-
         async def answer(request: Request) -> Response:
             prove(request, HEADER, self._secret)
             with connecting():
@@ -241,24 +231,16 @@ class TelegramByWebhook(Telegram):
 
         return door(answer)
 
-    async def run(self, intake: Intake) -> None:
-        """Tell Telegram where to call, and see to it that it does; one call at a time keeps the order."""
-        with connecting():
-            await self.who()
-            try:
-                await self._api.call(
-                    "setWebhook",
-                    url=self._url,
-                    secret_token=self._secret,
-                    allowed_updates=UPDATES,
-                    max_connections=1,
-                )
-            except SendNever as error:
-                raise Disconnected(f"Telegram won't call {self._url}. {error}") from error
-            async with beside(f"the menu of {self._own}", lambda: self._fill_menu(intake.commands)):
-                await self._look_after(intake)
+    async def _begin(self) -> None:
+        """Tell Telegram where to call; one call at a time keeps the order."""
+        told: dict[str, Any] = {"secret_token": self._secret, "allowed_updates": UPDATES, "max_connections": 1}
+        try:
+            await self._api.call("setWebhook", url=self._url, **told)
+        except SendNever as error:
+            raise Disconnected(f"Telegram won't call {self._url}. {error}") from error
 
-    async def _look_after(self, intake: Intake) -> None:
+    async def _listen(self, intake: Intake) -> None:
+        """See to it that Telegram calls."""
         since = self._clock()
         while True:
             intake.connected()

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from segue.adapters.shared.attachments import content_of
 from segue.adapters.shared.markup import utf16
-from segue.adapters.telegram.api import NoRichThere, Unchanged, Unreadable
-from segue.adapters.telegram.chats import EDITS, EPHEMERAL, FILES, PRIVATE, SENDS, Chats, number, thread
+from segue.adapters.telegram.api import EPHEMERAL, PRIVATE, Api, Unchanged, Unreadable
 from segue.adapters.telegram.markup import render, rich, visible
 from segue.core.contracts.adapters import Files
 from segue.core.messages import Delivery, File
@@ -25,9 +24,8 @@ from segue.errors import MessageGone, SendNever
 
 log = logging.getLogger(__name__)
 
-LONGEST = 4096
-"""UTF-16 units of a text."""
-_LONGEST_CAPTION = 1024
+_LONGEST, _LONGEST_CAPTION = 4096, 1024
+"""UTF-16 units of a text, and of one beneath a file."""
 _LONGEST_BUTTON = 64
 """Bytes of what a button says when it is pressed."""
 _NEAR = 8
@@ -41,10 +39,10 @@ _QUIET = {"is_disabled": True}
 class Outgoing:
     """Sends what one bot says."""
 
-    def __init__(self, files: Files, chats: Chats, *, rich: bool) -> None:
-        self._rich = rich
+    def __init__(self, files: Files, api: Api, *, rich: bool) -> None:
         self._files = files
-        self._chats = chats
+        self._api = api
+        self._rich = rich
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; what one person alone is to see goes to their private chat, if it can't be done here."""
@@ -59,98 +57,94 @@ class Outgoing:
 
     async def _send(self, delivery: Delivery) -> str:
         address, file = delivery.address, delivery.file
-        call = partial(self._chats.call, address, message_thread_id=thread(address), reply_parameters=_reply(delivery))
+        told: dict[str, Any] = {"message_thread_id": address.thread or None, "reply_parameters": _reply(delivery)}
         if delivery.only:
-            call = partial(call, ephemeral_message_parameters={"receiver_user_id": number(delivery.only)})
+            told["ephemeral_message_parameters"] = {"receiver_user_id": int(delivery.only)}
         if file is None:
-            await self._chats.turn(address, SENDS)
-            sent = await _written(delivery, partial(call, "sendMessage"))
+            await self._api.turn(address, "sends")
+            sent = await self._say(delivery, partial(self._api.call_in, address, "sendMessage", **told))
         else:
             content = await content_of(self._files, file)
-            await self._chats.turn(address, FILES)
-            kind, buttons = _kind(file, content), _buttons(delivery.choices)
-            told = {"reply_markup": buttons, **_caption(delivery.text)}
-            sent = await call(f"send{kind.capitalize()}", files={kind: (file.name, content)}, **told)
+            await self._api.turn(address, "files")
+            kind = _kind(file, content)
+            told |= {"reply_markup": _buttons(delivery.choices), **_caption(delivery.text)}
+            files = {kind: (file.name, content)}
+            sent = await self._api.call_in(address, f"send{kind.capitalize()}", files=files, **told)
         seen_by_one = sent.get("ephemeral_message_id")
         return f"{EPHEMERAL}.{delivery.only}.{seen_by_one}" if seen_by_one else str(sent["message_id"])
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of `delivery.message`, or make it a file: tried again, that changes the same message."""
-        await self._chats.turn(delivery.address, EDITS)
-        change = partial(self._chats.change, delivery.address, delivery.message, "edit")
+        await self._api.turn(delivery.address, "edits")
+        change = partial(self._api.change, delivery.address, delivery.message, "edit")
         with contextlib.suppress(Unchanged):
             if (file := delivery.file) is not None:
                 content = await content_of(self._files, file)
                 media = {"type": _kind(file, content), "media": "attach://file", **_caption(delivery.text)}
                 buttons = _buttons(delivery.choices)
                 await change("Media", files={"file": (file.name, content)}, media=media, reply_markup=buttons)
-            elif not await self._enriched(delivery, partial(change, "Text")):
-                await _written(delivery, partial(change, "Text"))
-
-    async def _enriched(self, delivery: Delivery, change: Callable[..., Awaitable[Any]]) -> bool:
-        """Make a final text a rich message, where it has something to show for it and Telegram takes it."""
-        html = rich(delivery.text) if self._rich and delivery.attempt else ""
-        if not html:
-            return False
-        try:
-            await change(rich_message={"html": html}, reply_markup=_buttons(delivery.choices))
-        except (Unchanged, MessageGone):
-            raise
-        except NoRichThere:
-            self._rich = False
-            return False
-        except SendNever as error:
-            log.warning("a rich message was refused, so it is sent as a plain one: %s", error)
-            return False
-        return True
+            else:
+                html = rich(delivery.text) if self._rich and delivery.attempt else ""
+                await self._say(delivery, partial(change, "Text"), html)
 
     async def is_placeholder(self, delivery: Delivery, message: str) -> bool:
         """Whether a message is ours and says so: an edit that would change nothing is refused as such.
 
         It is asked of ids alone that are no known message of ours, so that no other one is overwritten.
         """
-        await self._chats.turn(delivery.address, EDITS)
+        await self._api.turn(delivery.address, "edits")
         try:
-            await _written(delivery.placeholder, partial(self._chats.change, delivery.address, message, "edit", "Text"))
+            await self._say(delivery.placeholder, partial(self._api.change, delivery.address, message, "edit", "Text"))
         except Unchanged:
             return True
         except SendNever:
             return False
         return True
 
-
-async def _written(delivery: Delivery, call: Callable[..., Awaitable[Any]]) -> Any:
-    """Say a text as HTML; as plain text if that is longer than it may be, or can't be read."""
-    say = partial(call, reply_markup=_buttons(delivery.choices), link_preview_options=_QUIET)
-    html = render(delivery.text)
-    seen = visible(html)
-    try:
-        if seen.strip() and utf16(seen) <= LONGEST:
-            return await say(text=html, parse_mode="HTML")
-    except Unreadable:
-        log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
-    return await say(text=delivery.text if utf16(delivery.text) <= LONGEST else seen)
+    async def _say(self, delivery: Delivery, call: Callable[..., Awaitable[Any]], richly: str = "") -> Any:
+        """Say a text in the best form that Telegram takes: rich, if it is final, with its marks, or as it is."""
+        say = partial(call, reply_markup=_buttons(delivery.choices))
+        if richly:
+            try:
+                return await say(rich_message={"html": richly})
+            except (Unchanged, MessageGone):
+                raise
+            except SendNever as error:
+                log.warning("a rich message was refused, so it is sent as a plain one: %s", error)
+                # A server of the Bot API's that doesn't know rich messages misses the text.
+                self._rich = "message text is empty" not in str(error)
+        html = render(delivery.text)
+        seen = visible(html)
+        try:
+            if utf16(seen) <= _LONGEST:
+                return await say(text=html, parse_mode="HTML", link_preview_options=_QUIET)
+        except Unreadable:
+            log.exception("what was rendered can't be read by Telegram, so it is sent as it is")
+        plain = delivery.text if utf16(delivery.text) <= _LONGEST else seen
+        return await say(text=plain, link_preview_options=_QUIET)
 
 
 def fits(text: str) -> bool:
-    """Whether a text goes out as one message: what is seen of it counts, and of a text that shows nothing all of it."""
-    if 2 * utf16(text) <= LONGEST:
-        return True  # at worst without its marks
-    if len(text) > READABLE:
-        return False
-    seen = visible(render(text))
-    return utf16(seen if seen.strip() else text) <= LONGEST
+    """Whether a text goes out as one message, of which what is seen counts; at worst without its marks."""
+    if 2 * utf16(text) <= _LONGEST:
+        return True
+    return len(text) <= READABLE and utf16(visible(render(text))) <= _LONGEST
 
 
 def ids_after(delivery: Delivery) -> Sequence[str]:
     """The ids of messages that followed what a delivery answers: Telegram counts those of a chat."""
-    answered = _answered(delivery)[0]
+    answered = delivery.answered.partition(".")[0]
     return [str(int(answered) + n) for n in range(1, _NEAR + 1)] if answered.isdecimal() else []
 
 
-def _answered(delivery: Delivery) -> list[str]:
-    """The parts of the id of what a delivery answers."""
-    return delivery.answered.split(".")
+def _reply(delivery: Delivery) -> dict[str, Any] | None:
+    """In a group, what is answered is named: several people may have asked."""
+    kind, *rest = delivery.answered.split(".")
+    if delivery.only and kind == EPHEMERAL:
+        return {"ephemeral_message_id": int(rest[0])}
+    if not delivery.address.chat.startswith("-") or not kind.isdecimal():
+        return None
+    return {"message_id": int(kind), "allow_sending_without_reply": True}
 
 
 def _caption(text: str) -> dict[str, str]:
@@ -163,16 +157,6 @@ def _caption(text: str) -> dict[str, str]:
 
 def _kind(file: File, content: bytes) -> str:
     return "photo" if file.media in _PHOTOS and len(content) <= _LARGEST_PHOTO else "document"
-
-
-def _reply(delivery: Delivery) -> dict[str, Any] | None:
-    """In a group, what is answered is named: several people may have asked."""
-    kind, *rest = _answered(delivery)
-    if delivery.only and kind == EPHEMERAL:
-        return {"ephemeral_message_id": number(rest[0])}
-    if not delivery.address.chat.startswith("-") or not kind.isdecimal():
-        return None
-    return {"message_id": int(kind), "allow_sending_without_reply": True}
 
 
 def _buttons(choices: tuple[str, ...]) -> dict[str, Any] | None:

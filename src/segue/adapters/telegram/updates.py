@@ -3,13 +3,10 @@
 The library's own types take five hundred times as long to make, and take a text for a number.
 """
 
-from typing import Any
-
 import msgspec
 
 from segue.core.messages import File, Telling
-from segue.core.values import Value, converted
-from segue.errors import Invalid
+from segue.core.values import Value
 
 _IN = ("creator", "administrator", "member")
 
@@ -83,7 +80,6 @@ class Message(Value, frozen=True):
 
     message_id: int
     """0 of a message that only its sender and its reader see."""
-    date: int
     chat: Peer
     sender: Peer | None = msgspec.field(default=None, name="from")
     sender_chat: Peer | None = None
@@ -116,11 +112,18 @@ class Message(Value, frozen=True):
     """Its id if nobody else in the group sees it; after a while it may be another's."""
 
     @property
+    def author(self) -> Peer | None:
+        """The person or group that wrote it: neither a bot, this one included, nor a channel that is copied here."""
+        who = self.sender_chat or self.sender
+        if who is None or who.is_bot or self.chat.type == "channel" or self.is_automatic_forward:
+            return None
+        return who
+
+    @property
     def became(self) -> tuple[str, str] | None:
         """The id that this group had and the one that it has, if this is where it became a supergroup."""
-        if self.migrate_to_chat_id:
-            return str(self.chat.id), str(self.migrate_to_chat_id)
-        return (str(self.migrate_from_chat_id), str(self.chat.id)) if self.migrate_from_chat_id else None
+        old, new = self.migrate_from_chat_id or self.chat.id, self.migrate_to_chat_id or self.chat.id
+        return (str(old), str(new)) if old != new else None
 
     @property
     def called(self) -> str:
@@ -173,10 +176,6 @@ class Member(Value, frozen=True):
     status: str
     is_member: bool = False
 
-    @property
-    def is_in(self) -> bool:
-        return self.status in _IN or self.is_member
-
 
 class Membership(Value, frozen=True):
     """The bot was brought into a chat, or sent out of it, or may do more or less there."""
@@ -187,11 +186,10 @@ class Membership(Value, frozen=True):
     sender: Peer = msgspec.field(name="from")
 
     @property
-    def became(self) -> str:
-        """The change, in words; empty if the bot is in or out of the chat as before."""
-        if self.new_chat_member.is_in is self.old_chat_member.is_in:
-            return ""
-        return "was brought into" if self.new_chat_member.is_in else "was removed from"
+    def brings(self) -> bool | None:
+        """Whether the bot is in the chat now; None if that is as it was before."""
+        was, now = (one.is_member or one.status in _IN for one in (self.old_chat_member, self.new_chat_member))
+        return None if now is was else now
 
 
 class Update(Value, frozen=True):
@@ -202,11 +200,3 @@ class Update(Value, frozen=True):
     edited_message: Message | None = None
     callback_query: Callback | None = None
     my_chat_member: Membership | None = None
-
-
-def decode(raw: Any) -> Update:
-    """An update from what JSON held; raises `Invalid`."""
-    try:
-        return converted(raw, Update)
-    except msgspec.ValidationError as error:
-        raise Invalid("update", str(error), "The Bot API's documentation says what it looks like.") from error
