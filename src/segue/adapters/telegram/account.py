@@ -81,7 +81,6 @@ class TelegramAccount(Value, frozen=True):
 
     @property
     def calls(self) -> Api:
-        """The Bot API, called with this token."""
         return Api(self.token, self.api.rstrip("/"))
 
     async def greet(self, account: str, user: str) -> str:

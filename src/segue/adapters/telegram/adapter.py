@@ -25,7 +25,7 @@ from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.threads import Openings
 from segue.adapters.shared.webhooks import door, posted_json, prove
 from segue.adapters.telegram.api import EPHEMERAL, POLL, PUBLIC, UPDATES, Api, Pace
-from segue.adapters.telegram.incoming import BUTTON, read
+from segue.adapters.telegram.incoming import read
 from segue.adapters.telegram.outgoing import Outgoing, fits, ids_after
 from segue.adapters.telegram.updates import Attachment, Membership, Message, Peer, Update
 from segue.core.commands import ShownTo, Spec
@@ -39,10 +39,7 @@ from segue.errors import Disconnected, SendError, SendNever
 log = logging.getLogger(__name__)
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
-_LONGEST_TITLE = 128
 _RANK = "the bot's rank in {}"
-_ALBUMS = 100
-"""Albums that are remembered: the pictures of one come right after each other."""
 _LOOK = 60.0
 """Seconds between two looks at whether Telegram still calls."""
 
@@ -77,8 +74,8 @@ class Telegram:
         self._me: Peer | None = None
         self._ranks = Lookups("Telegram", ticks)
         self._openings = Openings()
-        self._albums: deque[str] = deque(maxlen=_ALBUMS)
-        """Those of which a picture named the agent."""
+        self._albums: deque[str] = deque(maxlen=100)
+        """Those of which a picture named the agent; the pictures of one come right after each other."""
         outgoing = Outgoing(files, self._api, rich=rich)
         self.send, self.edit, self.is_placeholder = outgoing.send, outgoing.edit, outgoing.is_placeholder
         self.fits, self.ids_after = fits, ids_after
@@ -93,7 +90,6 @@ class Telegram:
         return self._me
 
     async def start_link(self, code: str) -> str:
-        """A link that opens a chat with the bot and sends it the code."""
         return f"https://t.me/{(await self.who()).username}?start={code}"
 
     async def run(self, intake: Intake) -> None:
@@ -127,7 +123,6 @@ class Telegram:
         await self._api.call("setMyCommands", commands=menu)
 
     async def take(self, raw: Any, accept: Accept) -> None:
-        """Take one update in."""
         arrived = await self._own.or_letter(self._read(raw, await self.who()), raw)
         if arrived is not None:
             await accept(arrived)
@@ -137,7 +132,7 @@ class Telegram:
     async def _let_go(self, arrived: Arrival, pressed: Pressed) -> None:
         """Acknowledge a button once its press is durable; in a private chat those of its message are used up."""
         try:
-            await self._api.call("answerCallbackQuery", callback_query_id=arrived.message.removeprefix(BUTTON))
+            await self._api.call("answerCallbackQuery", callback_query_id=arrived.message.removeprefix("button."))
             if arrived.place.kind is Kind.DM:
                 await self._api.change(arrived.place.address, pressed.message, "edit", "ReplyMarkup")
         except SendError as error:
@@ -146,7 +141,7 @@ class Telegram:
     async def _read(self, raw: Any, me: Peer) -> Arrival | Unfetched | None:
         """The message in an update, with the other id of a group that became a supergroup."""
         update = decode(raw, Update, "Telegram")
-        message = update.message or update.edited_message
+        message = update.said
         if message and message.became:
             old, new = message.became
             self._api.moved[old] = new
@@ -203,7 +198,7 @@ class Telegram:
         return await self._openings.open(key, lambda: self._open(parent, title))
 
     async def _open(self, parent: Address, title: str) -> Address:
-        name = title.strip()[:_LONGEST_TITLE] or "Session"
+        name = title.strip()[:128] or "Session"
         try:
             topic = await self._api.call_in(parent, "createForumTopic", name=name)
         except SendNever as error:

@@ -20,8 +20,6 @@ from segue.core.messages import Arrival, Citation, Citing, Pressed, Text
 from segue.core.values import Moment
 from segue.errors import Invalid
 
-BUTTON = "button."
-"""The beginning of the id of an arrival that is a pressed button; Telegram's id of that follows."""
 _FOREIGN = ("poll", "game", "story", "invoice", "paid_media", "checklist", "giveaway", "dice")
 """Kinds of messages that have neither words nor a file."""
 _UNSEEN = "Nobody else there saw this message; your answer is seen by everybody."
@@ -30,19 +28,13 @@ _COMMAND = re.compile(r"^(/[A-Za-z0-9_]+)@([A-Za-z0-9_]+)(?=\s|$)")
 
 def read(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at: Moment) -> Arrival | None:
     """The message to the agent in an update, if there is one; raises `Invalid` for what can't be understood."""
-    found, number = None, update.update_id
     if update.callback_query:
         found = _pressed(update.callback_query, account, at)
     elif update.my_chat_member:
-        found = _brought(update.my_chat_member, number, account, at)
-    elif update.message:
-        found = _said(update.message, raw["message"], number, account, me, at)
-    elif update.edited_message and (
-        found := _said(update.edited_message, raw["edited_message"], number, account, me, at)
-    ):
-        # An edit keeps the message's id, and mustn't be taken for the message.
-        found = replace(found, message=f"{found.message}.{number}", edits=found.message, album="")
-    return found and replace(found, seen_as=(f"update/{number}",))
+        found = _brought(update.my_chat_member, update.update_id, account, at)
+    else:
+        found = _said(update, raw, account, me, at)
+    return found and replace(found, seen_as=(f"update/{update.update_id}",))
 
 
 def _pressed(pressed: Callback, account: Account, at: Moment) -> Arrival | None:
@@ -51,8 +43,8 @@ def _pressed(pressed: Callback, account: Account, at: Moment) -> Arrival | None:
         return None
     speaker = account.speaker(str(pressed.sender.id), pressed.sender.name)
     press = Pressed(_ours(message, pressed.sender), pressed.data)
-    id = f"{BUTTON}{pressed.id}"
-    return Arrival(_place(message, account), id, speaker, (), at, pressed=press, topic=message.telling)
+    place = _place(message, account)
+    return Arrival(place, f"button.{pressed.id}", speaker, (), at, pressed=press, topic=message.telling)
 
 
 def _brought(change: Membership, number: int, account: Account, at: Moment) -> Arrival | None:
@@ -64,30 +56,32 @@ def _brought(change: Membership, number: int, account: Account, at: Moment) -> A
     return Arrival(place, f"brought.{number}", speaker, (), at, brings_agent=True)
 
 
-def _said(
-    message: Message, raw: Mapping[str, Any], number: int, account: Account, me: Peer, at: Moment
-) -> Arrival | None:
-    author, text, files = message.author, _for_us(message, me), message.attachments
-    if author is None or text is None:
+def _said(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at: Moment) -> Arrival | None:
+    message, is_new = update.said, update.message is not None
+    if message is None or (author := message.author) is None or (text := _for_us(message, me)) is None:
         return None
+    files, forwarded, unseen = message.attachments, message.forward_origin, message.ephemeral_message_id
     if not (text or files or message.became or message.called):
-        if foreign := next((kind for kind in _FOREIGN if kind in raw), ""):
+        sent = raw["message" if is_new else "edited_message"]
+        if foreign := next((kind for kind in _FOREIGN if kind in sent), ""):
             raise Invalid(foreign, "messages of this kind aren't understood", "Write it in words.")
         return None
-    forwarded, unseen = message.forward_origin is not None, message.ephemeral_message_id
+    # Telegram gives the number of what nobody else saw to another message later.
+    id = f"{EPHEMERAL}.{unseen}.{update.update_id}" if unseen else str(message.message_id)
     return Arrival(
         place=_place(message, account),
-        # Telegram gives the number of what nobody else saw to another message later.
-        message=f"{EPHEMERAL}.{unseen}.{number}" if unseen else str(message.message_id),
+        # An edit keeps the message's id, and mustn't be taken for the message.
+        message=id if is_new else f"{id}.{update.update_id}",
         speaker=account.speaker(str(author.id), author.name),
         parts=(*((Text(text),) if text and not forwarded else ()), *(file.named for file in files)),
         at=at,
         cites=_cites(message, text, me),
         quotes=_ours(message.answered, message.sender) if message.answered else "",
+        edits="" if is_new else id,
         mentions_agent=bool(unseen) or _mentions(message, me),
         topic=message.telling,
         remarks=(_UNSEEN,) if unseen and not text.startswith("/") else (),
-        album=message.media_group_id,
+        album=message.media_group_id if is_new else "",
     )
 
 
