@@ -23,6 +23,7 @@ from segue.adapters.shared.connections import Returned
 from segue.adapters.shared.rates import Bucket
 from segue.adapters.shared.web import Web
 from segue.adapters.telegram.adapter import HEADER, TelegramByWebhook, secret_of
+from segue.adapters.telegram.api import Api
 from segue.adapters.telegram.incoming import _FOREIGN
 from segue.adapters.telegram.updates import Peer, Update
 from segue.core.commands import SPECS
@@ -164,16 +165,12 @@ class Sieve:
         return await self._accept(arrived) if next(self._numbers) % THROUGH == 0 else Accepted.NEW
 
 
-class Api:
-    """Telegram's answer to every call of its adapter."""
+class Deaf(Api):
+    """Telegram, which refuses every call of its adapter."""
 
-    async def call(self, method: str, **_: Any) -> Any:
+    async def call(self, method: str, *_: Any, **__: Any) -> Any:
         """No."""
         raise SendNever(f"{method} is too late")
-
-    async def file(self, id: str) -> str:
-        """None."""
-        raise SendNever(f"there is no file {id}")
 
 
 class Bot(TelegramByWebhook):
@@ -181,7 +178,7 @@ class Bot(TelegramByWebhook):
 
     def __init__(self, files: Shelf) -> None:
         super().__init__("main", Secret("7:token"), files, webhook="https://example.org")
-        self._api: Any = Api()
+        self._api = Deaf(Secret("7:token"), "http://127.0.0.1:1")
         self._me = Peer(7, username="bot")
 
     async def run(self, intake: Intake) -> None:
