@@ -141,7 +141,7 @@ class Telegram:
     async def _read(self, raw: Any, me: Peer) -> Arrival | Unfetched | None:
         """The message in an update, with the other id of a group that became a supergroup."""
         update = decode(raw, Update, "Telegram")
-        message = update.said
+        message = update.message or update.edited_message
         if message and message.became:
             old, new = message.became
             self._api.moved[old] = new

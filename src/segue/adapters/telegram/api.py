@@ -27,8 +27,6 @@ Turn = Literal["sends", "files", "edits"]
 """What is counted apart in each chat."""
 EPHEMERAL, PRIVATE = "ephemeral", "private"
 """Messages in a group that one person alone sees: there, or in their private chat. `Api.change` reads their ids."""
-_PATIENCE = 1.0
-"""Seconds that a call waits for its turn by itself; for longer, the gateway does."""
 _FIXES = {
     **dict.fromkeys((401, 404), "Telegram doesn't know the token. Get one from @BotFather."),
     409: "Somebody else uses this bot. Stop the other program, or revoke the token.",
@@ -55,7 +53,7 @@ class Api:
         self._files = f"{base}/file/bot{token.reveal()}"
         self._web = Web("Telegram", f"{base}/bot{token.reveal()}", Sending.EDIT)
         self._pace = pace
-        self._limiter = Limiter(clock, _PATIENCE)
+        self._limiter = Limiter(clock, patience=1.0)
         self.moved: dict[str, str] = {}
         """Groups that became supergroups, and so have another id."""
         self.close = self._web.close

@@ -57,7 +57,7 @@ def _brought(change: Membership, number: int, account: Account, at: Moment) -> A
 
 
 def _said(update: Update, raw: Mapping[str, Any], account: Account, me: Peer, at: Moment) -> Arrival | None:
-    message, is_new = update.said, update.message is not None
+    message, is_new = update.message or update.edited_message, update.message is not None
     if message is None or (author := message.author) is None or (text := _for_us(message, me)) is None:
         return None
     files, forwarded, unseen = message.attachments, message.forward_origin, message.ephemeral_message_id

@@ -200,7 +200,3 @@ class Update(Value, frozen=True):
     edited_message: Message | None = None
     callback_query: Callback | None = None
     my_chat_member: Membership | None = None
-
-    @property
-    def said(self) -> Message | None:
-        return self.message or self.edited_message
