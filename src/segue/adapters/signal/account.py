@@ -1,12 +1,11 @@
 """An account of the Signal adapter, as the host writes it in segue.toml."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from segue.adapters.shared.meeting import met
-from segue.adapters.shared.outcomes import check_http, connecting
+from segue.adapters.shared.outcomes import calling, check_http
 from segue.adapters.signal.adapter import Signal
 from segue.adapters.signal.daemon import DEFAULT, Daemon
 from segue.adapters.signal.incoming import Hears
@@ -57,7 +56,7 @@ class SignalAccount(Value, frozen=True):
         _hears(answers)
         if answers.get("number", "").strip():
             return answers
-        async with _calling(_daemon(answers)) as daemon:
+        async with calling(Daemon(_daemon(answers))) as daemon:
             await daemon.version()
             numbers = await daemon.accounts()
             if numbers is None:
@@ -70,7 +69,7 @@ class SignalAccount(Value, frozen=True):
     async def added(cls, answers: Mapping[str, str]) -> Added:
         """Ask the daemon whether it has the account; to listen would make it forget what waits."""
         keys = cls._of(answers)
-        async with _calling(keys.daemon, keys.number) as daemon:
+        async with calling(Daemon(keys.daemon, keys.number)) as daemon:
             version = await daemon.version()
             numbers = await daemon.accounts()
             if numbers is not None and keys.number not in numbers:
@@ -90,7 +89,7 @@ class SignalAccount(Value, frozen=True):
     async def greet(self, account: str, user: str) -> str:
         """Say hello."""
         del account
-        async with _calling(self.daemon, self.number) as daemon:
+        async with calling(Daemon(self.daemon, self.number)) as daemon:
             await daemon.call("send", recipient=[user], message="Hello. Write to me, or type /help.")
         return "Said hello to you on Signal."
 
@@ -101,16 +100,6 @@ class SignalAccount(Value, frozen=True):
     @classmethod
     def _of(cls, answers: Mapping[str, str]) -> Self:
         return cls(answers.get("number", "").strip(), _daemon(answers), _hears(answers))
-
-
-@asynccontextmanager
-async def _calling(url: str, number: str = "") -> AsyncIterator[Daemon]:
-    daemon = Daemon(url, number)
-    try:
-        with connecting():
-            yield daemon
-    finally:
-        await daemon.close()
 
 
 async def _link(daemon: Daemon, show: Callable[[str], None]) -> str:

@@ -3,7 +3,6 @@
 Law: what the daemon has written to the stream it has forgotten: whoever reads an event keeps it.
 """
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +11,7 @@ from urllib.parse import quote
 import httpx2
 
 from segue.adapters.shared.web import Web
+from segue.adapters.shared.webhooks import from_json
 from segue.core.messages import Sending
 from segue.errors import Disconnected, SendError, SendLater, SendNever, SendUnsure
 
@@ -29,14 +29,11 @@ _OF_ALL = {"version", "listAccounts", "startLink", "finishLink"}
 class Daemon:
     """Calls a daemon for one account; raises nothing but `SendError`s."""
 
-    def __init__(self, url: str, account: str) -> None:
+    def __init__(self, url: str, account: str = "") -> None:
         self._url = url.rstrip("/")
         self._account = account
         self._web = Web("The signal-cli daemon", self._url, Sending.BLIND)
-
-    async def close(self) -> None:
-        """Let go of the connections."""
-        await self._web.close()
+        self.close = self._web.close
 
     async def call(self, method: str, /, slowest: float = 0.0, **params: Any) -> Any:
         """The result of a method; parameters that are None are left out."""
@@ -142,14 +139,7 @@ async def _told(response: httpx2.Response) -> AsyncIterator[list[Any]]:
             if name == b"data":
                 data.append(value.removeprefix(b" "))
             elif not line.strip() and data:
-                events.append(_read(b"\n".join(data)))
+                events.append(from_json(b"\n".join(data)))
                 data = []
         if events:
             yield events
-
-
-def _read(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return data.decode(errors="backslashreplace")
