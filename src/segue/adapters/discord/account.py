@@ -17,8 +17,6 @@ from segue.errors import Invalid, SendNever
 
 _TOKEN = re.compile(r"[A-Za-z0-9_.-]{20,200}")
 _PAGE = "https://discord.com/developers/applications"
-_READS = (1 << 18) | (1 << 19)
-"""Flags of an application that may read messages; the second of one in few servers."""
 _MAY = discord.Permissions(
     view_channel=True,
     send_messages=True,
@@ -56,13 +54,12 @@ class DiscordAccount(Value, frozen=True):
         """Ask Discord whose token it is, and whether the bot may read messages."""
         keys = cls._of(answers)
         async with calling(keys.calls) as api:
-            name = str((await api.me()).get("username") or "bot")
-            application = await api.call("GET", "/oauth2/applications/@me")
-        id, flags = str(application["id"]), application.get("flags")
-        if not (isinstance(flags, int) and flags & _READS):
+            client, name = await api.client(), (await api.me()).name
+        id, flags = str(client.application_id), client.application_flags
+        if not (flags.gateway_message_content or flags.gateway_message_content_limited):
             fix = f"Turn on Message Content Intent at {_PAGE}/{id}/bot, and save."
             raise Invalid("token", f"the bot {name} may not read messages", fix)
-        link = discord.utils.oauth_url(int(id), permissions=_MAY, scopes=("bot", "applications.commands"))
+        link = discord.utils.oauth_url(id, permissions=_MAY, scopes=("bot", "applications.commands"))
         said = f"The bot is {name}, and may read messages. Add it to a server by the link below; there, click its name "
         said += "in the list of members, and write to it."
         given = {"api": keys.api} if keys.api != PUBLIC else {}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
-from segue.adapters.discord.api import MESSAGES, PUBLIC, Api
+from segue.adapters.discord.api import MESSAGE, MESSAGES, PUBLIC, Api
 from segue.adapters.discord.channels import Channels
 from segue.adapters.discord.incoming import Incoming, slash_token
 from segue.adapters.discord.markup import fits, mention, render
@@ -67,15 +67,15 @@ class Discord:
     async def run(self, intake: Intake) -> None:
         """Follow the gateway until cancelled; its position moves on once everything before it was accepted."""
         with connecting():
-            me = decode(await self._api.me(), User)
+            me = User(str((await self._api.me()).id))
             reception = Reception(self._own, self._api, self._channels, self._incoming, self._files, me)
             async with beside(f"the menu of {self._own}", lambda: self._fill_menu(intake.commands)):
                 await reception.follow(intake)
 
     async def _fill_menu(self, commands: Sequence[Spec]) -> None:
         if menu := [_listed(spec) for spec in commands if _NAME.fullmatch(spec.name)]:
-            path, ours = "/applications/{application_id}/commands", await self._outgoing.application()
-            await self._api.call("PUT", path, menu[:_LONGEST_OF_MENU], application_id=ours)
+            path, ours = "/applications/{application_id}/commands", (await self._api.client()).application_id
+            await self._api.call("PUT", path, menu[:_LONGEST_OF_MENU], application_id=str(ours))
 
     def whispers_to(self, message: str) -> bool:
         """Whether an answer to a message can be seen by its person alone: to a slash command it can."""
@@ -83,8 +83,7 @@ class Discord:
 
     async def delete(self, address: Address, message: str) -> None:
         """Delete a message of ours."""
-        path = f"{MESSAGES}/{{message_id}}"
-        await self._api.call("DELETE", path, channel_id=channel_of(address), message_id=message)
+        await self._api.call("DELETE", MESSAGE, channel_id=channel_of(address), message_id=message)
 
     async def typing(self, address: Address) -> None:
         """Show that somebody writes, for ten seconds."""
@@ -121,7 +120,7 @@ class Discord:
         except SendNever:
             return decode(await there(_THREADS, {**named, "type": _PUBLIC_THREAD}), Channel)
         try:
-            raw = await there(f"{MESSAGES}/{{message_id}}/threads", named, message_id=root)
+            raw = await there(f"{MESSAGE}/threads", named, message_id=root)
         except SendNever as error:
             if _HAS_ONE not in str(error):
                 await self.delete(self._channels.address(channel), root)

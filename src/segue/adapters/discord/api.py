@@ -3,8 +3,8 @@
 import asyncio
 import io
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, TypeVar, cast
 
 import aiohttp
 import discord
@@ -13,18 +13,21 @@ from discord.http import HTTPClient, Route
 from segue.adapters.shared.outcomes import refused
 from segue.adapters.shared.web import SLOWEST, Upload
 from segue.core.values import Secret
-from segue.errors import MessageGone, SendError, SendLater, SendNever, SendUnsure
+from segue.errors import MessageGone, SendError, SendLater, SendUnsure
 
+T = TypeVar("T")
 PUBLIC = "https://discord.com/api/v10"
 MESSAGES = "/channels/{channel_id}/messages"
+MESSAGE = f"{MESSAGES}/{{message_id}}"
 INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
+STRANGER = (
+    "Discord doesn't know the token. Make a new one on the page of the bot at "
+    "https://discord.com/developers/applications."
+)
 _PATIENCE = 30.0
 """Seconds that a call waits for its turn by itself, the fewest that discord.py knows; for longer, the gateway does."""
-_UNKNOWN_MESSAGE, _OVER = 10008, (10015, 10062)
-
-
-class Expired(SendNever):
-    """The slash command or button can't be answered any more, or not yet."""
+_GONE = (10008, 10015, 10062)
+"""Discord's words for a message, an answer to a slash command, and a slash command or a button that isn't there."""
 
 
 class _Http(HTTPClient):
@@ -47,7 +50,6 @@ class Api:
         self._token = token
         self._client: discord.Client | None = None
         self._entering = asyncio.Lock()
-        self._me: dict[str, Any] = {}
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -61,19 +63,17 @@ class Api:
             if self._client is None:
                 client = discord.Client(intents=INTENTS, max_messages=None, heartbeat_timeout=SLOWEST)
                 client.http = _Http(self.base)
-                await client.__aenter__()
                 try:
-                    self._me = dict(await _outcome(client.http.static_login(self._token.reveal())))
+                    await _outcome(client.login(self._token.reveal()))
                 except BaseException:
                     await client.http.close()
                     raise
                 self._client = client
         return self._client
 
-    async def me(self) -> dict[str, Any]:
+    async def me(self) -> discord.ClientUser:
         """The bot itself."""
-        await self.client()
-        return self._me
+        return cast("discord.ClientUser", (await self.client()).user)
 
     async def call(
         self,
@@ -87,28 +87,24 @@ class Api:
     ) -> Any:
         """The answer to a call; `ids` stand for what is in braces in the path, and limits go by them."""
         http = (await self.client()).http
-        route = Route(method, path, **ids)
-        more: dict[str, Any] = {"params": params} if params else {}
+        more: dict[str, Any] = {} if body is None else {"json": body}
         if file is not None:
-            name, content = file
-            attached = discord.File(io.BytesIO(content), name)
-            described = {**(body if isinstance(body, dict) else {}), "attachments": [{"id": 0, "filename": name}]}
-            described_as = {"name": "payload_json", "value": json.dumps(described)}
-            part = {"name": "files[0]", "value": attached.fp, "filename": name}
-            return await _outcome(http.request(route, files=[attached], form=[described_as, part], **more))
-        if body is not None:
-            more["json"] = body
-        return await _outcome(http.request(route, **more))
+            attached = discord.File(io.BytesIO(file[1]), file[0])
+            described = {**more.get("json", {}), "attachments": [{"id": 0, "filename": file[0]}]}
+            fields = {"name": "payload_json", "value": json.dumps(described)}
+            part = {"name": "files[0]", "value": attached.fp, "filename": file[0]}
+            more = {"files": [attached], "form": [fields, part]}
+        return await _outcome(http.request(Route(method, path, **ids), params=params, **more))
 
 
-async def _outcome(call: Any) -> Any:
+async def _outcome(call: Awaitable[T]) -> T:
     try:
         async with asyncio.timeout(SLOWEST):
             return await call
     except discord.RateLimited as error:
         raise SendLater("Discord allows no more calls for now.", error.retry_after) from error
     except discord.LoginFailure as error:
-        raise _stranger() from error
+        raise SendLater(STRANGER) from error
     except discord.HTTPException as error:
         raise _refused(error) from error
     except aiohttp.ClientConnectorError as error:
@@ -120,14 +116,7 @@ async def _outcome(call: Any) -> Any:
 def _refused(error: discord.HTTPException) -> SendError:
     why = f"{error.text} ({error.code})" if error.text else ""
     if error.status == 401:
-        return _stranger()
-    if error.code == _UNKNOWN_MESSAGE:
+        return SendLater(STRANGER)
+    if error.code in _GONE:
         return MessageGone(f"Discord refused it: {why}.")
-    if error.code in _OVER:
-        return Expired(f"Discord refused it: {why}.")
     return refused("Discord", error.status, why=why)
-
-
-def _stranger() -> SendError:
-    fix = "Make a new one on the page of the bot at https://discord.com/developers/applications."
-    return SendLater(f"Discord doesn't know the token. {fix}")

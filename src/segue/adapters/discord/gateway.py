@@ -16,7 +16,7 @@ import msgspec
 import yarl
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
-from segue.adapters.discord.api import Api
+from segue.adapters.discord.api import STRANGER, Api
 from segue.adapters.shared.order import Work, in_order
 from segue.core.contracts.adapters import Intake
 from segue.core.values import Value
@@ -30,7 +30,7 @@ _PATIENCE = 1.0
 _CHATS = 200
 """Private chats that are remembered: Discord lists them to no bot."""
 _REFUSALS = {
-    4004: "Discord doesn't know the token. Make a new one on the page of the bot.",
+    4004: STRANGER,
     4011: "The bot is in too many servers for one connection.",
     4013: "Discord doesn't know what the bot asks to be told.",
     4014: "The bot may not read messages. Turn on Message Content Intent on the page of the bot, under Bot, at "

@@ -1,13 +1,12 @@
 """Messages to Discord: texts, buttons, files, and what only one person sees."""
 
 import asyncio
-import base64
 import hashlib
 import logging
 import time
 from typing import Any
 
-from segue.adapters.discord.api import MESSAGES, Api, Expired
+from segue.adapters.discord.api import MESSAGE, MESSAGES, Api
 from segue.adapters.discord.incoming import moment, slash_token
 from segue.adapters.discord.markup import render
 from segue.adapters.shared.attachments import content_of
@@ -41,7 +40,6 @@ class Outgoing:
         self._api = api
         self._files = files
         self._clock = clock
-        self._application = ""
 
     async def send(self, delivery: Delivery) -> str:
         """Send one message; Discord knows its nonce for some minutes, and after that it is looked for."""
@@ -57,24 +55,23 @@ class Outgoing:
 
     async def edit(self, delivery: Delivery) -> None:
         """Replace the text of a message, or make it a file: tried again, that changes the same message."""
-        body = {**_body(delivery), "components": _buttons(delivery.choices)}
         slash = slash_token(delivery.answered) if delivery.only else None
-        file = await self._file(delivery)
         if slash:
-            try:
-                await self._answer("PATCH", delivery.message, slash, body, file)
-            except Expired as error:
-                raise MessageGone(str(error)) from error
+            await self._write("PATCH", f"{_ANSWER}{delivery.message}", delivery, await self._hook(slash))
         else:
-            path, channel = f"{MESSAGES}/{{message_id}}", channel_of(delivery.address)
-            await self._api.call("PATCH", path, body, file=file, channel_id=channel, message_id=delivery.message)
+            ids = {"channel_id": channel_of(delivery.address), "message_id": delivery.message}
+            await self._write("PATCH", MESSAGE, delivery, ids)
 
     async def _post(self, channel: str, delivery: Delivery) -> str:
-        body = {**_body(delivery), **_reply(delivery), "nonce": nonce(delivery.key), "enforce_nonce": True}
-        if shown := _buttons(delivery.choices):
-            body["components"] = shown
-        sent = await self._api.call("POST", MESSAGES, body, file=await self._file(delivery), channel_id=channel)
-        return str(sent["id"])
+        known = {**_reply(delivery), "nonce": nonce(delivery.key), "enforce_nonce": True}
+        return await self._write("POST", MESSAGES, delivery, {"channel_id": channel}, **known)
+
+    async def _write(self, method: str, path: str, delivery: Delivery, ids: dict[str, Any], **more: Any) -> str:
+        """Write a message, or write it anew; returns its id."""
+        file, shown = delivery.file, _buttons(delivery.choices)
+        body = {"content": render(delivery.text), "flags": _QUIET, "allowed_mentions": _NOBODY, "components": shown}
+        upload = (file.name, await content_of(self._files, file)) if file else None
+        return str((await self._api.call(method, path, body | more, file=upload, **ids))["id"])
 
     async def _find(self, channel: str, delivery: Delivery) -> str:
         """A message that an earlier attempt made, if Discord may have forgotten its nonce: ours, with the same words.
@@ -84,7 +81,8 @@ class Outgoing:
         answered = _answered(delivery)
         if not answered or self._clock() - moment(answered) < _REMEMBERED:
             return ""
-        me, wanted = (await self._api.me())["id"], (render(delivery.text), delivery.file.name if delivery.file else "")
+        me = str((await self._api.me()).id)
+        wanted = (render(delivery.text), delivery.file.name if delivery.file else "")
         params = {"after": answered, "limit": _LOOKED_THROUGH}
         for message in await self._api.call("GET", MESSAGES, params=params, channel_id=channel):
             files = [file.get("filename", "") for file in message.get("attachments", [])]
@@ -95,11 +93,9 @@ class Outgoing:
     async def _whisper(self, delivery: Delivery, slash: tuple[str, str] | None) -> str:
         """Answer a slash command so that nobody else sees it; in private, if it can't be answered any more."""
         if slash:
-            body = {**_body(delivery), "components": _buttons(delivery.choices)}
             try:
-                sent = await self._answer("PATCH", "@original", slash, body, await self._file(delivery))
-                return str(sent["id"])
-            except (Expired, MessageGone) as error:
+                return await self._write("PATCH", f"{_ANSWER}@original", delivery, await self._hook(slash))
+            except MessageGone as error:
                 # It may be acknowledged at this moment: its answer was made durable by the same commit.
                 if self._clock() - moment(slash[0]) < _ACKNOWLEDGED:
                     raise SendLater(str(error), 0.5) from error
@@ -110,31 +106,17 @@ class Outgoing:
         """Take back what only its person sees of a slash command, once everybody sees the answer."""
         for wait in (0.5, 1.0, 0.0):
             try:
-                await self._answer("DELETE", "@original", slash)
-            except (Expired, MessageGone):
-                # It may be acknowledged at this moment.
-                await asyncio.sleep(wait)
+                await self._api.call("DELETE", f"{_ANSWER}@original", **await self._hook(slash))
+            except MessageGone:
+                await asyncio.sleep(wait)  # It may be acknowledged at this moment.
+                continue
             except SendError as error:
                 log.info("a slash command stays as it is: %s", error)
-                return
-            else:
-                return
+            return
 
-    async def _answer(
-        self, method: str, message: str, slash: tuple[str, str], body: object = None, file: Any = None
-    ) -> Any:
-        path, ours = f"{_ANSWER}{message}", await self.application()
-        return await self._api.call(method, path, body, file=file, webhook_id=ours, webhook_token=slash[1])
-
-    async def application(self) -> str:
-        """The id of the bot's application: its own, but for the oldest bots."""
-        if not self._application:
-            self._application = str((await self._api.call("GET", "/oauth2/applications/@me"))["id"])
-        return self._application
-
-    async def _file(self, delivery: Delivery) -> tuple[str, bytes] | None:
-        file = delivery.file
-        return (file.name, await content_of(self._files, file)) if file else None
+    async def _hook(self, slash: tuple[str, str]) -> dict[str, Any]:
+        """The way to answer a slash command: the application's id, which isn't the bot's for the oldest ones."""
+        return {"webhook_id": str((await self._api.client()).application_id), "webhook_token": slash[1]}
 
 
 def channel_of(address: Address) -> str:
@@ -147,11 +129,7 @@ def channel_of(address: Address) -> str:
 
 def nonce(key: str) -> str:
     """The nonce of a key: Discord takes 25 characters."""
-    return base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()).decode()[:25]
-
-
-def _body(delivery: Delivery) -> dict[str, Any]:
-    return {"content": render(delivery.text), "flags": _QUIET, "allowed_mentions": _NOBODY}
+    return hashlib.sha256(key.encode()).hexdigest()[:25]
 
 
 def _reply(delivery: Delivery) -> dict[str, Any]:
