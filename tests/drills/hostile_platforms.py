@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 from segue.adapters.discord.adapter import Discord
 from segue.adapters.discord.api import Api as DiscordApi
-from segue.adapters.discord.gateway import Event, Gateway, Position
-from segue.adapters.discord.payloads import Channel, Deleted, Guild, Interaction, Message, User
-from segue.adapters.discord.reception import Reception
+from segue.adapters.discord.gateway import Gateway, Position
+from segue.adapters.discord.incoming import Incoming
+from segue.adapters.discord.payloads import EVENTS, Channel, Message, User
 from segue.adapters.shared.web import Upload
 from segue.adapters.signal.adapter import Signal
 from segue.adapters.signal.daemon import Daemon
@@ -81,20 +81,7 @@ _DISCORD: Named = {
         ("2026-11-17T12:00:00+00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59+00:00")
     ),
 }
-_TOLD: dict[str, Any] = {
-    "MESSAGE_CREATE": Message,
-    "MESSAGE_UPDATE": Message,
-    "MESSAGE_DELETE": Deleted,
-    "MESSAGE_DELETE_BULK": Deleted,
-    "INTERACTION_CREATE": Interaction,
-    "GUILD_CREATE": Guild,
-    "GUILD_DELETE": Guild,
-    "CHANNEL_UPDATE": Channel,
-    "THREAD_CREATE": Channel,
-    "THREAD_DELETE": Channel,
-    "READY": User,
-    "TYPING_START": User,
-}
+_TOLD: dict[str, Any] = {**EVENTS, "READY": User, "RESUMED": User}
 """Events of Discord's gateway, by the type that reads each."""
 _SIGNAL: Named = {
     "sourceUuid": lambda dice: dice.choice((f"0000000{dice.randrange(4)}-0000-4000-8000-000000000000", "")),
@@ -122,7 +109,7 @@ _WHATSAPP: Named = {
     "status": lambda dice: dice.choice(("sent", "failed", "read", "x")),
     "url": lambda dice: dice.choice(("", "https://lookaside.fbsbx.com/x", "http://[", "file:///etc/passwd")),
 }
-_OFTEN = (20, 6, 3, 2, 10, 3, 1, 2, 2, 1, 1, 1)
+_OFTEN = (20, 6, 3, 2, 10, 3, 1, 1, 1, 2, 1, 1, 1)
 
 
 class Workspace(SlackApi):
@@ -231,24 +218,19 @@ class Guest(Discord):
         intake.connected()
         await asyncio.Event().wait()
 
-    def reception(self) -> Reception:
+    def gateway(self, accept: Accept) -> Gateway:
         """What takes events in, for one life of the connection."""
-        return Reception(self._own, self._api, self._channels, self._incoming, self._files, User(_ME, "bot"))
+        incoming = Incoming(self._own, self._api, self._channels, self._attachments, _ME, accept)
+        return Gateway(self._api, incoming)
 
 
 class DiscordDoor:
     """Somebody who tells what Discord's gateway would, and means ill."""
 
     def __init__(self, guest: Guest, accept: Accept, dice: random.Random) -> None:
-        self._guest = guest
-        self._accept = accept
         self._dice = dice
         self._bodies = Payloads(dice, _DISCORD)
-
-        async def nobody(_: Event) -> None:
-            """It is never connected."""
-
-        self._reception, self._gateway = guest.reception(), Gateway(guest._api, nobody)
+        self._gateway = guest.gateway(accept)
         # Something was heard before, so what was missed since then is read back.
         self._gateway.position = Position(seen=1, since=1, chats=("1",))
 
@@ -257,11 +239,11 @@ class DiscordDoor:
         [name] = self._dice.choices([*_TOLD], _OFTEN)
         raw = self._bodies.encoded(_TOLD[name])
         try:
-            event = Event(name, json.loads(raw), 1)
+            told = json.loads(raw)
         except (ValueError, RecursionError):
             return "discord event"  # the library's to refuse
         try:
-            await self._reception._take(event, self._gateway, self._accept)
+            await self._gateway._take(name, told)
         except (SendError, Disconnected):
             """What can't be looked up now is told again."""
         return "discord event"

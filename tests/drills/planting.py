@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from segue.adapters.discord import reception as discord_reception
+from segue.adapters.discord import gateway as discord_gateway
 from segue.adapters.feishu import adapter as feishu_adapter
 from segue.adapters.feishu import directory as feishu_directory
 from segue.adapters.http import signature
@@ -431,7 +431,7 @@ _PATCHES: dict[Bug, tuple[Patch, ...]] = {
     Bug.SYNC_RAISES: (Patch(matrix_incoming, "events_in", lambda _: _believed),),
     Bug.EVENT_RAISES: (Patch(slack_incoming, "is_known", lambda _: lambda raw: bool(raw["event"]["type"])),),
     Bug.CONTENT_BELIEVED: (Patch(feishu_directory, "decode", lambda _: lambda raw, kind: kind(**raw)),),
-    Bug.LISTS_BELIEVED: (Patch(discord_reception, "listed", lambda _: lambda raw: raw),),
+    Bug.LISTS_BELIEVED: (Patch(discord_gateway, "listed", lambda _: lambda raw: raw),),
     Bug.FRAME_RAISES: (Patch(Window, "earlier", _failing),),
     Bug.ACKNOWLEDGES_FIRST: (Patch(Gateway, "accept", _acknowledge_first),),
     Bug.ANSWERS_BEFORE_THE_COMMIT: (Patch(_Worker, "_attempt", _answer_at_once),),

@@ -7,13 +7,15 @@ from typing import Any, Literal
 
 from segue.adapters.discord.api import MESSAGE, MESSAGES, PUBLIC, Api
 from segue.adapters.discord.channels import Channels
+from segue.adapters.discord.gateway import Gateway
 from segue.adapters.discord.incoming import Incoming, slash_token
 from segue.adapters.discord.markup import fits, mention, render
 from segue.adapters.discord.outgoing import Outgoing, channel_of, nonce
-from segue.adapters.discord.payloads import Channel, User, decode
-from segue.adapters.discord.reception import Reception
+from segue.adapters.discord.payloads import FORUMS, PRIVATE, THREADS, Channel, decode
 from segue.adapters.shared.account import Account
+from segue.adapters.shared.attachments import Attachments
 from segue.adapters.shared.background import beside
+from segue.adapters.shared.downloads import Limits
 from segue.adapters.shared.outcomes import connecting
 from segue.adapters.shared.threads import Openings
 from segue.core.commands import Spec
@@ -31,7 +33,6 @@ _STRING, _PUBLIC_THREAD = 3, 11
 _THREADS = "/channels/{channel_id}/threads"
 _HAS_ONE = "(160004)"
 """Discord's word for a message that has a thread already."""
-_SILENT: dict[str, Any] = {"allowed_mentions": {"parse": []}}
 _NAME = re.compile(r"[-_a-z0-9]{1,32}")
 
 
@@ -49,9 +50,8 @@ class Discord:
         self.account = account
         self._own = Account(self.platform, account)
         self._api = Api(token, api)
-        self._files = files
+        self._attachments = Attachments(files, Limits(trusted=api))
         self._channels = Channels(self._own, self._api)
-        self._incoming = Incoming(self._own, self._channels)
         self._outgoing = Outgoing(self._api, files)
         self._openings = Openings()
         self.fits = fits
@@ -67,10 +67,10 @@ class Discord:
     async def run(self, intake: Intake) -> None:
         """Follow the gateway until cancelled; its position moves on once everything before it was accepted."""
         with connecting():
-            me = User(str((await self._api.me()).id))
-            reception = Reception(self._own, self._api, self._channels, self._incoming, self._files, me)
+            me = str((await self._api.me()).id)
+            incoming = Incoming(self._own, self._api, self._channels, self._attachments, me, intake.accept)
             async with beside(f"the menu of {self._own}", lambda: self._fill_menu(intake.commands)):
-                await reception.follow(intake)
+                await Gateway(self._api, incoming).follow(intake)
 
     async def _fill_menu(self, commands: Sequence[Spec]) -> None:
         if menu := [_listed(spec) for spec in commands if _NAME.fullmatch(spec.name)]:
@@ -91,42 +91,44 @@ class Discord:
 
     async def open_thread(self, parent: Address, title: str, key: str) -> Address:
         """Open a thread in a channel, or a post in a forum; beside a thread, in the channel around it."""
-        return await self._openings.open(key, lambda: self._open(parent, title.strip()[:_LONGEST_TITLE], key))
+        return await self._openings.open(
+            key, lambda: self._open(parent, title.strip()[:_LONGEST_TITLE] or "Session", key)
+        )
 
     async def _open(self, parent: Address, title: str, key: str) -> Address:
         channel = await self._channels.get(channel_of(parent))
-        if channel.is_thread and channel.parent_id:
+        if channel.type in THREADS and channel.parent_id:
             channel = await self._channels.get(channel.parent_id)
-        if channel.is_private:
+        if channel.type == PRIVATE:
             raise SendNever("There are no threads in private chats.")
-        named: dict[str, Any] = {"name": title or "Session", "auto_archive_duration": _WEEK}
-        if channel.is_forum:
-            post = {**named, "message": {"content": render(title or "Session"), **_SILENT}}
-            opened = decode(await self._api.call("POST", _THREADS, post, channel_id=channel.id), Channel)
+        thread = {"name": title, "auto_archive_duration": _WEEK}
+        head: dict[str, Any] = {"content": render(title), "allowed_mentions": {"parse": []}}
+        if channel.type in FORUMS:
+            post = {**thread, "message": head}
+            raw = await self._api.call("POST", _THREADS, post, channel_id=channel.id)
         else:
-            opened = await self._from_message(channel, named, key)
-        self._channels.heed([opened])
+            raw = await self._beneath(channel.id, {**head, "nonce": nonce(key), "enforce_nonce": True}, thread)
+        opened = decode(raw, Channel)
+        self._channels.heed(opened)
         return self._channels.address(opened)
 
-    async def _from_message(self, channel: Channel, named: dict[str, Any], key: str) -> Channel:
+    async def _beneath(self, channel: str, head: dict[str, Any], thread: dict[str, Any]) -> Any:
         """A thread that hangs on a message of ours, and has its id: so the same key finds it again.
 
         Where a message can't have one, it stands by itself.
         """
-        head = {"content": render(named["name"]), "nonce": nonce(key), "enforce_nonce": True, **_SILENT}
-        there = partial(self._api.call, "POST", channel_id=channel.id)
+        there = partial(self._api.call, "POST", channel_id=channel)
         try:
             root = str((await there(MESSAGES, head))["id"])
         except SendNever:
-            return decode(await there(_THREADS, {**named, "type": _PUBLIC_THREAD}), Channel)
+            return await there(_THREADS, {**thread, "type": _PUBLIC_THREAD})
         try:
-            raw = await there(f"{MESSAGE}/threads", named, message_id=root)
+            return await there(f"{MESSAGE}/threads", thread, message_id=root)
         except SendNever as error:
-            if _HAS_ONE not in str(error):
-                await self.delete(self._channels.address(channel), root)
-                raise
-            raw = await self._api.call("GET", "/channels/{channel_id}", channel_id=root)
-        return decode(raw, Channel)
+            if _HAS_ONE in str(error):
+                return await self._api.call("GET", "/channels/{channel_id}", channel_id=root)
+            await self._api.call("DELETE", MESSAGE, channel_id=channel, message_id=root)
+            raise
 
 
 def _listed(spec: Spec) -> dict[str, Any]:

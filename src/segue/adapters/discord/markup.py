@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from markdown_it.tree import SyntaxTreeNode as Node
 
 from segue.adapters.shared.markup import LINES, Mark, between, blocks, fenced, listed, rendered, target, utf16
-from segue.core.text.markdown import READABLE
 
 LONGEST = 2000
 _DEEPEST_HEADING = 3
@@ -22,11 +21,9 @@ def render(text: str) -> str:
 
 def fits(text: str) -> bool:
     """Whether a text goes out as one message."""
-    if utf16(text) > LONGEST:
-        return False
     if 2 * utf16(text) <= LONGEST:
         return True  # at worst without its marks
-    return len(text) <= READABLE and utf16(rendered(text, _MARKS, _escape)) <= LONGEST
+    return utf16(text) <= LONGEST and utf16(rendered(text, _MARKS, _escape)) <= LONGEST
 
 
 def mention(user: str) -> str:

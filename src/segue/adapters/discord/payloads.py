@@ -1,6 +1,7 @@
 """Events of Discord's, decoded: the fields that are read, and nothing is trusted to have the right shape."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
@@ -9,14 +10,12 @@ import msgspec
 from segue.adapters.shared import decoding
 from segue.core.messages import File
 from segue.core.values import Plain, Value
-from segue.errors import Invalid
 
 V = TypeVar("V", bound=Value)
-_SAID = (0, 19)
+WRITTEN = (0, 19)
 """Types of messages that somebody wrote: a message and a reply; others tell who joined or what was pinned."""
-_FORWARD = 1
-_THREADS = (10, 11, 12)
-PRIVATE, _FORUMS = 1, (15, 16)
+PRIVATE, THREADS, FORUMS = 1, (10, 11, 12), (15, 16)
+"""Types of channels."""
 _NUMBER = re.compile(r"[0-9]{1,20}")
 Snowflake = Annotated[str, msgspec.Meta(pattern=rf"\A{_NUMBER.pattern}\Z")]
 """An id of Discord's: a number, with the time in it."""
@@ -56,75 +55,57 @@ class Attachment(Value, frozen=True):
         return File(self.filename or "file", self.content_type.partition(";")[0], "", self.size)
 
 
-class Sticker(Value, frozen=True):
-    """A picture that stands for words."""
+class Content(Value, frozen=True):
+    """What somebody wrote."""
 
-    name: str = ""
+    content: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    sticker_items: tuple[dict[str, Plain], ...] = ()
+
+    @property
+    def words(self) -> str:
+        return self.content or " ".join(f":{sticker.get('name', '')}:" for sticker in self.sticker_items)
+
+
+class Snapshot(Value, frozen=True):
+    """A message as it was when somebody forwarded it."""
+
+    message: Content
 
 
 class Reference(Value, frozen=True):
     """The message that another one answers or forwards."""
 
     message_id: Snowflake = ""
-    type: int = 0
 
 
-class Snapshot(Value, frozen=True):
-    """A message as it was when somebody forwarded it."""
-
-    content: str = ""
-    attachments: tuple[Attachment, ...] = ()
-
-
-class Forwarded(Value, frozen=True):
-    """The message in a forward."""
-
-    message: Snapshot
-
-
-class Message(Value, frozen=True):
+class Message(Content, frozen=True, kw_only=True):
     """A message, with all that a text may come with."""
 
     id: Snowflake
     channel_id: Snowflake
-    author: User
+    author: User = User("", bot=True)
+    """Nobody, if Discord tells a part of a message that it added itself, such as a preview."""
     type: int = 0
+    flags: int = 0
     member: Member = Member()
     webhook_id: str = ""
-    content: str = ""
     edited_timestamp: str = ""
     mentions: tuple[User, ...] = ()
     mention_roles: tuple[str, ...] = ()
-    attachments: tuple[Attachment, ...] = ()
-    sticker_items: tuple[Sticker, ...] = ()
     message_reference: Reference = Reference()
     referenced_message: "Message | None" = None
-    message_snapshots: tuple[Forwarded, ...] = ()
+    message_snapshots: tuple[Snapshot, ...] = ()
     poll: dict[str, Plain] | None = None
-
-    @property
-    def is_said(self) -> bool:
-        """Whether a person wrote it: neither a bot, this one included, nor a webhook, nor Discord itself."""
-        return self.type in _SAID and not self.author.bot and not self.webhook_id
 
     @property
     def name(self) -> str:
         return self.member.nick or self.author.name
 
     @property
-    def words(self) -> str:
-        return self.content or " ".join(f":{sticker.name}:" for sticker in self.sticker_items)
-
-    @property
-    def forwarded(self) -> Snapshot | None:
+    def forwarded(self) -> Content | None:
         """The message that it passes on."""
-        passed_on = self.message_reference.type == _FORWARD and self.message_snapshots
-        return self.message_snapshots[0].message if passed_on else None
-
-    @property
-    def answered(self) -> str:
-        """The message that it answers."""
-        return self.message_reference.message_id if self.message_reference.type != _FORWARD else ""
+        return self.message_snapshots[0].message if self.message_snapshots else None
 
     @property
     def files(self) -> tuple[Attachment, ...]:
@@ -139,27 +120,6 @@ class Deleted(Value, frozen=True):
     ids: tuple[Snowflake, ...] = ()
 
 
-class Option(Value, frozen=True):
-    """The words after a slash command."""
-
-    value: str | int | float | bool = ""
-
-
-class Choice(Value, frozen=True):
-    """The command that was typed, or the button that was pressed."""
-
-    name: str = ""
-    options: tuple[Option, ...] = ()
-    custom_id: str = ""
-
-
-class Button(Value, frozen=True):
-    """The message that has a button."""
-
-    id: Snowflake
-    flags: int = 0
-
-
 class Channel(Value, frozen=True):
     """A channel, a private chat, a forum or a thread."""
 
@@ -171,21 +131,17 @@ class Channel(Value, frozen=True):
     parent_id: Snowflake = ""
     last_message_id: Snowflake = ""
 
-    @property
-    def is_thread(self) -> bool:
-        return self.type in _THREADS
 
-    @property
-    def is_private(self) -> bool:
-        return self.type == PRIVATE
+class Choice(Value, frozen=True):
+    """The command that was typed, with the words after it, or the button that was pressed."""
 
-    @property
-    def is_forum(self) -> bool:
-        return self.type in _FORUMS
+    name: str = ""
+    options: tuple[dict[str, Plain], ...] = ()
+    custom_id: str = ""
 
 
 class Interaction(Value, frozen=True):
-    """A slash command or a button."""
+    """A slash command, or a button if there is a message that has it."""
 
     id: Snowflake
     token: str
@@ -196,15 +152,7 @@ class Interaction(Value, frozen=True):
     guild_id: str = ""
     member: Member = Member()
     user: User | None = None
-    message: Button | None = None
-
-    @property
-    def by(self) -> tuple[str, str]:
-        """The id and the name of whoever did it."""
-        user = self.user or self.member.user
-        if user is None or user.bot:
-            raise Invalid("user", "nobody did it", "A slash command or a button has somebody who used it.")
-        return user.id, self.member.nick or user.name
+    message: Message | None = None
 
 
 class Tags(Value, frozen=True):
@@ -224,12 +172,28 @@ class Guild(Value, frozen=True):
     """A guild that the bot is in, as it is told when the bot connects."""
 
     id: Snowflake
-    name: str = ""
     joined_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     unavailable: bool = False
     channels: tuple[Channel, ...] = ()
     threads: tuple[Channel, ...] = ()
     roles: tuple[Role, ...] = ()
+
+
+Told = Message | Deleted | Interaction | Guild | Channel
+EVENTS: Mapping[str, type[Told]] = {
+    "MESSAGE_CREATE": Message,
+    "MESSAGE_UPDATE": Message,
+    "MESSAGE_DELETE": Deleted,
+    "MESSAGE_DELETE_BULK": Deleted,
+    "INTERACTION_CREATE": Interaction,
+    "GUILD_CREATE": Guild,
+    "GUILD_DELETE": Guild,
+    "CHANNEL_CREATE": Channel,
+    "CHANNEL_UPDATE": Channel,
+    "THREAD_CREATE": Channel,
+    "THREAD_UPDATE": Channel,
+}
+"""Events that are heeded, each with what it tells of."""
 
 
 def decode(raw: object, kind: type[V]) -> V:
